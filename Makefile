@@ -20,7 +20,7 @@ PYTHON := .venv/bin/python
 # As many tests at a time as let each have its share of two cores: more of them run out of time beside the others.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH = 8
 # Suites that measure time, or that keep both cores busy.
-ALONE := PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|GivingUpTests|MovingStoryTests
+ALONE := PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|GivingUpTests|MovingShardsTests
 # Two parts at a time, each with its output in one piece. All of them run, also if one fails.
 BESIDE = $(MAKE) --keep-going --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # What compiles beside tests leaves the cores to them.
@@ -75,7 +75,7 @@ part-alone:
 
 part-homes:
 	suites=$$(Scripts/home-tests) && CARILLON_TEST_HOMES=2 Scripts/tests --filter "$$suites" --skip InteropTests \
-		--skip PushKillTests --skip SlowReaderTests --skip MovingStoryTests
+		--skip PushKillTests --skip SlowReaderTests --skip MovingShardsTests
 
 part-docs:
 	Scripts/docs
@@ -116,7 +116,7 @@ test-simulation: build
 
 ## Move shards between two homes for a minute, while devices and senders use everything; `make test` does it for 20 seconds.
 test-moves: build
-	CARILLON_STORY_SECONDS=60 Scripts/tests --no-parallel --filter MovingStoryTests
+	CARILLON_MOVING_SECONDS=60 Scripts/tests --no-parallel --filter MovingShardsTests
 
 ## Install what a build needs beyond the Swift toolchain.
 setup:

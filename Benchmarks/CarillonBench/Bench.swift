@@ -305,7 +305,7 @@ struct Bench: Sendable {
     /// The same load among few devices and among many, by turns.
     private func crowd(_ table: inout Table) async {
         let measurement = AcceptMeasurement(scale: scale)
-        let counts = [scale.offlineDevices, scale.crowdDevices]
+        let counts = [scale.offlineDevices, scale.busyDevices]
         var results: [[AcceptMeasurement.Result]] = [[], []]
         var fault: NotMeasured?
         defer { for count in counts { carillon.scratch.remove("crowd-\(count)") } }

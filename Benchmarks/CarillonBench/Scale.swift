@@ -19,7 +19,7 @@ struct Scale: Sendable {
     var updateProbe = 20_000
     /// Whether it is only tried.
     var isQuick = false
-    var crowdDevices = 200_000
+    var busyDevices = 200_000
     var liveDevices = 1000
     var liveMessages = 100_000
     var catchUpDevices = 200
@@ -41,7 +41,7 @@ struct Scale: Sendable {
         offlineMessages: 10_000, registrations: 1000, wakes: 1000, registryDevices: 10_000, registryProbe: 1000,
         evaluations: 20_000, itemUpdates: 20_000, firings: 2000, updateDevices: 10_000,
         updateProbe: 1000, isQuick: true,
-        crowdDevices: 5000, liveDevices: 200,
+        busyDevices: 5000, liveDevices: 200,
         liveMessages: 10_000,
         catchUpDevices: 40, catchUpEach: 100,
         restartDevices: 100, restartEnvelopes: 20_000,

@@ -75,13 +75,13 @@ public final class SQLiteContent: ContentStore {
     /// The user chooses a mode.
     public func choose(_ mode: SyncMode) async throws {
         try await setMode(mode)
-        await listeners.tell(.modeChanged(mode))
+        await listeners.notify(.modeChanged(mode))
     }
 
     /// The user commits.
     public func commitByHand() async -> CommitOutcome {
         let outcome = await commit()
-        if outcome == .committed { await listeners.tell(.committed) }
+        if outcome == .committed { await listeners.notify(.committed) }
         return outcome
     }
 
@@ -211,7 +211,7 @@ private actor Listeners {
         return stream
     }
 
-    func tell(_ event: ContentEvent) {
+    func notify(_ event: ContentEvent) {
         listeners.removeAll { listener in
             if case .terminated = listener.yield(event) { true } else { false }
         }

@@ -36,7 +36,7 @@ struct Carillon: AsyncParsableCommand {
         }
     }
 
-    /// The parser's text about a fault has several lines and quotes the input.
+    /// Prints the error line by line. The parser's message about an error has several lines and quotes the input.
     private static func end(with error: any Error) -> Never {
         let code = exitCode(for: error)
         guard code != .success else { exit(withError: error) }

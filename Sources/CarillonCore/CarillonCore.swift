@@ -1,10 +1,9 @@
-// CarillonCore: what Carillon does, without the ways in and out.
+// CarillonCore: the rules of Carillon, without input and output.
 //
-// Apps own keys and devices; a device has channels and one inbox; a message is published to a channel's token,
-// offered to the device's live session, written to its inbox, and leaves it with one outcome. Sockets, HTTP, the
-// database, the clock and chance come in from outside: through the stores (`…Store`), `LiveSession`, `TimeSource`
-// and `RandomSource`.
+// Apps own keys and devices. A device has channels and one inbox. A message is published to a channel's token, offered to the
+// device's live session, written to its inbox, and leaves the inbox with one outcome. Sockets, HTTP, the database, the clock and
+// random numbers are provided from outside: by the stores (`…Store`), `LiveSession`, `TimeSource` and `RandomSource`.
 //
 // Start with `Channels/Publisher.swift`, then `Inbox/CommitQueue.swift`, `Delivery/DeliveryMachine.swift` and
-// `Sessions/SessionMachine.swift`: the four that decide what is delivered, when, and who is told. What back ends are
-// told, and when they are pinged, begins in `Watches/PingMachine.swift` and `LeasedWork/LeasedWork.swift`.
+// `Sessions/SessionMachine.swift`. These four decide what is delivered, when, and which parties are notified. Callbacks and pings
+// of backends begin in `Watches/PingMachine.swift` and `LeasedWork/LeasedWork.swift`.

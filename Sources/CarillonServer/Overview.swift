@@ -1,9 +1,11 @@
-// CarillonServer: the edge, where the world meets the core.
+// CarillonServer: the network layer around the core.
 //
-// `Lifecycle/CarillonServer.swift` is the whole of a running server: it opens the store, puts the core together
-// (`Domain.swift` for the process, `HomeDomain.swift` for a home), and serves. A connection arrives in `Connections/`:
-// `HTTPConnectionHandler.swift` runs a `RequestMachine`,
-// which reads one request after the other. A WebSocket handshake makes it a `Sockets/SocketHandler.swift`, which feeds
-// the core's `SessionMachine`; a sender's message goes straight to `HTTP/PublishDoor.swift`; everything else goes
-// through Hummingbird's router to the routes in `HTTP/`. Each decodes, calls one function of the core, encodes.
-// Calls to back ends leave by `Outward/`, when `Watches/WatchRunner.swift` finds them due.
+// `Lifecycle/CarillonServer.swift` is a complete server: it opens the store, creates the core (`Domain.swift` for the process,
+// `HomeDomain.swift` for a home), and serves requests.
+//
+// Connections are in `Connections/`: `HTTPConnectionHandler.swift` runs a `RequestMachine`, which reads requests one after
+// another. After a WebSocket handshake, `Sockets/SocketHandler.swift` runs the core's `SessionMachine`.
+// `HTTP/PublishHandler.swift` handles the messages of senders directly. All other requests pass through Hummingbird's router to
+// the routes in `HTTP/`. Each route decodes the request, calls one function of the core, and encodes the response.
+//
+// Calls to backends are in `Outward/`. `Watches/WatchRunner.swift` starts them when they are due.

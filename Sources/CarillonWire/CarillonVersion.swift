@@ -1,6 +1,7 @@
-/// Which Carillon this is, as semantic versioning counts.
+/// The version of Carillon, by semantic versioning.
 package enum CarillonVersion {
     package static let text = "0.1.0"
-    /// Of the extension of the socket's protocol: what a client says in its hello, and what may be sent to it.
+    /// The version of Carillon's extension of the socket protocol. A client sends a version in its hello, and the server sends
+    /// only frames of this version.
     package static let ofExtension = 6
 }

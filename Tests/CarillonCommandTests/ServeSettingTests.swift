@@ -70,7 +70,7 @@ struct ServeSettingTests {
         #expect(command.flags.count == options.count)
     }
 
-    @Test func `the time for an answer and the time for the answer of a back end are two settings`() throws {
+    @Test func `the time for an answer and the time for the answer of a backend are two settings`() throws {
         let both = try settings(["answer-seconds": "31", "callback-answer-seconds": "9"])
         #expect(both.requests.answerSeconds == 31)
         #expect(both.outward.answerSeconds == 9)

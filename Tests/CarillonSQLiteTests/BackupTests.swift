@@ -40,10 +40,10 @@ struct BackupTests {
         let owner = AttachmentUser(app: fixture.device.app, party: .senders)
         let ids = (1...3).map { AttachmentID(Bytes16(high: UInt64($0) << 48, low: 1)) }
         for (id, isWhole) in zip(ids, [true, false, true]) {
-            let wish = AttachmentWish(
+            let request = AttachmentRequest(
                 proposed: id, owner: owner, length: 3, digest: nil, readers: [.senders], lifetimeSeconds: 60,
                 idempotency: nil, limits: .init())
-            guard case .added(let attachment) = try await fixture.store.addAttachment(wish, at: StoreFixture.start) else {
+            guard case .added(let attachment) = try await fixture.store.addAttachment(request, at: StoreFixture.start) else {
                 throw StoreFixture.Missing()
             }
             try await folder.create(id)

@@ -69,14 +69,14 @@ struct CallSchemaTests {
                     app: device.app, channelID: fixture.first.id,
                     ping: .init(address: try CallAddress("https://[::1]/ping"), intervalSeconds: 60),
                     disconnectAddress: try CallAddress("http://two.example/gone"), sealed: .init(secret: [1], token: [2]),
-                    machine: PingMachine(told: .noConnection, failures: 4),
+                    machine: PingMachine(notified: .noConnection, failures: 4),
                     lastPing: .init(at: start, failure: .noConnection, detail: "no"), dueAt: start.adding(seconds: 30),
                     createdAt: start))
         #expect(try await store.watch(of: fixture.second.serial)?.dueAt == nil)
         #expect(
             try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: start)?.count == 1)
 
-        let crowds = WorkCrowds()
+        let crowds = BusyPeerSets()
         let first = try await store.dueWork(at: start, besides: crowds, limit: 9)
         #expect(first.map(\.peer) == ["two.example:80"])
         #expect(try await store.dueWork(at: start.adding(milliseconds: 29_999), besides: crowds, limit: 9).count == 1)
@@ -96,20 +96,20 @@ struct CallSchemaTests {
         #expect(next[0].device != due2[1].device, "they count as devices of their own")
 
         // Numbers are not used again, and the bounds count what was there.
-        var wish = WatchWish(
+        var request = WatchRequest(
             channel: fixture.second.serial, ping: nil, firstDueAt: nil,
             disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
             callbackID: "msg_1", renewsSecret: false, limits: WatchLimits(perDevice: 2))
         #expect(try await store.removeWatch(of: fixture.second.serial))
-        guard case .put(let anew, isNew: true) = try await store.putWatch(wish, at: start) else {
+        guard case .put(let anew, isNew: true) = try await store.putWatch(request, at: start) else {
             throw StoreFixture.Missing()
         }
         #expect(anew.serial == WatchSerial(100))
         let third = try await StoreFixture.open(3, of: device, in: store)
-        wish.channel = third.serial
-        #expect(try await store.putWatch(wish, at: start) == .tooManyOfDevice)
-        wish.limits = WatchLimits(perApp: 2)
-        #expect(try await store.putWatch(wish, at: start) == .tooManyOfApp)
+        request.channel = third.serial
+        #expect(try await store.putWatch(request, at: start) == .tooManyOfDevice)
+        request.limits = WatchLimits(perApp: 2)
+        #expect(try await store.putWatch(request, at: start) == .tooManyOfApp)
         try store.close()
         try SQLiteStore(directory: directory).close()
     }
@@ -143,11 +143,11 @@ struct CallSchemaTests {
         }
         try queue.close()
         let store = try SQLiteStore(directory: directory)
-        let due = try await store.dueWork(at: start, besides: WorkCrowds(), limit: 9)
+        let due = try await store.dueWork(at: start, besides: BusyPeerSets(), limit: 9)
         #expect(due.map(\.serial) == [11])
         #expect(due.first?.kind == .callback && due.first?.isOnTrial == false)
         let later = start.adding(seconds: 30)
-        let all = try await store.dueWork(at: later, besides: WorkCrowds(), limit: 9).sorted { $0.serial < $1.serial }
+        let all = try await store.dueWork(at: later, besides: BusyPeerSets(), limit: 9).sorted { $0.serial < $1.serial }
         let leased = try await store.leaseWork(all, at: later, until: later.adding(seconds: 30)).items
         #expect(leased.map(\.lease) == [WorkLease(work: 10, fence: 4), WorkLease(work: 11, fence: 6)])
         #expect(leased.map(\.standing.failures) == [2, 2])
@@ -155,12 +155,12 @@ struct CallSchemaTests {
         #expect(leased[1].callback?.webhookID == "msg_8")
         // What it is for takes it along, and a number is not used again.
         #expect(try await store.removeWatch(of: fixture.first.serial))
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: fixture.first.serial, ping: .init(address: try CallAddress("http://two.example"), intervalSeconds: 60),
             firstDueAt: start, disconnectAddress: nil, sealed: .init(secret: [1], token: [2]), callbackID: "msg_9",
             renewsSecret: false)
-        _ = try await store.putWatch(wish, at: start)
-        let anew = try await store.dueWork(at: later.adding(seconds: 30), besides: WorkCrowds(), limit: 9)
+        _ = try await store.putWatch(request, at: start)
+        let anew = try await store.dueWork(at: later.adding(seconds: 30), besides: BusyPeerSets(), limit: 9)
         #expect(anew.filter { $0.kind == .ping }.map(\.serial) == [41])
         try store.close()
     }

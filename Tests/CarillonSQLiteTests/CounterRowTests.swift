@@ -53,15 +53,15 @@ struct CounterRowTests {
         let fixture = try await WatchFixture(SQLiteStores.memory)
         let (store, channel) = (fixture.base.sqlite, fixture.base.first.serial)
         let (one, two) = try await twoHomes(store)
-        let wish = try fixture.wish()
+        let request = try fixture.request()
         func watches() async throws -> [String] {
             try await store.read { db in try Self.rows(db, "name IN ('watches', 'callbacks')") }
         }
-        _ = try await one.putWatch(wish, at: start)
+        _ = try await one.putWatch(request, at: start)
         #expect(try await watches() == ["callbacks 1 0", "watches 1 1"])
         #expect(try await one.removeWatch(of: channel))
         #expect(try await watches() == [])
-        _ = try await one.putWatch(wish, at: start)
+        _ = try await one.putWatch(request, at: start)
         #expect(try await two.removeWatch(of: channel))
         #expect(try await watches() == ["callbacks 1 0", "watches 1 1", "watches 2 -1"])
     }
@@ -70,7 +70,7 @@ struct CounterRowTests {
         let fixture = try await WatchFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         let (one, two) = try await twoHomes(store)
-        _ = try await one.putWatch(try fixture.wish(), at: start)
+        _ = try await one.putWatch(try fixture.request(), at: start)
         let isDeleted = try await store.deleteApp(try StoreFixture.appID, at: start)
         #expect(isDeleted)
         while try await !two.continueDeletions(at: start, limit: 100).isDone {}

@@ -26,7 +26,7 @@ struct FiringStatementTests {
         let target = fixture.target(subscription)
         let numbers = try #require(try await fixture.update("a", firing: [[target]]))
         let effect = Effect.fired(target, on: item, by: numbers[0], at: start)
-        let fired = try await commit([fixture.told(1, subscription, effect)], to: store)
+        let fired = try await commit([fixture.notified(1, subscription, effect)], to: store)
         #expect(fired.results == [.stored(replaced: nil)])
         #expect(fired.reads == 1)
     }
@@ -36,7 +36,7 @@ struct FiringStatementTests {
         let (store, other) = (fixture.base.sqlite, try fixture.item("b").name)
         let subscription = try await fixture.subscribe(1)
         let effect = Effect.fired(fixture.target(subscription), on: other, by: 1, at: start)
-        let fired = try await commit([fixture.told(1, subscription, effect)], to: store)
+        let fired = try await commit([fixture.notified(1, subscription, effect)], to: store)
         #expect(fired.results == [.originGone])
         #expect(fired.reads == 2)
     }
@@ -51,8 +51,8 @@ struct FiringStatementTests {
         let origin = DeviceOrigin(
             subscription.device, OriginKey(kind: .subscription, serial: subscription.serial.rawValue))
         let operations: [InboxOperation] = [
-            fixture.told(1, subscription, effects[0]), .end(origin, because: .unregistered, at: start),
-            fixture.told(2, subscription, effects[1]),
+            fixture.notified(1, subscription, effects[0]), .end(origin, because: .unregistered, at: start),
+            fixture.notified(2, subscription, effects[1]),
         ]
         let results = try await store.commit(operations)
         #expect(results == [.stored(replaced: nil), .settled, .originGone])

@@ -15,7 +15,7 @@ struct FormerVersionTests {
 
     private let start = StoreFixture.start
     private let serial = DeviceSerial(1)
-    private let lane = PushLane(app: AppSerial(1), environment: .production)
+    private let queue = PushQueue(app: AppSerial(1), environment: .production)
 
     /// What a file has.
     private struct Content {
@@ -64,12 +64,14 @@ struct FormerVersionTests {
         let fixture = StoreFixture(store, device: device, first: channel, second: channel)
         let position = PositionSource(epoch: try await store.claimEpoch()).next(for: device.serial)
         let envelope = fixture.envelope(position, ttl: 100_000)
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
         #expect(try await store.commit([.append(envelope, rules)]) == [.stored(replaced: nil)])
-        let wish = SubscriptionWish(
+        let request = SubscriptionRequest(
             proposed: SubscriptionID(Bytes16(high: 3, low: 1)), device: device.serial,
             definition: try SubscriptionFixture.definition(key: "k"), condition: nil, limit: 100)
-        guard case .made(let made) = try await store.putSubscription(wish, at: start) else { throw StoreFixture.Missing() }
+        guard case .made(let made) = try await store.putSubscription(request, at: start) else {
+            throw StoreFixture.Missing()
+        }
         let subscription = try #require(try await store.subscription(made.id, of: serial))
         let registration = try #require(try await store.registration(of: device.serial))
         try store.close()
@@ -113,7 +115,7 @@ struct FormerVersionTests {
         let subscription = try await store.subscription(content.subscription.id, of: serial)
         #expect(subscription == content.subscription)
         let pushes = try await store.leasePushes(
-            of: lane, in: .all, limit: 9, at: start, until: start.adding(seconds: LeasedPush.leaseSeconds)
+            of: queue, in: .all, limit: 9, at: start, until: start.adding(seconds: LeasedPush.leaseSeconds)
         ).pushes
         #expect(pushes.map(\.device) == [serial] && pushes.map(\.content) == [.wake])
         #expect(try await store.numbers("SELECT user_version FROM pragma_user_version") == [Int64(Schema.version)])

@@ -131,7 +131,7 @@ struct HotPathTests {
             let channels = try await channels(count, haveTokens: true, in: fixture)
             // What is due in this chunk of positions was noted with a message to another device.
             _ = try await fixture.append(fixture.envelope(1))
-            let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+            let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
             let operations = zip(Int64(2)..., channels).map { position, channel in
                 InboxOperation.append(fixture.envelope(position, on: channel), rules)
             }
@@ -182,7 +182,7 @@ struct HotPathTests {
                 ticks: TickSource { 0 }, random: RandomSource { 0 })
         }
 
-        func word(kinds: Set<String>? = nil) -> UpdateDelivery.Word {
+        func word(kinds: Set<String>? = nil) -> UpdateDelivery.PollReport {
             .init(
                 profile: "main", kinds: kinds, parameters: nil, results: [], receivedTo: nil, offersAgain: false,
                 needsResync: false)
@@ -224,7 +224,7 @@ struct HotPathTests {
         try await world.begin(device)
         let update = try await fixture.publish(1)
         world.logs.published(update, after: UpdateSerial(0))
-        let load = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
+        let load = PageRequest(after: 0, limit: 100, bytes: 1 << 20)
         var trace = Trace(fixture.base.sqlite)
         let read = try await trace.runAll { () async throws -> InboxRead in
             let visit = try await world.visit(device)
@@ -271,8 +271,8 @@ struct HotPathTests {
         var subscriptions: [Subscription] = []
         for number in 1...count {
             let device = try await device(number, hasToken: true, in: fixture.base)
-            let wish = fixture.wish(UInt64(number), definition, of: device.serial)
-            subscriptions.append(try await fixture.subscribe(wish))
+            let request = fixture.request(UInt64(number), definition, of: device.serial)
+            subscriptions.append(try await fixture.subscribe(request))
         }
         let targets = subscriptions.map { fixture.target($0) }
         var trace = Trace(store)
@@ -286,7 +286,7 @@ struct HotPathTests {
             #expect(subjects.map(\.serial) == chunk.map(\.serial))
             let operations = zip(Int64(first + 1)..., chunk).map { position, subscription in
                 let effect = Effect.fired(fixture.target(subscription), on: key.name, by: number, at: start)
-                return fixture.told(position, subscription, effect, replacing: "a", waking: .alert)
+                return fixture.notified(position, subscription, effect, replacing: "a", waking: .alert)
             }
             let results = try await trace.run { try await store.commit(operations) }
             #expect(results.allSatisfy { $0 == .stored(replaced: nil) })
@@ -318,8 +318,8 @@ struct HotPathTests {
             try await fixture.update("a")
             var targets: [Firing.Target] = []
             for number in 1...count {
-                let wish = fixture.wish(UInt64(number), crossing, limit: Int(count))
-                targets.append(fixture.target(try await fixture.subscribe(wish)))
+                let request = fixture.request(UInt64(number), crossing, limit: Int(count))
+                targets.append(fixture.target(try await fixture.subscribe(request)))
             }
             let numbers = try await fixture.update("a", version: 2, firing: [targets])
             let (number, refused) = (try #require(numbers?.first), targets)
@@ -355,17 +355,17 @@ struct HotPathTests {
             let store = fixture.sqlite
             let channels = try await channels(count, haveTokens: true, in: fixture)
             // From here on the memory has the wakes of the devices.
-            let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+            let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
             let operations = zip(Int64(1)..., channels).map { position, channel in
                 InboxOperation.append(fixture.envelope(position, on: channel), rules)
             }
             _ = try await store.commit(operations)
-            let lane = PushLane(app: fixture.device.app, environment: .production)
+            let queue = PushQueue(app: fixture.device.app, environment: .production)
             var trace = Trace(store)
-            let lanes = try await trace.run { try await store.dueLanes(at: start) }
-            #expect(lanes == [lane])
+            let queues = try await trace.run { try await store.dueQueues(at: start) }
+            #expect(queues == [queue])
             let leased = try await trace.run {
-                try await store.leasePushes(of: lane, limit: 300, at: start, until: start.adding(seconds: 60))
+                try await store.leasePushes(of: queue, limit: 300, at: start, until: start.adding(seconds: 60))
             }
             let pushes = leased.pushes.count
             #expect(pushes == Int(count))
@@ -396,10 +396,10 @@ struct HotPathTests {
         let content = SealedContent(
             keyID: ServiceFixture.keys.id, sender: ServiceFixture.keys, encapsulated: Array(repeating: 4, count: 32),
             body: [7], files: 0, fileBytes: 0)
-        let wish = Services.Wish(
+        let call = Services.Call(
             header: header, app: provider.appID, device: provider.id, content: content, fingerprint: [7])
         var trace = Trace(store)
-        try await trace.runAll { _ = try await services.ask(wish, by: consumer) }
+        try await trace.runAll { _ = try await services.ask(call, by: consumer) }
         try check(.request, trace)
         trace = Trace(store)
         try await trace.runAll { try await services.reply(content, hash: [1], to: header.id, by: provider) }

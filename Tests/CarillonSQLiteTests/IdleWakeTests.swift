@@ -16,12 +16,12 @@ struct IdleWakeTests {
         let (store, device) = (fixture.sqlite, fixture.device)
         var profile = DeviceProfile()
         profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
-        let wish = RegistrationWish.says(profile, confirms: true)
-        _ = try await store.changeRegistration(of: device.serial, at: start) { _ in wish }
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        let request = RegistrationRequest.says(profile, confirms: true)
+        _ = try await store.changeRegistration(of: device.serial, at: start) { _ in request }
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
         _ = try await store.commit([.append(fixture.envelope(1), rules)])
-        let lane = PushLane(app: device.app, environment: .production)
-        let leased = try await store.leasePushes(of: lane, limit: 9, at: start, until: start.adding(seconds: 60))
+        let queue = PushQueue(app: device.app, environment: .production)
+        let leased = try await store.leasePushes(of: queue, limit: 9, at: start, until: start.adding(seconds: 60))
         _ = try await store.endPushes(leased.pushes.map { PushEnd($0, .handed, at: start) })
         _ = try await store.commit([fixture.acknowledge(1)])
         #expect(try await store.rowCount(of: "wake") == 1)

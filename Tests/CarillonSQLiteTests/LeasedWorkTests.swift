@@ -80,11 +80,11 @@ struct LeasedWorkTests {
             let ping = Watch.Ping(address: try CallAddress(address), intervalSeconds: seconds)
             let due = PingMachine.firstDue(
                 every: seconds, at: clock.now, chance: within.map { random.next() % $0 } ?? random.next())
-            let wish = WatchWish(
+            let request = WatchRequest(
                 channel: channel.serial, ping: ping, firstDueAt: due, disconnectAddress: nil,
                 sealed: try sealed(channel), callbackID: "msg_\(channel.serial.rawValue)", renewsSecret: false,
                 limits: WatchLimits(perDevice: .max))
-            _ = try await fixture.store.putWatch(wish, at: clock.now)
+            _ = try await fixture.store.putWatch(request, at: clock.now)
         }
 
         /// Calls everything that is due, and answers how much that was.
@@ -94,7 +94,7 @@ struct LeasedWorkTests {
             return due.count
         }
 
-        /// As many channels, each of a device and with a back end of its own.
+        /// As many channels, each of a device and with a backend of its own.
         func watch(count: Int, every seconds: Int) async throws {
             try await withThrowingDiscardingTaskGroup { group in
                 for number in 0..<count {
@@ -109,10 +109,10 @@ struct LeasedWorkTests {
 
         /// Leaves a callback behind.
         func end(_ channel: PushChannel, _ address: String, named name: String = "msg_x") async throws {
-            let wish = WatchWish(
+            let request = WatchRequest(
                 channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress(address),
                 sealed: try sealed(channel), callbackID: name, renewsSecret: false)
-            _ = try await fixture.store.putWatch(wish, at: clock.now)
+            _ = try await fixture.store.putWatch(request, at: clock.now)
             _ = try await fixture.store.closeChannel(channel.id, device: channel.device, at: clock.now)
         }
     }
@@ -172,10 +172,10 @@ struct LeasedWorkTests {
         #expect(ids.count == 3)
 
         let second = world.fixture.base.second
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: second.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("http://b.example"),
             sealed: try world.sealed(second), callbackID: "msg_same", renewsSecret: false)
-        _ = try await world.fixture.store.putWatch(wish, at: world.clock.now)
+        _ = try await world.fixture.store.putWatch(request, at: world.clock.now)
         _ = try await world.fixture.store.deleteDevice(second.device, at: world.clock.now)
         for result in [CallResult.answered(status: 500), .failed(.noConnection, detail: ""), .answered(status: 200)] {
             let call = try #require(try await rounds.due().first)
@@ -234,7 +234,7 @@ struct LeasedWorkTests {
     }
 
     /// Three hundred addresses of one device are due, and last of all one of another.
-    private func makeCrowd(_ world: World) async throws -> PushChannel {
+    private func makeBusy(_ world: World) async throws -> PushChannel {
         for number in 0..<300 {
             let channel = try await StoreFixture.open(
                 UInt64(100 + number), of: world.fixture.base.device, in: world.fixture.store, limit: .max)
@@ -248,7 +248,7 @@ struct LeasedWorkTests {
 
     @Test func `one round looks past those who have their share`() async throws {
         let world = try await World()
-        _ = try await makeCrowd(world)
+        _ = try await makeBusy(world)
         let peers = try await world.makeRounds().due().map(\.address.peer)
         #expect(peers.count(where: { $0.hasPrefix("crowd") }) == 2, "a device on trial has half of its share")
         #expect(peers.contains("other.example:80"))
@@ -257,7 +257,7 @@ struct LeasedWorkTests {
     @Test func `what a round has leased is called, though the store fails in the midst of it`() async throws {
         let directory = try TemporaryDirectory.make()
         let world = try await World(directory: directory)
-        let other = try await makeCrowd(world)
+        let other = try await makeBusy(world)
         try World.raw(
             directory,
             """
@@ -284,7 +284,7 @@ struct LeasedWorkTests {
         }
         world.clock.now = world.clock.now.adding(seconds: 16)
         let rounds = world.makeRounds()
-        var order: [BackEndCall.Content] = []
+        var order: [BackendCall.Content] = []
         for _ in 0..<3 {
             let calls = try await rounds.due()
             #expect(calls.count == 1, "one at a time goes to one host and port")
@@ -340,8 +340,8 @@ struct LeasedWorkTests {
             #expect(try await rounds.due().isEmpty)
         }
         #expect(rounds.underWay == 0)
-        let told = try await world.fixture.base.waiting(at: world.clock.now)
-        #expect(told.map(\.kind) == [.pingFailed(.tokenLost)])
+        let notified = try await world.fixture.base.waiting(at: world.clock.now)
+        #expect(notified.map(\.kind) == [.pingFailed(.tokenLost)])
         let watch = try #require(try await world.fixture.store.watch(of: world.fixture.base.first.serial))
         #expect(watch.lastPing?.failure == .tokenLost)
         #expect(watch.lastPing?.detail?.contains("register it again") == true)
@@ -349,7 +349,7 @@ struct LeasedWorkTests {
         // Told once, however often it is looked at.
         world.clock.now = world.clock.now.adding(seconds: 4000)
         #expect(try await rounds.due().isEmpty)
-        #expect(try await world.fixture.base.waiting(at: world.clock.now).map(\.id) == told.map(\.id))
+        #expect(try await world.fixture.base.waiting(at: world.clock.now).map(\.id) == notified.map(\.id))
     }
 
     @Test func `a callback whose secret can be opened no more is given up`() async throws {
@@ -516,7 +516,7 @@ struct LeasedWorkTests {
 
     // MARK: Numbers
 
-    /// Each watch has a back end of its own, so that nothing but the schedule spreads the calls.
+    /// Each watch has a backend of its own, so that nothing but the schedule spreads the calls.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["CARILLON_SANITIZED"] == nil, "it is about numbers, not threads"))
     func `ten thousand watches make no burst, at first, later, or after the server was away`() async throws {
         let world = try await World()

@@ -175,8 +175,8 @@ struct MigrationTests {
         let registration = try #require(try await store.registration(of: DeviceSerial(1)))
         #expect(registration.profile.address?.token == (try PushToken(hexadecimal: "aa01")))
         #expect(registration.status == .suspended(.tokenDead) && registration.profile.locale == "de")
-        #expect(registration.addressRevision == 3 && registration.takings == 2)
-        // The one device that there is counts, and goes with its token's takings.
+        #expect(registration.addressRevision == 3 && registration.tokenTransfers == 2)
+        // The one device that there is counts, and goes with its token's token transfers.
         let app = try #require(AppID("com.example.app"))
         let new = NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: app, profile: registration.profile)
         func insert() async throws -> InsertedDevice {
@@ -192,7 +192,7 @@ struct MigrationTests {
             Issue.record("the device is counted still")
             return
         }
-        #expect(try await store.registration(of: device.serial)?.takings == 2)
+        #expect(try await store.registration(of: device.serial)?.tokenTransfers == 2)
         try store.close()
     }
 
@@ -200,11 +200,11 @@ struct MigrationTests {
     func `an earlier file takes a watch`(version: Int) async throws {
         let directory = try makeFile(version: version)
         let store = try SQLiteStore(directory: directory)
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: ChannelSerial(1), ping: nil, firstDueAt: nil,
             disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
             callbackID: "msg_1", renewsSecret: false)
-        guard case .put(_, isNew: true) = try await store.putWatch(wish, at: start) else {
+        guard case .put(_, isNew: true) = try await store.putWatch(request, at: start) else {
             Issue.record("the watch is not taken")
             return
         }
@@ -214,7 +214,7 @@ struct MigrationTests {
         try again.close()
     }
 
-    @Test(arguments: [(SubscriptionLimits.heldFirings, 1), (1, SubscriptionLimits.heldBytes)])
+    @Test(arguments: [(SubscriptionLimits.throttledFirings, 1), (1, SubscriptionLimits.throttledBytes)])
     func `firings that an earlier file holds count against the limits of their device`(
         firings: Int, bytes: Int
     ) async throws {
@@ -236,14 +236,14 @@ struct MigrationTests {
         }
         try queue.close()
         let store = try SQLiteStore(directory: directory)
-        let firing = HeldFiring(
+        let firing = ThrottledFiring(
             target: .init(subscription: SubscriptionSerial(1), revision: 1), device: DeviceSerial(1),
             item: try #require(ItemName("a")), number: 1, body: [1], ttl: 60, isAlwaysPushed: false, isDistinct: false,
             milliseconds: 1000, buffer: 1)
         #expect(try await store.hold([firing], at: start) == [.full])
         let due = try #require(try await store.dueFirings(at: start, limit: 9).first)
         #expect(due.body.count == bytes)
-        try await store.dropHeld([due.number], at: start)
+        try await store.dropThrottled([due.number], at: start)
         #expect(try await store.hold([firing], at: start) == [.held(insteadOf: 0)])
         try store.close()
     }
@@ -270,7 +270,7 @@ struct MigrationTests {
         let store = try SQLiteStore(directory: directory)
         let app = AppSerial(1)
         let binding = try #require(try await store.binding(of: DeviceSerial(1), profile: "", at: start))
-        #expect(binding.heldTo.place == UpdateSerial(1) && binding.seenTo == UpdateSerial(1))
+        #expect(binding.cursor.place == UpdateSerial(1) && binding.seenTo == UpdateSerial(1))
         #expect(!binding.needsResync && binding.receivedTo == ReceivedTo(all: 0, updates: 0))
         #expect(try await store.lastExpiredContent(of: app) == UpdateSerial(2))
         let missed = try await store.expiredContent(of: app, after: binding.seenTo, limit: 9)

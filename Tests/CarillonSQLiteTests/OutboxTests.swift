@@ -26,10 +26,10 @@ struct OutboxTests {
         let fixture: StoreFixture
         let channels: [PushChannel]
 
-        /// - Parameter lease: Whether a lane can be leased; for a store that fails.
+        /// - Parameter lease: Whether a push queue can be leased; for a store that fails.
         init(
             devices: Int, _ environments: [PushEnvironment] = [.production], limits: Outbox.Limits = .init(),
-            lease: @escaping @Sendable (PushLane) throws -> Void = { _ in }
+            lease: @escaping @Sendable (PushQueue) throws -> Void = { _ in }
         ) async throws {
             store = try SQLiteStore(inMemory: .init())
             let clock = clock
@@ -48,7 +48,7 @@ struct OutboxTests {
                 let channel = try await StoreFixture.open(number, of: device, in: store)
                 channels.append(channel)
                 let envelope = fixture.envelope(Int64(number) * 10, on: channel, ttl: 100_000)
-                let rules = AppendRules(wake: WakeWish(.background, dueAt: StoreFixture.start))
+                let rules = AppendRules(wake: WakeRequest(.background, dueAt: StoreFixture.start))
                 _ = try await store.commit([.append(envelope, rules)])
             }
             self.channels = channels
@@ -60,20 +60,20 @@ struct OutboxTests {
     /// One whose leases can fail.
     private struct FailingStore: PushStore {
         let store: SQLiteStore
-        let lease: @Sendable (PushLane) throws -> Void
+        let lease: @Sendable (PushQueue) throws -> Void
 
         func leasePushes(
-            of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
+            of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
         ) async throws -> LeasedPushes {
-            try lease(lane)
-            return try await store.leasePushes(of: lane, in: shards, limit: limit, at: now, until: end)
+            try lease(queue)
+            return try await store.leasePushes(of: queue, in: shards, limit: limit, at: now, until: end)
         }
 
         func bringBackPushes(in shards: ShardSet, at now: Timestamp) async throws {
             try await store.bringBackPushes(in: shards, at: now)
         }
-        func dueLanes(in shards: ShardSet, at now: Timestamp) async throws -> [PushLane] {
-            try await store.dueLanes(in: shards, at: now)
+        func dueQueues(in shards: ShardSet, at now: Timestamp) async throws -> [PushQueue] {
+            try await store.dueQueues(in: shards, at: now)
         }
         func endPushes(_ ends: [PushEnd]) async throws -> [PushFact] { try await store.endPushes(ends) }
         func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord] {
@@ -92,7 +92,7 @@ struct OutboxTests {
         }
     }
 
-    @Test func `a lane that cannot be leased takes no other's pushes with it`() async throws {
+    @Test func `a push queue that cannot be leased takes no other's pushes with it`() async throws {
         let leases = Mutex(0)
         let world = try await World(devices: 4, [.production, .sandbox]) { _ in
             // Each second one fails.
@@ -103,7 +103,7 @@ struct OutboxTests {
             if count % 2 == 0 { throw StoreFault(.unavailable, "full") }
         }
         let some = try await world.due()
-        #expect(some.count == 2 && Set(some.map(\.lane)).count == 1)
+        #expect(some.count == 2 && Set(some.map(\.queue)).count == 1)
         #expect(world.outbox.underWay == 2)
     }
 
@@ -163,18 +163,18 @@ struct OutboxTests {
         #expect(try await moving.world.store.endPushes([end]).count == 1, "it has not ended before")
     }
 
-    @Test func `lanes take turns where there is room for one`() async throws {
+    @Test func `push queues take turns where there is room for one`() async throws {
         let world = try await World(devices: 8, [.production, .sandbox], limits: .init(underWay: 1))
-        var lanes: Set<PushLane> = []
+        var queues: Set<PushQueue> = []
         for _ in 0..<4 {
             let push = try #require(try await world.due().first)
-            lanes.insert(push.lane)
+            queues.insert(push.queue)
             _ = await world.outbox.ended(push, .taken, hasOther: true)
         }
-        #expect(lanes.count == 2)
+        #expect(queues.count == 2)
     }
 
-    @Test func `no more pushes are under way than may be, and a lane leaves half of what is free`() async throws {
+    @Test func `no more pushes are under way than may be, and a push queue leaves half of what is free`() async throws {
         let world = try await World(devices: 12, limits: .init(underWay: 8))
         var begun: [LeasedPush] = []
         for count in [4, 2, 1, 1, 0, 0] {
@@ -194,7 +194,7 @@ struct OutboxTests {
     {
         let count = ProcessInfo.processInfo.environment["CARILLON_OUTBOX_DEVICES"].flatMap(Int.init) ?? 2000
         let world = try await World(devices: count)
-        let lane = PushLane(app: AppSerial(1), environment: .production)
+        let queue = PushQueue(app: AppSerial(1), environment: .production)
         var tried = 0
         for _ in 0..<3600 {
             for push in try await world.due() {
@@ -205,9 +205,9 @@ struct OutboxTests {
             }
             world.clock.now = world.clock.now.adding(seconds: 1)
         }
-        #expect(tried <= LaneMachine.widest + 60, "those that were under way, and one a minute")
-        #expect(world.outbox.faults[lane]?.reason == "InvalidProviderToken")
-        world.outbox.renewed(lane)
+        #expect(tried <= GatewayBreaker.widest + 60, "those that were under way, and one a minute")
+        #expect(world.outbox.faults[queue]?.reason == "InvalidProviderToken")
+        world.outbox.renewed(queue)
         var handed: Set<DeviceSerial> = []
         while handed.count < count {
             let pushes = try await world.due()
@@ -223,9 +223,9 @@ struct OutboxTests {
 
     @Test func `an answer to credentials that were replaced meanwhile says nothing of the new ones`() async throws {
         let world = try await World(devices: 3)
-        let lane = PushLane(app: AppSerial(1), environment: .production)
+        let queue = PushQueue(app: AppSerial(1), environment: .production)
         let pushes = try await world.due()
-        world.outbox.renewed(lane)
+        world.outbox.renewed(queue)
         let refused = PushAnswer.credentialsRefused(reason: "InvalidProviderToken")
         #expect(await world.outbox.ended(pushes[0], refused, hasOther: false) == nil)
         #expect(world.outbox.faults.isEmpty)
@@ -262,16 +262,16 @@ struct OutboxTests {
             var profile = DeviceProfile()
             profile.address = .init(
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: environment)
-            let wish = RegistrationWish.says(profile, confirms: true)
-            _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in wish }
+            let request = RegistrationRequest.says(profile, confirms: true)
+            _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in request }
             #expect(store.memory.pushes[device]?.quietBefore == .max)
         }
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: StoreFixture.start))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: StoreFixture.start))
         _ = try await store.commit([.append(fixture.envelope(50), rules)])
         #expect(store.memory.pushes[device]?.quietBefore == 50, "what was written later than what is behind it")
-        let lane = PushLane(app: fixture.device.app, environment: .sandbox)
+        let queue = PushQueue(app: fixture.device.app, environment: .sandbox)
         let due = try await store.leasePushes(
-            of: lane, limit: 9, at: StoreFixture.start, until: StoreFixture.start.adding(seconds: 60))
+            of: queue, limit: 9, at: StoreFixture.start, until: StoreFixture.start.adding(seconds: 60))
         #expect(due.pushes.count == 1)
         _ = try await store.commit([
             .settle(fixture.envelope(50).id, device: device, Settlement(.acknowledged, at: StoreFixture.start))
@@ -285,7 +285,7 @@ struct OutboxTests {
         #expect(store.memory.pushes[device]?.quietBefore == 200, "what came wakes")
     }
 
-    @Test func `a lane without a gateway is left alone`() async throws {
+    @Test func `a push queue without a gateway is left alone`() async throws {
         let world = try await World(devices: 1)
         #expect(try await world.outbox.due { _ in false }.pushes.isEmpty)
         #expect(try await world.due().count == 1)
@@ -331,7 +331,7 @@ struct OutboxTests {
         let world = try await World(devices: 1)
         let push = try #require(try await world.due().first)
         _ = await world.outbox.ended(push, .taken, hasOther: false)
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: world.clock.now))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: world.clock.now))
         let another = world.fixture.envelope(
             20, on: world.channels[0], ttl: 100_000, at: world.clock.now)
         _ = try await world.store.commit([

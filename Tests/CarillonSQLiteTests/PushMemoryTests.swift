@@ -15,7 +15,7 @@ struct PushMemoryTests {
         let fixture: StoreFixture
         var store: SQLiteStore { fixture.sqlite }
         var device: DeviceSerial { fixture.device.serial }
-        var lane: PushLane { PushLane(app: fixture.device.app, environment: .production) }
+        var queue: PushQueue { PushQueue(app: fixture.device.app, environment: .production) }
 
         init(_ stores: SQLiteStores = .memory) async throws {
             fixture = try await StoreFixture(stores)
@@ -28,18 +28,18 @@ struct PushMemoryTests {
         }
 
         func register(_ profile: DeviceProfile, at now: Timestamp) async throws {
-            let wish = RegistrationWish.says(profile, confirms: true)
-            _ = try await store.changeRegistration(of: device, at: now) { _ in wish }
+            let request = RegistrationRequest.says(profile, confirms: true)
+            _ = try await store.changeRegistration(of: device, at: now) { _ in request }
         }
 
         func append(_ positions: ClosedRange<Int64>, _ mode: WakeMode, at now: Timestamp) async throws {
-            let rules = AppendRules(wake: WakeWish(mode, dueAt: now))
+            let rules = AppendRules(wake: WakeRequest(mode, dueAt: now))
             _ = try await store.commit(positions.map { .append(fixture.envelope($0, ttl: 100_000, at: now), rules) })
         }
 
-        func lease(in lane: PushLane? = nil, at now: Timestamp) async throws -> [LeasedPush] {
+        func lease(in queue: PushQueue? = nil, at now: Timestamp) async throws -> [LeasedPush] {
             try await store.leasePushes(
-                of: lane ?? self.lane, limit: 9, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
+                of: queue ?? self.queue, limit: 9, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
             ).pushes
         }
 
@@ -93,7 +93,7 @@ struct PushMemoryTests {
         ]
         for (place, push) in pushes.enumerated() {
             let row = PushRow(
-                serial: Int64(place + 1), device: world.device, lane: world.lane.number, kind: push.kind,
+                serial: Int64(place + 1), device: world.device, queue: world.queue.number, kind: push.kind,
                 position: Int64(place + 100), state: push.state, dueAt: start, setAt: start,
                 endsAt: start.adding(seconds: 600))
             try await SQLiteStores.memory.addPush(row, in: world.store)
@@ -191,13 +191,13 @@ struct PushMemoryTests {
         let known = try #require(world.store.memory.pushes[world.device])
         world.store.memory.pushes.forgetAll()
         world.store.memory.usage.forgetAll()
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
         let operation = InboxOperation.append(world.fixture.envelope(4, at: start), rules)
         let (_, statements) = try await world.store.tracing { _ = try await world.store.commit([operation]) }
         let reads = statements.count { $0.contains("device_profile") || $0.contains("FROM inbox_index") }
         #expect(reads == 1)
         let read = try #require(world.store.memory.pushes[world.device])
-        #expect(read.lane == world.lane && read.wake == known.wake && read.lastAlertAt == known.lastAlertAt)
+        #expect(read.queue == world.queue && read.wake == known.wake && read.lastAlertAt == known.lastAlertAt)
         #expect(read.alerts == 2 && read.triggers == 0 && read.kept == 2 && read.quietBefore == 0)
         #expect(world.store.memory.usage.usage(of: world.device).waiting?.envelopes == 4)
     }
@@ -217,7 +217,7 @@ struct PushMemoryTests {
 
     @Test func `a suspended device stays out of reach, though its token is found in the other environment`() async throws {
         let world = try await World()
-        let sandbox = PushLane(app: world.fixture.device.app, environment: .sandbox)
+        let sandbox = PushQueue(app: world.fixture.device.app, environment: .sandbox)
         try await world.append(1...1, .background, at: start)
         let leased = try await world.lease(at: start)
         try #require(leased.count == 1)
@@ -231,6 +231,37 @@ struct PushMemoryTests {
         let registration = try await world.store.registration(of: world.device)
         #expect(registration?.profile.address?.environment == .sandbox)
         #expect(world.store.memory.pushes[world.device] != nil)
-        #expect(world.store.memory.pushes[world.device]?.lane == nil)
+        #expect(world.store.memory.pushes[world.device]?.queue == nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `a device that confirmed its token since it was found dead is not suspended`(isForgotten: Bool) async throws {
+        let world = try await World()
+        let said = try #require(try await world.store.registration(of: world.device)).profile
+        try await world.append(1...1, .background, at: start)
+        let leased = try await world.lease(at: start)
+        try #require(leased.count == 1)
+        let confirmed = start.adding(seconds: 20)
+        let (_, statements) = try await world.store.tracing { try await world.register(said, at: confirmed) }
+        #expect(!statements.contains { $0.hasPrefix("UPDATE") || $0.hasPrefix("INSERT") }, "nothing is written")
+        if isForgotten { world.store.memory.pushes.forgetAll() }
+        let dead = PushVerdict.tokenDead(reason: "Unregistered", since: start.adding(seconds: 10))
+        let end = PushEnd(leased[0], dead, at: start.adding(seconds: 30))
+        #expect(try await world.store.endPushes([end]) == [.retried(.wake)])
+        #expect(try await world.store.registration(of: world.device)?.status == .registered)
+    }
+
+    @Test func `a confirmation is of one address`() {
+        let confirmations = TokenConfirmations()
+        var registration = DeviceRegistration(device: DeviceSerial(1), at: start)
+        registration.addressRevision = 3
+        let later = start.adding(seconds: 5)
+        confirmations.note(registration, at: later)
+        #expect(confirmations.applied(to: registration).confirmedAt == later)
+        registration.addressRevision = 4
+        #expect(confirmations.applied(to: registration).confirmedAt == start)
+        registration.addressRevision = 3
+        registration.device = DeviceSerial(2)
+        #expect(confirmations.applied(to: registration).confirmedAt == start)
     }
 }

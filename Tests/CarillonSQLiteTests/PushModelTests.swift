@@ -64,7 +64,7 @@ struct PushModelTests {
 
         private static let briefSeconds: Int64 = 300
 
-        private var lane: PushLane { PushLane(app: fixture.device.app, environment: .production) }
+        private var queue: PushQueue { PushQueue(app: fixture.device.app, environment: .production) }
 
         init(seed: UInt64) async throws {
             random = SeededRandom(seed: seed)
@@ -104,7 +104,7 @@ struct PushModelTests {
         /// The number of alerts that is remembered is the number of rows.
         private func check() async throws {
             for phone in phones {
-                guard let reach = store.memory.pushes[phone.device.serial], reach.lane != nil else { continue }
+                guard let reach = store.memory.pushes[phone.device.serial], reach.queue != nil else { continue }
                 let rows = try await alerts(of: phone)
                 #expect(reach.alerts == rows.count)
             }
@@ -133,9 +133,9 @@ struct PushModelTests {
                 let envelope = fixture.envelope(position, on: phones[index].channel, ttl: ttl, at: now)
                 if isBrief { ends[position] = envelope.expiresAt }
                 let wait: Int64 = Bool.random(using: &random) ? 10 : 0
-                let wish = WakeWish(isAlert ? .alert : .background, dueAt: now.adding(seconds: wait))
+                let request = WakeRequest(isAlert ? .alert : .background, dueAt: now.adding(seconds: wait))
                 positions.append(position)
-                operations.append(.append(envelope, AppendRules(wake: wish)))
+                operations.append(.append(envelope, AppendRules(wake: request)))
             }
             let before = try await alerts(of: phones[index])
             let results = try await store.commit(operations)
@@ -162,7 +162,7 @@ struct PushModelTests {
 
         private mutating func requeue() async throws {
             // What is remembered of a device is forgotten with its parked pushes.
-            if try await store.requeueParkedPushes(of: lane.app, at: now) > 0 { paceIsForgotten() }
+            if try await store.requeueParkedPushes(of: queue.app, at: now) > 0 { paceIsForgotten() }
         }
 
         private mutating func paceIsForgotten() {
@@ -172,7 +172,7 @@ struct PushModelTests {
         mutating func lease() async throws {
             let until = now.adding(seconds: LeasedPush.leaseSeconds)
             let limit = Int.random(in: 1...5, using: &random)
-            for push in try await store.leasePushes(of: lane, limit: limit, at: now, until: until).pushes {
+            for push in try await store.leasePushes(of: queue, limit: limit, at: now, until: until).pushes {
                 let index = try #require(phones.firstIndex { $0.device.serial == push.device })
                 let phone = phones[index]
                 #expect(phone.isReachable, "what cannot be reached is not pushed to")
@@ -298,7 +298,7 @@ struct PushModelTests {
             for _ in 0..<60 {
                 now = now.adding(seconds: 3600)
                 let until = now.adding(seconds: LeasedPush.leaseSeconds)
-                let pushes = try await store.leasePushes(of: lane, limit: 1000, at: now, until: until).pushes
+                let pushes = try await store.leasePushes(of: queue, limit: 1000, at: now, until: until).pushes
                 woken.formUnion(pushes.filter { $0.content == .wake }.map(\.device))
                 let facts = try await store.endPushes(pushes.map { PushEnd($0, .handed, at: now) })
                 #expect(facts.count == pushes.count)

@@ -32,12 +32,12 @@ struct PushStatementTests {
         isExpired: Bool = false, at position: Int64 = position, in fixture: StoreFixture
     ) async throws {
         let start = Self.start.milliseconds
-        let lane = PushLane(app: fixture.device.app, environment: .production)
+        let queue = PushQueue(app: fixture.device.app, environment: .production)
         try await fixture.sqlite.run(
             """
             INSERT INTO push (serial, id, device, lane, kind, first, last, state, state_at, due_at, set_at, expires_at, ends_at,
                 awaits_address)
-            VALUES (\(serial), randomblob(16), \(fixture.device.serial.rawValue), \(lane.number), \(kind.rawValue), \(position),
+            VALUES (\(serial), randomblob(16), \(fixture.device.serial.rawValue), \(queue.number), \(kind.rawValue), \(position),
                 \(position), \(state.rawValue), \(start), NULL, \(start), \(start + (isExpired ? 0 : 60_000)), \(start + 60_000),
                 \(awaitsAddress ? 1 : 0))
             """)
@@ -51,7 +51,7 @@ struct PushStatementTests {
 
     // MARK: Other addresses
 
-    @Test func `pushes that are under way or parked go to another lane by one statement`() async throws {
+    @Test func `pushes that are under way or parked go to another push queue by one statement`() async throws {
         let fixture = try await StoreFixture(.memory)
         let store = fixture.sqlite
         _ = try await register("aa01", .production, fixture)
@@ -63,7 +63,7 @@ struct PushStatementTests {
         let run = try await statements(of: store) { _ = try await register("aa02", .sandbox, fixture) }
         let updates = run.filter { $0.hasPrefix("UPDATE push ") }
         #expect(updates.count == 2, "one for the alert that begins anew, and one for the others")
-        let sandbox = PushLane(app: fixture.device.app, environment: .sandbox).number
+        let sandbox = PushQueue(app: fixture.device.app, environment: .sandbox).number
         let moved = try await store.numbers("SELECT serial FROM push WHERE lane = \(sandbox) ORDER BY serial")
         #expect(moved == (Array(1...11) as [Int64]))
         let states = try await store.numbers("SELECT state FROM push ORDER BY serial")
@@ -104,10 +104,10 @@ struct PushStatementTests {
             _ serial: Int64, _ verdict: PushVerdict, kind: PushKind = .alert, acceptedElsewhere: PushEnvironment? = nil
         ) async throws -> Int {
             try await insert(serial, .leased, kind: kind, in: fixture)
-            let lane = PushLane(app: fixture.device.app, environment: acceptedElsewhere ?? .production)
+            let queue = PushQueue(app: fixture.device.app, environment: acceptedElsewhere ?? .production)
             let push = LeasedPush(
                 lease: WorkLease(work: serial, fence: 0), id: Bytes16(high: 1, low: 2), kind: kind,
-                device: fixture.device.serial, lane: lane, token: token,
+                device: fixture.device.serial, queue: queue, token: token,
                 addressRevision: registration.addressRevision, attempt: 1, isElsewhere: acceptedElsewhere != nil,
                 expiresAt: Self.start.adding(seconds: 60), content: .wake)
             let end = PushEnd(push, verdict, at: Self.start)

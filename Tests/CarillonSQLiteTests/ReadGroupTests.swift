@@ -25,7 +25,7 @@ struct ReadGroupTests {
     }
 
     @Test func `what is asked while a read is under way shares the next transaction`() async throws {
-        let group = ReadGroup(reader: database, lanes: 1)
+        let group = ReadGroup(reader: database, readers: 1)
         let gate = Gate()
         async let first = group.run { db in
             gate.pass()
@@ -42,7 +42,7 @@ struct ReadGroupTests {
     }
 
     @Test func `a question that fails takes none with it`() async throws {
-        let group = ReadGroup(reader: database, lanes: 1)
+        let group = ReadGroup(reader: database, readers: 1)
         let gate = Gate()
         async let first: Void = group.run { _ in gate.pass() }
         await gate.reached()
@@ -55,8 +55,8 @@ struct ReadGroupTests {
         #expect(try answers[1].get() == 0)
     }
 
-    @Test func `no more reads are under way than there are lanes, and each lane is used`() async throws {
-        let group = ReadGroup(reader: database, lanes: 2)
+    @Test func `no more reads are under way than there are readers, and each reader is used`() async throws {
+        let group = ReadGroup(reader: database, readers: 2)
         let gates = [Gate(), Gate()]
         async let first: Void = group.run { _ in gates[0].pass() }
         await gates[0].reached()
@@ -73,7 +73,7 @@ struct ReadGroupTests {
     }
 
     @Test func `when the database cannot be read, everyone is told`() async throws {
-        let group = ReadGroup(reader: database, lanes: 1)
+        let group = ReadGroup(reader: database, readers: 1)
         try database.close()
         await withTaskGroup(of: Void.self) { tasks in
             for _ in 0..<10 {

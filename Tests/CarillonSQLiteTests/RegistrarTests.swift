@@ -28,7 +28,7 @@ struct RegistrarTests {
             news: StatusNews(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
             subscriptions: listener, allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
-            vetoes: NoVetoes(), time: time, random: RandomSource { .random(in: .min ... .max) })
+            approvalHooks: NoApprovalHooks(), time: time, random: RandomSource { .random(in: .min ... .max) })
     }
 
     @Test func `a device that registers again with a profile changed, and a new one did not`() async throws {
@@ -94,7 +94,7 @@ struct RegistrarTests {
         let world = try await DeliveryWorld.make()
         let registrar = registrar(world, Listener())
         let (store, app) = (world.fixture.sqlite, try StoreFixture.appID)
-        let user = UserWord.signedIn(try #require(UserID("ada")))
+        let user = UserClaim.signedIn(try #require(UserID("ada")))
         func profile(_ token: String) throws -> DeviceProfile {
             var profile = DeviceProfile()
             profile.address = .init(
@@ -118,10 +118,10 @@ struct RegistrarTests {
         #expect(handedOver.credential.text == first.credential.text)
         let taken = try profile("aa03")
         _ = try await registrar.update(changing, from: nil, confirms: true) { _ in taken }
-        #expect(Set(try await store.untoldStatuses(in: .all, limit: 9).map(\.device)) == losers)
+        #expect(Set(try await store.pendingStatuses(in: .all, limit: 9).map(\.device)) == losers)
 
         let next = try await DeliveryWorld(world.fixture)
-        #expect(try await StatusNews(devices: store, home: next.home).tell() == 3)
+        #expect(try await StatusNews(devices: store, home: next.home).notify() == 3)
         for loser in losers {
             let waiting = try await store.waiting(
                 device: loser, after: 0, limit: 9, bytes: 1 << 20, at: StoreFixture.start)

@@ -15,7 +15,7 @@ struct ReleasedFileTests {
     private let app = AppSerial(1)
     private let device = DeviceSerial(1)
 
-    /// An app with two items, three subscriptions, two attachments, and two watches whose pings are in one lane. The lists have a device
+    /// An app with two items, three subscriptions, two attachments, and two watches whose pings are in one push queue. The lists have a device
     /// that was suspended, and two subscriptions that were removed.
     private func makeFile() throws -> String {
         let directory = try TemporaryDirectory.make()
@@ -139,7 +139,7 @@ struct ReleasedFileTests {
             let stored = try await world.publisher.publish(world.request(), to: channel)
             #expect(stored.standing == .waiting && Shard(of: stored.id.position) == Shard(of: device.serial))
             let name = DeviceName.id(device.id, credential: device.credentialHash)
-            let arrival = try await store.arrival(of: name, InboxLoad(after: 0, limit: 9, bytes: 9999), at: start)
+            let arrival = try await store.arrival(of: name, PageRequest(after: 0, limit: 9, bytes: 9999), at: start)
             #expect(arrival?.device == device && arrival?.envelopes?.map(\.id) == [stored.id])
             let session = WindowedSession(device: device.serial, inbox: world.inbox, clock: world.clock)
             world.sessions.join(session, device: device.serial)

@@ -131,7 +131,7 @@ struct RowCountTests {
         try await check("watch", fixture) { number in
             let channel = try await StoreFixture.open(UInt64(100 + number), of: fixture.device, in: store, limit: 9999)
             let put = try await store.putWatch(
-                WatchWish(
+                WatchRequest(
                     channel: channel.serial, ping: nil, firstDueAt: nil,
                     disconnectAddress: try CallAddress("https://example.com/"), sealed: .init(secret: [1], token: [2]),
                     callbackID: "msg_\(number)", renewsSecret: false, limits: WatchLimits(perDevice: 9999)), at: start)
@@ -166,17 +166,17 @@ struct RowCountTests {
             platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
         var profile = DeviceProfile()
         profile.address = address
-        let wish = RegistrationWish.says(profile, confirms: true)
-        _ = try await store.changeRegistration(of: fixture.device.serial, at: start) { _ in wish }
+        let request = RegistrationRequest.says(profile, confirms: true)
+        _ = try await store.changeRegistration(of: fixture.device.serial, at: start) { _ in request }
         try await check("push", atOnce: 20, width: 1, fixture) { number in
             let append = InboxOperation.append(
-                fixture.envelope(Int64(number)), AppendRules(wake: WakeWish(.alert, dueAt: start)))
+                fixture.envelope(Int64(number)), AppendRules(wake: WakeRequest(.alert, dueAt: start)))
             _ = try await store.commit([append])
         } remove: { number in
             _ = try await store.commit([fixture.acknowledge(Int64(number))])
-            let lane = PushLane(app: fixture.device.app, environment: .production)
+            let queue = PushQueue(app: fixture.device.app, environment: .production)
             let later = start.adding(seconds: 100_000)
-            let leased = try await store.leasePushes(of: lane, limit: 100, at: later, until: later.adding(seconds: 60))
+            let leased = try await store.leasePushes(of: queue, limit: 100, at: later, until: later.adding(seconds: 60))
             _ = try await store.endPushes(leased.pushes.map { PushEnd($0, .handed, at: later) })
         }
     }
@@ -214,10 +214,10 @@ struct RowCountTests {
             let definition = Update.Definition(
                 kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
                 supersedes: nil)
-            let wish = UpdateWish(
+            let request = UpdateRequest(
                 proposed: UpdateID(Self.id(1, number)), app: device.app, key: KeyID(1), definition: definition, body: [7],
                 isIndexed: true, idempotency: nil, limits: .init())
-            guard case .made = try await store.publishUpdate(wish, at: start) else { throw StoreFixture.Missing() }
+            guard case .made = try await store.publishUpdate(request, at: start) else { throw StoreFixture.Missing() }
         } remove: { number in
             let update = try found(try await store.update(UpdateID(Self.id(1, number)), of: device.app))
             try must(try await store.withdrawUpdate(update, by: KeyID(1), at: start))
@@ -239,7 +239,7 @@ struct RowCountTests {
             var limits = AttachmentLimits()
             limits.uploadsOfSenders = 9999
             let added = try await store.addAttachment(
-                AttachmentWish(
+                AttachmentRequest(
                     proposed: AttachmentID(Self.id(3, number)), owner: owner, length: 1, digest: nil,
                     readers: [.device(device.serial), .senders], lifetimeSeconds: 60, idempotency: nil, limits: limits),
                 at: start)
@@ -262,8 +262,8 @@ struct RowCountTests {
         let ada = try #require(UserID("ada"))
         let new = NewDevice(DeviceID(Self.id(9, 1)), app: try StoreFixture.appID, user: .signedIn(ada))
         let provider = try #require(try await fixture.insert(new, secret: [9]))
-        let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(ada))
-        _ = try await store.changeRegistration(of: consumer.serial, at: start) { _ in wish }
+        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(ada))
+        _ = try await store.changeRegistration(of: consumer.serial, at: start) { _ in request }
         let keys = KeyBundle(
             identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
             until: 2_000_000_000_000, signature: Array(repeating: 3, count: 64))

@@ -37,12 +37,13 @@ struct SecretsTests {
             store: store, engine: engine,
             items: AppItems(store: store, documents: documents, engine: engine, allowances: allowances, time: time),
             home: home, others: .none,
-            allowances: allowances, vetoes: NoVetoes(), payloadSize: { _ in 0 }, time: time, random: random)
+            allowances: allowances, approvalHooks: NoApprovalHooks(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
             devices: store, home: home, directory: directoryOfChannels,
             news: StatusNews(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directoryOfChannels, time: time),
-            subscriptions: subscriptions, allowances: allowances, vetoes: NoVetoes(), time: time, random: random)
+            subscriptions: subscriptions, allowances: allowances, approvalHooks: NoApprovalHooks(), time: time,
+            random: random)
         _ = try await registrar.register(app: app, registration: secret)
         try store.close()
         #expect(try !isFound(Data(secret.utf8), in: directory))

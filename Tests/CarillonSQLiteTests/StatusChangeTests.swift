@@ -90,10 +90,10 @@ struct StatusChangeTests {
         let profile = try says(token: "aa01")
         _ = try await store.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
         _ = try await fixture.subscribe(1)
-        let wake = AppendRules(wake: WakeWish(.background, dueAt: start))
+        let wake = AppendRules(wake: WakeRequest(.background, dueAt: start))
         _ = try await store.commit([.append(fixture.base.envelope(1), wake)])
-        let lane = PushLane(app: fixture.app, environment: .production)
-        let leased = try await store.leasePushes(of: lane, limit: 9, at: start, until: start.adding(seconds: 30))
+        let queue = PushQueue(app: fixture.app, environment: .production)
+        let leased = try await store.leasePushes(of: queue, limit: 9, at: start, until: start.adding(seconds: 30))
         let push = try #require(leased.pushes.first)
         _ = try await store.endPushes([PushEnd(push, .tokenDead(reason: "Unregistered", since: nil), at: start)])
         #expect(try await store.registration(of: device)?.status == .suspended(.tokenDead))

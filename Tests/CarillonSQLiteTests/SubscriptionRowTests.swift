@@ -15,7 +15,7 @@ struct SubscriptionRowTests {
     private func subscribe(_ number: UInt64, _ fixture: SubscriptionFixture) async throws -> Subscription {
         let condition = WatchedCondition(shape: "shape", source: "price > 1", constants: nil)
         let definition = try SubscriptionFixture.definition(["a", "b"])
-        return try await fixture.subscribe(fixture.wish(number, definition, condition: condition))
+        return try await fixture.subscribe(fixture.request(number, definition, condition: condition))
     }
 
     private func remove(_ subscription: Subscription, _ store: SQLiteStore) async throws {
@@ -76,8 +76,8 @@ struct SubscriptionRowTests {
         try await expectCounts(store, items: 4, subscriptions: 0)
         let removed = try await subscribe(1, fixture)
         let keyed = try SubscriptionFixture.definition(key: "k")
-        _ = try await fixture.subscribe(fixture.wish(2, keyed))
-        _ = try await fixture.put(fixture.wish(3, keyed))
+        _ = try await fixture.subscribe(fixture.request(2, keyed))
+        _ = try await fixture.put(fixture.request(3, keyed))
         try await fixture.sign(.signedIn(try #require(UserID("ada"))))
         for number in UInt64(4)...5 { _ = try await subscribe(number, fixture) }
         let other = try await fixture.anotherDevice().serial
@@ -161,7 +161,7 @@ struct SubscriptionRowTests {
         let (store, device, item) = (fixture.base.sqlite, fixture.device, try fixture.item("a"))
         _ = try await fixture.update("a")
         for number in UInt64(1)...2 { _ = try await subscribe(number, fixture) }
-        let third = try fixture.wish(3, SubscriptionFixture.definition())
+        let third = try fixture.request(3, SubscriptionFixture.definition())
         let now = start
         let gate = Gate()
         async let before: Void = store.group.run { _ in gate.pass() }

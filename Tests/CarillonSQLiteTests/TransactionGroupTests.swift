@@ -13,7 +13,7 @@ struct TransactionGroupTests {
     private let rollbacks = Counted()
     private let commits: Commits
     private let group: TransactionGroup
-    private let incarnations = LivingIncarnations()
+    private let incarnations = ActiveIncarnations()
     private let fencedWrites = CountedWrites()
 
     init() throws {

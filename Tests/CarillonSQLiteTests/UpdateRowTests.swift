@@ -33,7 +33,7 @@ struct UpdateRowTests {
                 return try Row.fetchAll(db, sql: select).map { row in (0..<7).map { row[$0] as Int64? } }
             }
         }
-        let place = HeldTo(UpdateSerial(9), rules: 1)
+        let place = AudienceCursor(UpdateSerial(9), rules: 1)
         _ = try await store.held(
             binding.serial, revision: 2, to: place, isFull: false, adding: [], at: start)
         let now = start.milliseconds
@@ -51,10 +51,10 @@ struct UpdateRowTests {
     private func publish(_ number: UInt64, orderKey: String? = nil, _ fixture: StoreFixture) async throws -> Update {
         let definition = Update.Definition(
             kind: .popup, payload: [1], audience: nil, mode: .once, ttlSeconds: 1000, orderKey: orderKey, supersedes: nil)
-        let wish = UpdateWish(
+        let request = UpdateRequest(
             proposed: UpdateID(Bytes16(high: 4, low: number)), app: fixture.device.app, key: KeyID(7),
             definition: definition, body: [2], isIndexed: true, idempotency: nil, limits: UpdateLimits())
-        guard case .made(let update, _, _) = try await fixture.store.publishUpdate(wish, at: start) else {
+        guard case .made(let update, _, _) = try await fixture.store.publishUpdate(request, at: start) else {
             throw StoreFixture.Missing()
         }
         return update
@@ -70,7 +70,7 @@ struct UpdateRowTests {
         let forgotten = try await publish(1, fixture)
         let ended = try await publish(2, fixture)
         _ = try await publish(3, fixture)
-        let resync = ResyncWish(proposed: UpdateID(Bytes16(high: 4, low: 4)), body: [3])
+        let resync = ResyncRequest(proposed: UpdateID(Bytes16(high: 4, low: 4)), body: [3])
         _ = try await store.resync(try await bind("one", fixture).serial, resync, at: start)
         #expect(try await bodies() == 4)
         #expect(try await store.withdrawUpdate(forgotten, by: KeyID(7), at: start))
@@ -111,7 +111,7 @@ struct UpdateRowTests {
         #expect(try await begun("more") == 6)
         let binding = try await bind("more", fixture)
         let held = try await run {
-            let place = HeldTo(UpdateSerial(1), rules: 1)
+            let place = AudienceCursor(UpdateSerial(1), rules: 1)
             _ = try await store.held(
                 binding.serial, revision: binding.revision, to: place, isFull: false, adding: [], at: start)
         }
@@ -151,7 +151,7 @@ struct UpdateRowTests {
             key: CompletionKey(update: second.serial, binding: binding.serial, entry: 1), machine: CompletionMachine(),
             changedAt: start, orderKey: "k")
         let held = try await run {
-            let place = HeldTo(second.serial, rules: 1)
+            let place = AudienceCursor(second.serial, rules: 1)
             _ = try await store.held(
                 binding.serial, revision: binding.revision, to: place, isFull: false, adding: [next], at: start)
         }

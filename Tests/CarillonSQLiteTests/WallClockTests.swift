@@ -127,10 +127,10 @@ struct WallClockTests {
         }
 
         private func addAttachment(at now: Timestamp) async throws {
-            let wish = AttachmentWish(
+            let request = AttachmentRequest(
                 proposed: upload, owner: AttachmentUser(app: fixture.device.app, party: .senders), length: 10, digest: nil,
                 readers: [.senders], lifetimeSeconds: Self.limit, idempotency: nil, limits: .init())
-            guard case .added(let attachment) = try await store.addAttachment(wish, at: now), item == .attachment else {
+            guard case .added(let attachment) = try await store.addAttachment(request, at: now), item == .attachment else {
                 return
             }
             _ = try await store.completeAttachment(attachment.serial, expiresAt: now.adding(seconds: Self.limit))
@@ -142,10 +142,10 @@ struct WallClockTests {
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
             let said = profile
             _ = try await store.changeRegistration(of: fixture.device.serial, at: now) { _ in .says(said, confirms: true) }
-            let rules = AppendRules(wake: WakeWish(.background, dueAt: now))
+            let rules = AppendRules(wake: WakeRequest(.background, dueAt: now))
             _ = try await store.commit([.append(fixture.envelope(1, ttl: 400 * 86_400, at: now), rules)])
-            let lane = PushLane(app: fixture.device.app, environment: .production)
-            let leased = try await store.leasePushes(of: lane, limit: 1, at: now, until: now.adding(seconds: 60))
+            let queue = PushQueue(app: fixture.device.app, environment: .production)
+            let leased = try await store.leasePushes(of: queue, limit: 1, at: now, until: now.adding(seconds: 60))
             _ = try await store.endPushes(leased.pushes.map { PushEnd($0, .handed, at: now) })
         }
 

@@ -44,7 +44,7 @@ struct WatchRowTests {
         #expect(try await wrongWork(fixture.sqlite) == [0, 0])
     }
 
-    /// The numbers of work without what it is for and of pings and callbacks without work, and of lanes that do not match their work.
+    /// The numbers of work without what it is for and of pings and callbacks without work, and of queues that do not match their work.
     private func wrongWork(_ store: SQLiteStore) async throws -> [Int64] {
         try await store.read { db in
             let work = try Int64.fetchOne(
@@ -60,14 +60,14 @@ struct WatchRowTests {
                         + (SELECT count(*) FROM disconnect_callback AS call
                             WHERE NOT EXISTS (SELECT 1 FROM leased_work WHERE kind = 1 AND subject = call.serial))
                     """)
-            let lanes = try Int64.fetchOne(
+            let queues = try Int64.fetchOne(
                 db,
                 sql: """
                     SELECT count(*) FROM work_lane WHERE size = 0
                         OR size <> (SELECT count(*) FROM leased_work WHERE lane = work_lane.serial)
                         OR head_at <> (SELECT min(ready_at) FROM leased_work WHERE lane = work_lane.serial)
                     """)
-            return [work ?? -1, lanes ?? -1]
+            return [work ?? -1, queues ?? -1]
         }
     }
 
@@ -76,7 +76,7 @@ struct WatchRowTests {
         let (store, device) = (fixture.sqlite, fixture.base.device)
         func watched(_ number: UInt64, gone: String? = "http://gone.example") async throws -> PushChannel {
             let channel = try await StoreFixture.open(number, of: device, in: store)
-            _ = try await fixture.put(fixture.wish(on: channel, gone: gone, id: "msg_\(number)"))
+            _ = try await fixture.put(fixture.request(on: channel, gone: gone, id: "msg_\(number)"))
             return channel
         }
         let closed = try await watched(11)
@@ -85,7 +85,7 @@ struct WatchRowTests {
         _ = try await watched(14)
         _ = try await watched(15, gone: nil)
         try await expectCounts(fixture, 5, 0)
-        _ = try await fixture.put(fixture.wish(on: removed, every: 90))
+        _ = try await fixture.put(fixture.request(on: removed, every: 90))
         try await expectCounts(fixture, 5, 0)
         _ = try await store.closeChannel(closed.id, device: device.serial, at: start)
         try await expectCounts(fixture, 4, 1)
@@ -93,7 +93,7 @@ struct WatchRowTests {
         try await expectCounts(fixture, 3, 2)
         #expect(try await store.removeWatch(of: removed.serial))
         try await expectCounts(fixture, 2, 2)
-        // The third callback for one peer crowds out the first.
+        // The third callback for one peer busy peers out the first.
         _ = try await store.deleteDevice(device.serial, at: start)
         try await expectCounts(fixture, 0, 2)
         let calls = try await fixture.drain(at: WatchFixture.aMonth)
@@ -104,19 +104,19 @@ struct WatchRowTests {
     @Test func `counts follow their rows when a user or an app ends`() async throws {
         let fixture = try await WatchFixture(.memory)
         let (store, device) = (fixture.sqlite, fixture.base.device)
-        func says(_ user: UserWord) async throws {
+        func says(_ user: UserClaim) async throws {
             let changed = try await store.changeRegistration(of: device.serial, at: start) { current in
                 .says(current.profile, confirms: false, user: user)
             }
             _ = try #require(changed).get()
         }
-        _ = try await fixture.put(fixture.wish(gone: "http://gone.example", id: "msg_1"))
+        _ = try await fixture.put(fixture.request(gone: "http://gone.example", id: "msg_1"))
         let user = try #require(UserID("ada"))
         try await says(.signedIn(user))
         let watched: [(number: UInt64, gone: String?)] = [(11, "http://gone.example"), (12, nil)]
         for (number, gone) in watched {
             let channel = try await StoreFixture.open(number, of: device, in: store)
-            _ = try await fixture.put(fixture.wish(on: channel, gone: gone, id: "msg_\(number)"))
+            _ = try await fixture.put(fixture.request(on: channel, gone: gone, id: "msg_\(number)"))
         }
         try await expectCounts(fixture, 3, 0)
         try await says(.signedOut)
@@ -135,9 +135,9 @@ struct WatchRowTests {
         let (store, device) = (fixture.sqlite, fixture.base.device)
         let (first, second) = (fixture.base.first, fixture.base.second)
         let third = try await StoreFixture.open(11, of: device, in: store)
-        let (now, wish) = (start, try fixture.wish(on: third))
+        let (now, request) = (start, try fixture.request(on: third))
         for channel in [first, second] {
-            _ = try await fixture.put(fixture.wish(on: channel, gone: "http://gone.example"))
+            _ = try await fixture.put(fixture.request(on: channel, gone: "http://gone.example"))
         }
         let gate = Gate()
         async let before: Void = store.group.run { _ in gate.pass() }
@@ -150,7 +150,7 @@ struct WatchRowTests {
                     throw StoreFault(.full, "its own")
                 }
             },
-            { _ = try await store.putWatch(wish, at: now) },
+            { _ = try await store.putWatch(request, at: now) },
         ]
         let results = await together(works) { gate.open() }
         try await before
@@ -202,7 +202,7 @@ struct WatchRowTests {
         var channels: [PushChannel] = []
         for number in UInt64(11)...17 {
             let channel = try await StoreFixture.open(number, of: device, in: store)
-            _ = try await fixture.put(fixture.wish(on: channel, due: number == 14 ? now : start))
+            _ = try await fixture.put(fixture.request(on: channel, due: number == 14 ? now : start))
             channels.append(channel)
         }
         try await store.group.run { db in try WatchTransaction(db).spreadOverduePings(in: .all, at: now, atOnce: 2) }
@@ -212,12 +212,12 @@ struct WatchRowTests {
         }
     }
 
-    // MARK: Lanes
+    // MARK: Queues
 
-    @Test func `lanes follow their work`() async throws {
+    @Test func `queues follow their work`() async throws {
         let fixture = try await WatchFixture(.memory)
         let (store, device) = (fixture.sqlite, fixture.base.device)
-        func expectLanes(_ sizes: [Int64]) async throws {
+        func expectQueues(_ sizes: [Int64]) async throws {
             #expect(try await wrongWork(store) == [0, 0])
             let found = try await store.read { db in
                 try Int64.fetchAll(db, sql: "SELECT size FROM work_lane ORDER BY peer, kind")
@@ -226,70 +226,72 @@ struct WatchRowTests {
         }
         let third = try await StoreFixture.open(11, of: device, in: store)
         for channel in [fixture.base.first, fixture.base.second, third] {
-            _ = try await fixture.put(fixture.wish(on: channel, ping: "http://a.example", due: start.adding(seconds: 9)))
+            _ = try await fixture.put(fixture.request(on: channel, ping: "http://a.example", due: start.adding(seconds: 9)))
         }
-        try await expectLanes([3])
-        _ = try await fixture.put(fixture.wish(on: third, ping: "http://a.example", due: start))
-        try await expectLanes([3])
-        _ = try await fixture.put(fixture.wish(on: third, ping: "http://b.example", due: start))
-        try await expectLanes([2, 1])
-        _ = try await fixture.put(fixture.wish(on: third, ping: "http://c.example", gone: "http://a.example", id: "msg_3"))
-        try await expectLanes([2, 1])
+        try await expectQueues([3])
+        _ = try await fixture.put(fixture.request(on: third, ping: "http://a.example", due: start))
+        try await expectQueues([3])
+        _ = try await fixture.put(fixture.request(on: third, ping: "http://b.example", due: start))
+        try await expectQueues([2, 1])
+        _ = try await fixture.put(
+            fixture.request(on: third, ping: "http://c.example", gone: "http://a.example", id: "msg_3"))
+        try await expectQueues([2, 1])
 
         let later = start.adding(seconds: 10)
         let calls = try await fixture.lease(at: later)
         #expect(calls.count == 2)
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
         for call in calls { _ = try await store.record(try fixture.record(call, due: later.adding(seconds: 60), at: later)) }
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
         try await store.spreadOverduePings(at: start.adding(seconds: 3600))
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
         _ = try await fixture.lease(at: start.adding(seconds: 7200))
         try await store.bringBackWork(at: start)
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
 
-        _ = try await fixture.put(fixture.wish(on: fixture.base.first, ping: nil))
-        try await expectLanes([1, 1])
+        _ = try await fixture.put(fixture.request(on: fixture.base.first, ping: nil))
+        try await expectQueues([1, 1])
         _ = try await store.closeChannel(third.id, device: device.serial, at: start)
-        try await expectLanes([1, 1])
+        try await expectQueues([1, 1])
         #expect(try await store.removeWatch(of: fixture.base.second.serial))
-        try await expectLanes([1])
+        try await expectQueues([1])
         _ = try await fixture.drain(at: WatchFixture.aMonth)
-        try await expectLanes([])
+        try await expectQueues([])
     }
 
-    @Test func `lanes follow their work when other work of the commit fails`() async throws {
+    @Test func `queues follow their work when other work of the commit fails`() async throws {
         let fixture = try await WatchFixture(.memory)
         let (store, device) = (fixture.sqlite, fixture.base.device)
         let (first, second) = (fixture.base.first, fixture.base.second)
         let third = try await StoreFixture.open(11, of: device, in: store)
-        for channel in [first, second] { _ = try await fixture.put(fixture.wish(on: channel, ping: "http://a.example")) }
+        for channel in [first, second] { _ = try await fixture.put(fixture.request(on: channel, ping: "http://a.example")) }
         let moved = try #require(try await store.watch(of: first.serial)).serial
         let removed = try #require(try await store.watch(of: second.serial)).serial
         let now = start
-        let wishes = [
-            try fixture.wish(on: third, ping: "http://a.example"), try fixture.wish(on: second, ping: "http://b.example"),
+        let requests = [
+            try fixture.request(on: third, ping: "http://a.example"),
+            try fixture.request(on: second, ping: "http://b.example"),
         ]
         let gate = Gate()
         async let before: Void = store.group.run { _ in gate.pass() }
         await gate.reached()
         let works: [@Sendable () async throws -> Void] = [
-            { _ = try await store.putWatch(wishes[0], at: now) },
+            { _ = try await store.putWatch(requests[0], at: now) },
             {
                 try await store.group.run { db in
-                    let lanes = WorkLanes(db)
-                    func work(_ subject: Int64, _ peer: String) -> WorkLanes.NewWork {
-                        WorkLanes.NewWork(
+                    let queues = WorkQueues(db)
+                    func work(_ subject: Int64, _ peer: String) -> WorkQueues.NewWork {
+                        WorkQueues.NewWork(
                             kind: .ping, subject: subject, app: device.app.rawValue, device: device.serial.rawValue,
                             peer: peer, dueAt: now)
                     }
-                    try lanes.add(work(99, "c.example:80"), at: now)
-                    try lanes.move(work(moved.rawValue, "d.example:80"), at: now)
-                    try lanes.remove(.ping, of: removed.rawValue)
+                    try queues.add(work(99, "c.example:80"), at: now)
+                    try queues.move(work(moved.rawValue, "d.example:80"), at: now)
+                    try queues.remove(.ping, of: removed.rawValue)
                     throw StoreFault(.full, "its own")
                 }
             },
-            { _ = try await store.putWatch(wishes[1], at: now) },
+            { _ = try await store.putWatch(requests[1], at: now) },
         ]
         let results = await together(works) { gate.open() }
         try await before
@@ -313,24 +315,24 @@ struct WatchRowTests {
         let (store, device) = (fixture.sqlite, fixture.base.device)
         let (first, second) = (fixture.base.first, fixture.base.second)
         func run(_ work: () async throws -> Void) async throws -> Int { try await statements(of: store, in: work) }
-        func put(_ wish: WatchWish) async throws -> Int { try await run { _ = try await fixture.put(wish) } }
+        func put(_ request: WatchRequest) async throws -> Int { try await run { _ = try await fixture.put(request) } }
         func close(_ channel: PushChannel) async throws -> Int {
             try await run { _ = try await store.closeChannel(channel.id, device: device.serial, at: start) }
         }
-        #expect(try await put(fixture.wish()) == 8)
-        #expect(try await put(fixture.wish(on: second)) == 7)
-        #expect(try await put(fixture.wish(every: 90)) == 5)
-        #expect(try await put(fixture.wish(ping: nil)) == 5)
-        #expect(try await put(fixture.wish(ping: nil)) == 2)
+        #expect(try await put(fixture.request()) == 8)
+        #expect(try await put(fixture.request(on: second)) == 7)
+        #expect(try await put(fixture.request(every: 90)) == 5)
+        #expect(try await put(fixture.request(ping: nil)) == 5)
+        #expect(try await put(fixture.request(ping: nil)) == 2)
         let removal = try await run { _ = try await store.removeWatch(of: first.serial) }
         #expect(removal == 3)
-        #expect(try await put(fixture.wish(ping: nil)) == 4)
+        #expect(try await put(fixture.request(ping: nil)) == 4)
 
         let call = try #require(try await fixture.lease(at: start).first)
-        let record = try fixture.record(call, told: .noConnection, due: start)
+        let record = try fixture.record(call, notified: .noConnection, due: start)
         let news = fixture.news(1, .pingFailed(.noConnection), on: second)
-        let told = try await run { _ = try await fixture.tell(news, .pinged(record)) }
-        #expect(told == 5)
+        let notified = try await run { _ = try await fixture.notify(news, .pinged(record)) }
+        #expect(notified == 5)
         let again = try #require(try await fixture.lease(at: start).first)
         let answer = try fixture.record(again, due: start)
         let recorded = try await run { _ = try await store.record(answer) }
@@ -339,7 +341,7 @@ struct WatchRowTests {
         #expect(spread == 3)
 
         #expect(try await close(first) == 4)
-        _ = try await put(fixture.wish(on: second, ping: nil, gone: "http://gone.example"))
+        _ = try await put(fixture.request(on: second, ping: nil, gone: "http://gone.example"))
         #expect(try await close(second) == 10)
         // The third and fourth callback for one peer are beyond its limit. The last one is for another peer.
         let ends: [(number: UInt64, host: String, count: Int)] = [
@@ -349,7 +351,7 @@ struct WatchRowTests {
         for (number, host, count) in ends {
             let channel = try await StoreFixture.open(number, of: device, in: store)
             _ = try await put(
-                fixture.wish(on: channel, ping: nil, gone: "http://\(host).example", id: "msg_\(number)"))
+                fixture.request(on: channel, ping: nil, gone: "http://\(host).example", id: "msg_\(number)"))
             #expect(try await close(channel) == count)
         }
         let bare = try await StoreFixture.open(7, of: device, in: store)
@@ -363,7 +365,7 @@ struct WatchRowTests {
         let next = try #require(try await fixture.lease(at: start).first)
         let last = try #require(next.callback)
         let delivered = try await run { _ = try await store.record(.delivered, of: last, end: fixture.end(next)) }
-        // Another callback for the peer is left in the lane.
+        // Another callback for the peer is left in the queue.
         #expect(delivered == 7)
     }
 }

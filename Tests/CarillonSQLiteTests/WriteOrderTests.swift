@@ -94,12 +94,12 @@ struct WriteOrderTests {
         #expect(writes == expected)
     }
 
-    @Test func `lanes of moved pings are written in their order`() async throws {
+    @Test func `push queues of moved pings are written in their order`() async throws {
         let store = try await StoreFixture(SQLiteStores.memory).sqlite
         let device = try #require(try await store.numbers("SELECT serial FROM device").first)
         let start = StoreFixture.start
-        let lanes = try await written("UPDATE ON work_lane", "new.serial", in: store) { db in
-            let table = WorkLanes(db)
+        let queues = try await written("UPDATE ON work_lane", "new.serial", in: store) { db in
+            let table = WorkQueues(db)
             let app = try Int64.first(db, "SELECT serial FROM app") ?? 0
             for number in 1...Self.count {
                 try table.add(
@@ -110,6 +110,6 @@ struct WriteOrderTests {
             let work = try Int64.fetchAll(db, sql: "SELECT serial FROM leased_work ORDER BY serial DESC")
             try table.setDue(work.map { WatchChanges.MovedPing(work: $0, dueAt: start, at: start) })
         }
-        expectOrder(lanes)
+        expectOrder(queues)
     }
 }

@@ -75,7 +75,7 @@ struct ClientPageTests {
         #expect(sent == 1)
     }
 
-    // MARK: Back ends, and encrypted messages
+    // MARK: Backends, and encrypted messages
 
     private actor Backend {
         private(set) var endpoints: [String] = []
@@ -232,7 +232,7 @@ struct ClientPageTests {
         ("opened.yield(presence)", ""),
     ]
 
-    @Test(arguments: [("BackEnds.md", 1), ("EncryptedMessages.md", 1), ("Subscriptions.md", 3), ("Updates.md", 1)])
+    @Test(arguments: [("Backends.md", 1), ("EncryptedMessages.md", 1), ("Subscriptions.md", 3), ("Updates.md", 1)])
     func `each block of a page is in this file`(page: String, count: Int) throws {
         let source = PageCode.plain(try String(contentsOfFile: #filePath, encoding: .utf8))
         let blocks = try PageCode.blocks(of: "Sources/CarillonClient/CarillonClient.docc/\(page)")

@@ -33,7 +33,7 @@ struct CommandLineTests {
 
     @Test
     func
-        `the demo shows one push on its way, a back end that is lost and found, an update, a service, a phone that is woken, and a price`()
+        `the demo shows one push on its way, a backend that is lost and found, an update, a service, a phone that is woken, and a price`()
         async throws
     {
         let (status, lines) = try await run(["demo", "--once", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])

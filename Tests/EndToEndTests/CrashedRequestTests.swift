@@ -13,11 +13,11 @@ struct CrashedRequestTests {
     @Test func `after ten starts that ended with the process a handler is not called, and a stop is no such end`()
         async throws
     {
-        let house = try await ServiceHouse()
-        let provider = try await house.client(ServiceHouse.files)
-        let consumer = try await house.client()
+        let scenario = try await ServiceScenario()
+        let provider = try await scenario.client(ServiceScenario.files)
+        let consumer = try await scenario.client()
         try await provider.serviceProvider.offer(name: "Files", version: "1", [Self.echo])
-        try await house.found(ServiceHouse.files, by: consumer)
+        try await scenario.found(ServiceScenario.files, by: consumer)
         let box = await provider.serviceProvider.engine.box
         let seen = Mutex<[Int]>([])
         await provider.serviceProvider.handle(Self.echo) { request in
@@ -27,7 +27,7 @@ struct CrashedRequestTests {
             return ServiceReply()
         }
         let call = Task {
-            try await consumer.serviceClient.call(Self.echo, of: ServiceApplication(app: ServiceHouse.files))
+            try await consumer.serviceClient.call(Self.echo, of: ServiceApplication(app: ServiceScenario.files))
         }
         try await eventually { seen.withLock { $0 } == [1] }
         await provider.stop()

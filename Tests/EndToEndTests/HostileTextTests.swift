@@ -75,9 +75,11 @@ struct HostileTextTests {
         Case(arguments: ["apps", "users", "set", "a.b", "--jwks-url", "https://a.b/"], answer: users),
         Case(arguments: ["apps", "users", "show", "a.b"], answer: users),
         Case(arguments: ["apps", "users", "remove", "a.b"], answer: "", showsTexts: false),
-        Case(arguments: ["apps", "veto", "set", "a.b", "https://a.b/"], answer: #"{"url":"H","secret":"H","setAt":"H"}"#),
-        Case(arguments: ["apps", "veto", "show", "a.b"], answer: #"{"url":"H","setAt":"H"}"#),
-        Case(arguments: ["apps", "veto", "remove", "a.b"], answer: "", showsTexts: false),
+        Case(
+            arguments: ["apps", "approval-hook", "set", "a.b", "https://a.b/"],
+            answer: #"{"url":"H","secret":"H","setAt":"H"}"#),
+        Case(arguments: ["apps", "approval-hook", "show", "a.b"], answer: #"{"url":"H","setAt":"H"}"#),
+        Case(arguments: ["apps", "approval-hook", "remove", "a.b"], answer: "", showsTexts: false),
         Case(
             arguments: ["apps", "parameters", "set", "a.b", "x=int"], answer: #"{"parameters":{"H":"H"}}"#,
             showsTexts: false),

@@ -7,7 +7,7 @@ import Testing
 /// A store that a process changes, run after run, until the process is killed.
 ///
 /// What the store must be after a kill is what a copy of the store is on which the answered operations were repeated. Both are opened
-/// again before they are read. An operation without an answer is repeated as well if its lane differs without it.
+/// again before they are read. An operation without an answer is repeated as well if its push queue differs without it.
 struct KilledStore {
     struct Tally: Sendable, CustomStringConvertible {
         var answered = 0
@@ -30,7 +30,7 @@ struct KilledStore {
 
     /// What is read of a store.
     private struct Reading {
-        /// By lane.
+        /// By push queue.
         var facts: [[String: String]] = []
         var waitingInAll = ""
     }
@@ -42,7 +42,7 @@ struct KilledStore {
     private let before: String
     private let repeated: String
     private var run: Int64 = 0
-    /// The last operations of each lane whose traces are looked up.
+    /// The last operations of each push queue whose traces are looked up.
     private var traces: [[WorkloadOperation]]
     private(set) var tally = Tally()
 
@@ -55,7 +55,7 @@ struct KilledStore {
         directory = place + "/store"
         before = place + "/before"
         repeated = place + "/repeated"
-        traces = Array(repeating: [], count: WorkloadOperation.lanes)
+        traces = Array(repeating: [], count: WorkloadOperation.queues)
         let store = try await WorkloadStore(at: directory, of: kind.maker)
         try await store.prepare()
         try await store.close()
@@ -79,16 +79,16 @@ struct KilledStore {
     }
 
     private mutating func note(_ log: WorkloadLog) {
-        for (number, lane) in log.lanes.enumerated() {
-            tally.answered += lane.answered.count
-            for (operation, answer) in lane.answered where answer != WorkloadLane.nothing {
+        for (number, queue) in log.queues.enumerated() {
+            tally.answered += queue.answered.count
+            for (operation, answer) in queue.answered where answer != WorkloadTrack.nothing {
                 tally.effective.insert(operation.kind)
                 #expect(!answer.contains("StoreFault"), "seed \(seed), operation \(operation.number), \(operation.kind)")
             }
-            let operations = lane.answered.map { $0.operation } + [lane.unanswered].compactMap { $0 }
+            let operations = queue.answered.map { $0.operation } + [queue.unanswered].compactMap { $0 }
             let found = traces[number] + operations.filter { $0.leavesTraces }
             traces[number] = Array(found.suffix(Self.mostTraces))
-            if lane.unanswered != nil { tally.unanswered += 1 }
+            if queue.unanswered != nil { tally.unanswered += 1 }
         }
     }
 
@@ -96,14 +96,14 @@ struct KilledStore {
         let found = try await read(directory)
         var expected = try await repeating(log, unanswered: [])
         var done: Set<Int> = []
-        for (number, lane) in log.lanes.enumerated() where lane.unanswered != nil {
+        for (number, queue) in log.queues.enumerated() where queue.unanswered != nil {
             if found.facts[number] != expected.facts[number] { done.insert(number) }
         }
         if !done.isEmpty { expected = try await repeating(log, unanswered: done) }
         tally.found += done.count
-        for (number, lane) in log.lanes.enumerated() {
+        for (number, queue) in log.queues.enumerated() {
             let differences = Self.differences(found.facts[number], expected.facts[number])
-            let last = lane.unanswered.map { "\($0.kind) \($0.number)" } ?? "none"
+            let last = queue.unanswered.map { "\($0.kind) \($0.number)" } ?? "none"
             try #require(
                 differences.isEmpty,
                 "seed \(seed), run \(run), lane \(number), unanswered: \(last):\n\(differences.joined(separator: "\n"))")
@@ -126,8 +126,8 @@ struct KilledStore {
         #expect(wrong.isEmpty, "seed \(seed), run \(run): \(wrong.joined(separator: ", "))")
         var reading = Reading()
         for (number, operations) in traces.enumerated() {
-            let lane = try await WorkloadLane(number, of: store, run: run)
-            reading.facts.append(try await lane.facts(of: operations))
+            let queue = try await WorkloadTrack(number, of: store, run: run)
+            reading.facts.append(try await queue.facts(of: operations))
         }
         reading.waitingInAll = try await store.waitingInAll()
         try await store.close()
@@ -136,19 +136,19 @@ struct KilledStore {
 
     /// Repeats the answered operations on a copy of the store, and reads the copy.
     ///
-    /// - Parameter unanswered: The lanes whose operation without an answer is repeated as well.
+    /// - Parameter unanswered: The push queues whose operation without an answer is repeated as well.
     private func repeating(_ log: WorkloadLog, unanswered: Set<Int>) async throws -> Reading {
         try await kind.maker.copy(before, to: repeated)
         let store = try await WorkloadStore(at: repeated, of: kind.maker)
         try await withThrowingTaskGroup(of: Void.self) { [run, seed] group in
-            for (number, lane) in log.lanes.enumerated() {
+            for (number, queue) in log.queues.enumerated() {
                 group.addTask {
-                    var again = try await WorkloadLane(number, of: store, run: run)
-                    for (operation, answer) in lane.answered {
+                    var again = try await WorkloadTrack(number, of: store, run: run)
+                    for (operation, answer) in queue.answered {
                         let repeated = try await again.perform(operation)
                         #expect(repeated == answer, "seed \(seed), operation \(operation.number), \(operation.kind)")
                     }
-                    if unanswered.contains(number), let last = lane.unanswered { _ = try await again.perform(last) }
+                    if unanswered.contains(number), let last = queue.unanswered { _ = try await again.perform(last) }
                 }
             }
             try await group.waitForAll()
@@ -160,26 +160,26 @@ struct KilledStore {
 
 /// What the process printed.
 struct WorkloadLog {
-    struct Lane {
+    struct Queue {
         var answered: [(operation: WorkloadOperation, answer: String)] = []
         /// The operation that had begun last.
         var unanswered: WorkloadOperation?
     }
 
-    private(set) var lanes: [Lane]
+    private(set) var queues: [Queue]
 
     init(_ lines: [String], seed: UInt64) throws {
-        lanes = Array(repeating: Lane(), count: WorkloadOperation.lanes)
+        queues = Array(repeating: Queue(), count: WorkloadOperation.queues)
         for line in lines where line != "opened" {
             let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count > 1, let number = Int64(parts[1]) else { throw Program.Ended(description: line) }
             let operation = WorkloadOperation(seed: seed, number: number)
             switch parts[0] {
             case "begin":
-                lanes[operation.lane].unanswered = operation
+                queues[operation.queue].unanswered = operation
             case "end":
-                lanes[operation.lane].unanswered = nil
-                lanes[operation.lane].answered.append((operation, parts.count > 2 ? String(parts[2]) : ""))
+                queues[operation.queue].unanswered = nil
+                queues[operation.queue].answered.append((operation, parts.count > 2 ? String(parts[2]) : ""))
             default:
                 throw Program.Ended(description: line)
             }

@@ -8,28 +8,28 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct LocalServiceTests {
     private static let echo = ServiceMethod("com.example.echo", "1.0", "echo")
-    private let files = ServiceApplication(app: ServiceHouse.files)
+    private let files = ServiceApplication(app: ServiceScenario.files)
 
-    private func pair(_ house: ServiceHouse, _ directory: String) async throws -> (
+    private func pair(_ scenario: ServiceScenario, _ directory: String) async throws -> (
         consumer: PushClient, provider: PushClient
     ) {
-        let provider = try await house.client(ServiceHouse.files, local: directory)
-        let consumer = try await house.client(local: directory)
+        let provider = try await scenario.client(ServiceScenario.files, local: directory)
+        let consumer = try await scenario.client(local: directory)
         await provider.serviceProvider.handle(Self.echo) { ServiceReply($0.parameters) }
         try await provider.serviceProvider.offer(name: "Files", version: "1", [Self.echo])
-        try await house.found(ServiceHouse.files, by: consumer)
+        try await scenario.found(ServiceScenario.files, by: consumer)
         // The server brings the first, and so vouches for whoever asks.
         #expect(try await consumer.serviceClient.call(Self.echo, of: files, 0).value == 0)
         return (consumer, provider)
     }
 
     @Test func `an app that was asked by the server is asked without it, for as long as that is fresh`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house, house.server.directory + "/local")
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario, scenario.server.directory + "/local")
         let address = ServiceApplication(app: files.app, device: provider.serviceProvider.application?.device)
         #expect(try await consumer.serviceClient.call(Self.echo, of: address, 1).value == 1)
         let events = consumer.serviceClient.events
-        try await house.server.whileStopped { _ in
+        try await scenario.server.whileStopped { _ in
             for number in 0..<20 as Range<Int64> {
                 let reply = try await consumer.serviceClient.call(Self.echo, of: address, .integer(number))
                 #expect(reply.value == .integer(number))
@@ -46,9 +46,9 @@ struct LocalServiceTests {
             let late = await fault { try await consumer.serviceClient.call(Self.echo, of: address, deadline: .seconds(1)) }
             #expect(late?.code == .deadlineExceeded)
             // One that is not wanted any more ends its handler.
-            let told = provider.serviceProvider.events
+            let notified = provider.serviceProvider.events
             let id = try await consumer.serviceClient.send(Self.echo, to: address, 7)
-            for await event in told {
+            for await event in notified {
                 if case .didReceive(let request) = event, request.id == id { break }
             }
             let cancelled = provider.serviceProvider.events
@@ -63,8 +63,8 @@ struct LocalServiceTests {
     /// Where the server is there, it says that it knows nothing of the request.
     @Test(arguments: [false, true])
     func `a result waits for a consumer that is away, and comes without the server`(_ isServerThere: Bool) async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house, house.server.directory + "/local")
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario, scenario.server.directory + "/local")
         let address = ServiceApplication(app: files.app, device: provider.serviceProvider.application?.device)
         let gate = AsyncStream<Void>.makeStream()
         let calls = Mutex(0)
@@ -87,17 +87,17 @@ struct LocalServiceTests {
                 break
             }
         }
-        if isServerThere { try await work() } else { try await house.server.whileStopped { _ in try await work() } }
+        if isServerThere { try await work() } else { try await scenario.server.whileStopped { _ in try await work() } }
         #expect(calls.withLock { $0 } == 1)
         for client in [consumer, provider] { await client.stop() }
     }
 
     @Test func `a directory that others can enter is not used`() async throws {
-        let house = try await ServiceHouse()
-        let directory = house.server.directory + "/open"
+        let scenario = try await ServiceScenario()
+        let directory = scenario.server.directory + "/open"
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
-        let (consumer, provider) = try await pair(house, directory)
+        let (consumer, provider) = try await pair(scenario, directory)
         #expect(try await consumer.serviceClient.call(Self.echo, of: files, 1).value == 1)
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
         for client in [consumer, provider] { await client.stop() }

@@ -107,26 +107,26 @@ struct RelayedCommandTests {
     }
 
     @Test func `services say who answered, and succeed when the server answers`() async throws {
-        let house = try await ServiceHouse()
+        let scenario = try await ServiceScenario()
         let method = "com.example.echo/1.0/echo"
         func options(_ app: String, _ state: String, _ relay: HostileServer) throws -> [String] {
-            try house.options(app, state: state).map { $0 == house.server.address ? relay.address : $0 }
+            try scenario.options(app, state: state).map { $0 == scenario.server.address ? relay.address : $0 }
         }
         for (number, answer) in Self.answers.enumerated() {
             let relays = (
-                provider: try Self.relay(answer, before: house.server),
-                consumer: try Self.relay(answer, before: house.server)
+                provider: try Self.relay(answer, before: scenario.server),
+                consumer: try Self.relay(answer, before: scenario.server)
             )
-            let state = "\(house.server.directory)/relayed-\(number)"
+            let state = "\(scenario.server.directory)/relayed-\(number)"
             let provider = try Program(
                 Program.carillon,
                 ["services", "provide", "--method", method, "--echo"]
-                    + options(ServiceHouse.files, state + "-files", relays.provider))
+                    + options(ServiceScenario.files, state + "-files", relays.provider))
             let device = try await provider.line { line in
                 line.firstMatch(of: /"device":"([^"]+)"/).map { String($0.1) }
             }
             let call =
-                ["services", "call", method, "--of", "\(ServiceHouse.files)/\(device)", "--deadline", "60"]
+                ["services", "call", method, "--of", "\(ServiceScenario.files)/\(device)", "--deadline", "60"]
                 + (try options(LiveServer.app, state + "-mail", relays.consumer))
             var (status, lines) = try await run(call)
             check(lines, relays.consumer, answer)

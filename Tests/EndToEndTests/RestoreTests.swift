@@ -206,15 +206,15 @@ struct RestoreTests {
     }
 
     @Test func `services that were offered to a server that was restored since are offered again`() async throws {
-        let house = try await ServiceHouse()
-        let (provider, reader) = (try await house.client(), try await house.client(ServiceHouse.files))
-        let backup = house.server.directory + "-backup"
-        try await house.server.whileStopped { try await stores.replaceStore(in: backup, withStoreOf: $0) }
+        let scenario = try await ServiceScenario()
+        let (provider, reader) = (try await scenario.client(), try await scenario.client(ServiceScenario.files))
+        let backup = scenario.server.directory + "-backup"
+        try await scenario.server.whileStopped { try await stores.replaceStore(in: backup, withStoreOf: $0) }
         defer { try? FileManager.default.removeItem(atPath: backup) }
-        try await provider.serviceProvider.offer(name: "Mail", version: "1", [ServiceHouse.transfer])
-        try await house.found(LiveServer.app, by: reader)
-        try await house.server.whileStopped { try await stores.replaceStore(in: $0, withStoreOf: backup) }
-        try await house.found(LiveServer.app, by: reader)
+        try await provider.serviceProvider.offer(name: "Mail", version: "1", [ServiceScenario.transfer])
+        try await scenario.found(LiveServer.app, by: reader)
+        try await scenario.server.whileStopped { try await stores.replaceStore(in: $0, withStoreOf: backup) }
+        try await scenario.found(LiveServer.app, by: reader)
         await provider.stop()
         await reader.stop()
     }

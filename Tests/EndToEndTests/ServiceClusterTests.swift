@@ -10,22 +10,22 @@ struct ServiceClusterTests {
     private static let ask = ServiceMethod("com.example.ask", "1.0", "ask")
 
     /// A server's device that answers with its name and whose device asked.
-    private func server(_ house: ServiceHouse, named name: String, _ place: [String]) async throws -> PushClient {
-        let client = try await house.client(ServiceHouse.files, of: nil)
+    private func server(_ scenario: ServiceScenario, named name: String, _ place: [String]) async throws -> PushClient {
+        let client = try await scenario.client(ServiceScenario.files, of: nil)
         await client.serviceProvider.handle(Self.ask) { request in ServiceReply(.string("\(name) \(request.user ?? "-")")) }
         try await client.serviceProvider.offer(name: name, version: "1", [Self.ask])
         let device = try #require(client.serviceProvider.application?.device)
-        let arguments = ["apps", "servers", "add", ServiceHouse.files, device, "--server", house.server.address]
-        #expect(try await run(arguments + ["--key", house.admin] + place).status == 0)
+        let arguments = ["apps", "servers", "add", ServiceScenario.files, device, "--server", scenario.server.address]
+        #expect(try await run(arguments + ["--key", scenario.admin] + place).status == 0)
         return client
     }
 
     @Test func `a server is called by every user, and calls their devices`() async throws {
-        let house = try await ServiceHouse()
-        let first = try await server(house, named: "first", ["--host", "files.example", "--port", "8443"])
-        let second = try await server(house, named: "second", ["--priority", "2"])
-        let (ada, bob) = (try await house.client(of: "ada"), try await house.client(of: "bob"))
-        try await house.found(ServiceHouse.files, by: ada)
+        let scenario = try await ServiceScenario()
+        let first = try await server(scenario, named: "first", ["--host", "files.example", "--port", "8443"])
+        let second = try await server(scenario, named: "second", ["--priority", "2"])
+        let (ada, bob) = (try await scenario.client(of: "ada"), try await scenario.client(of: "bob"))
+        try await scenario.found(ServiceScenario.files, by: ada)
         try await eventually {
             try await ada.serviceClient.providers().map { $0.server?.priority } == [1, 2]
         }
@@ -36,7 +36,7 @@ struct ServiceClusterTests {
         #expect(found.map { $0.server?.priority } == [1, 2])
         #expect(try await ada.serviceClient.providers(type: .application).isEmpty)
 
-        let anyone = ServiceApplication(app: ServiceHouse.files)
+        let anyone = ServiceApplication(app: ServiceScenario.files)
         #expect(try await ada.serviceClient.call(Self.ask, of: anyone).value == .string("first ada"))
         #expect(try await bob.serviceClient.call(Self.ask, of: anyone).value == .string("first bob"))
         await first.stop()
@@ -58,8 +58,8 @@ struct ServiceClusterTests {
 
         // It is none any more.
         let device = try #require(second.serviceProvider.application?.device)
-        let arguments = ["apps", "servers", "remove", ServiceHouse.files, device, "--server", house.server.address]
-        #expect(try await run(arguments + ["--key", house.admin]).status == 0)
+        let arguments = ["apps", "servers", "remove", ServiceScenario.files, device, "--server", scenario.server.address]
+        #expect(try await run(arguments + ["--key", scenario.admin]).status == 0)
         await #expect { try await second.serviceClient.call(Self.ask, of: ofBob.application) } throws: { error in
             (error as? ServiceError)?.code == .applicationNotFound || (error as? ServiceError)?.code == .callForbidden
         }
@@ -68,17 +68,17 @@ struct ServiceClusterTests {
     }
 
     @Test func `two people who share a phone call a server, again and again, and are called by it`() async throws {
-        let house = try await ServiceHouse()
-        let server = try await server(house, named: "one", [])
-        let phone = try await house.client(of: "ada")
+        let scenario = try await ServiceScenario()
+        let server = try await server(scenario, named: "one", [])
+        let phone = try await scenario.client(of: "ada")
         await phone.serviceProvider.handle(Self.ask) { _ in ServiceReply("phone") }
         try await phone.serviceProvider.offer(name: "Phone", version: "1", [Self.ask])
-        let anyone = ServiceApplication(app: ServiceHouse.files)
+        let anyone = ServiceApplication(app: ServiceScenario.files)
         for user in ["ada", "ben", "ada", "ben"] {
             try await phone.device.setUser(nil)
             try await eventually { !phone.device.isUserPending }
-            try await house.signIn(user, on: phone, of: LiveServer.app)
-            try await house.found(ServiceHouse.files, by: phone)
+            try await scenario.signIn(user, on: phone, of: LiveServer.app)
+            try await scenario.found(ServiceScenario.files, by: phone)
             #expect(try await phone.serviceClient.call(Self.ask, of: anyone).value == .string("one \(user)"))
             try await eventually {
                 try await server.serviceClient.providers(user: user).contains { $0.type == .application }
@@ -93,11 +93,11 @@ struct ServiceClusterTests {
     }
 
     @Test func `who comes and goes is heard of, with name and picture`() async throws {
-        let house = try await ServiceHouse()
-        let consumer = try await house.client()
+        let scenario = try await ServiceScenario()
+        let consumer = try await scenario.client()
         var changes = consumer.serviceClient.providerChanges.makeAsyncIterator()
         #expect(await changes.next() == [])
-        let provider = try await house.client(ServiceHouse.files)
+        let provider = try await scenario.client(ServiceScenario.files)
         let picture = Data([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + Array(repeating: 7, count: 30_000))
         try await provider.serviceProvider.offer(name: "Files", version: "2.1", icon: picture, [Self.ask])
         let found = try #require(await changes.next())
@@ -106,9 +106,9 @@ struct ServiceClusterTests {
         #expect(try await consumer.serviceClient.icon(of: found[0]) == picture)
         try await provider.serviceProvider.offer(name: "Folders", version: "2.1", [Self.ask])
         #expect(await changes.next()?.map(\.name) == ["Folders"])
-        try await house.signIn("bob", on: provider, of: ServiceHouse.files)
+        try await scenario.signIn("bob", on: provider, of: ServiceScenario.files)
         #expect(await changes.next() == [])
-        try await house.signIn("ada", on: provider, of: ServiceHouse.files)
+        try await scenario.signIn("ada", on: provider, of: ServiceScenario.files)
         #expect(await changes.next()?.map(\.name) == ["Folders"])
         try await provider.signOut()
         #expect(await changes.next() == [])
@@ -116,10 +116,10 @@ struct ServiceClusterTests {
     }
 
     @Test func `an app that is connected is asked to the front, and another is not`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = (try await house.client(), try await house.client(ServiceHouse.files))
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = (try await scenario.client(), try await scenario.client(ServiceScenario.files))
         try await provider.serviceProvider.offer(name: "Files", version: "1", [Self.ask])
-        try await house.found(ServiceHouse.files, by: consumer)
+        try await scenario.found(ServiceScenario.files, by: consumer)
         var asked = provider.serviceProvider.events.makeAsyncIterator()
         let address = try #require(provider.serviceProvider.application)
         try await consumer.serviceClient.bringToFront(address)

@@ -29,15 +29,15 @@ struct ServiceCommandTests {
 
     @Test func `relative paths of the state and of files work, and the fingerprint is the same at each start`() async throws
     {
-        let house = try await ServiceHouse()
-        let directory = house.server.directory
+        let scenario = try await ServiceScenario()
+        let directory = scenario.server.directory
         let offer = ["services", "provide", "--method", method, "--echo"]
-        let provide = offer + (try house.options(ServiceHouse.files, state: relative(directory + "/files-app")))
+        let provide = offer + (try scenario.options(ServiceScenario.files, state: relative(directory + "/files-app")))
         let provider = try Program(Program.carillon, provide)
         let first = try await provider.line { fingerprint($0) }
-        let report = try house.file("report.pdf", Data("report".utf8))
-        let options = try house.options(LiveServer.app, state: relative(directory + "/mail-app"))
-        let begin = ["services", "call", method, "--of", ServiceHouse.files, "--attach"]
+        let report = try scenario.file("report.pdf", Data("report".utf8))
+        let options = try scenario.options(LiveServer.app, state: relative(directory + "/mail-app"))
+        let begin = ["services", "call", method, "--of", ServiceScenario.files, "--attach"]
         for (attach, name) in [(relative(report), "report.pdf"), ("may.pdf=" + relative(report), "may.pdf")] {
             let (status, lines) = try await call(begin + [attach] + options)
             #expect(status == 0, "\(lines)")
@@ -54,19 +54,19 @@ struct ServiceCommandTests {
     @Test func `a request whose handler ended a real process ten times is answered, and its handler is not called again`()
         async throws
     {
-        let house = try await ServiceHouse()
-        let directory = house.server.directory
+        let scenario = try await ServiceScenario()
+        let directory = scenario.server.directory
         let (script, calls) = (directory + "/crash.sh", directory + "/calls")
         try Data("#!/bin/sh\necho call >> '\(calls)'\nkill -9 $PPID\n".utf8).write(to: URL(fileURLWithPath: script))
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: script)
         let provide =
             ["services", "provide", "--method", method, "--run", script]
-            + (try house.options(ServiceHouse.files, state: directory + "/files-app"))
+            + (try scenario.options(ServiceScenario.files, state: directory + "/files-app"))
         var provider = try Program(Program.carillon, provide)
         _ = try await provider.line { fingerprint($0) }
         let request =
-            ["services", "call", method, "--of", ServiceHouse.files, "--deadline", "200"]
-            + (try house.options(LiveServer.app, state: directory + "/mail-app"))
+            ["services", "call", method, "--of", ServiceScenario.files, "--deadline", "200"]
+            + (try scenario.options(LiveServer.app, state: directory + "/mail-app"))
         let consumer = Task { try await call(request) }
         for _ in 0..<10 {
             let status = await provider.exitStatus()

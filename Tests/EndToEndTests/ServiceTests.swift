@@ -9,20 +9,20 @@ import Testing
 struct ServiceTests {
     private static let echo = ServiceMethod("com.example.echo", "1.0", "echo")
 
-    private func pair(_ house: ServiceHouse) async throws -> (consumer: PushClient, provider: PushClient) {
-        let provider = try await house.client(ServiceHouse.files)
-        let consumer = try await house.client()
+    private func pair(_ scenario: ServiceScenario) async throws -> (consumer: PushClient, provider: PushClient) {
+        let provider = try await scenario.client(ServiceScenario.files)
+        let consumer = try await scenario.client()
         try await provider.serviceProvider.offer(
-            name: "Files", version: "2.1", [Self.echo, ServiceHouse.transfer])
-        try await house.found(ServiceHouse.files, by: consumer)
+            name: "Files", version: "2.1", [Self.echo, ServiceScenario.transfer])
+        try await scenario.found(ServiceScenario.files, by: consumer)
         return (consumer, provider)
     }
 
-    private let files = ServiceApplication(app: ServiceHouse.files)
+    private let files = ServiceApplication(app: ServiceScenario.files)
 
     @Test func `parameters of every type go there and come back`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         await provider.serviceProvider.handle(Self.echo) { ServiceReply($0.parameters) }
         let values: [ServiceValue] = [
             nil, true, false, 0, 42, .integer(.max), .integer(.min), 1.5, .number(-0.0), .number(1e300), "", "é\u{0}\n\"",
@@ -63,17 +63,19 @@ struct ServiceTests {
     }
 
     @Test(arguments: [1, 20]) func `files go there and come back, and are told of in order`(_ count: Int) async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
-        let sent = try (0..<count).map { try house.file("file \($0).bin", Data(repeating: UInt8($0), count: $0 * 10_000)) }
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
+        let sent = try (0..<count).map {
+            try scenario.file("file \($0).bin", Data(repeating: UInt8($0), count: $0 * 10_000))
+        }
         let paths = Mutex<[String]>([])
-        await provider.serviceProvider.handle(ServiceHouse.transfer) { request in
+        await provider.serviceProvider.handle(ServiceScenario.transfer) { request in
             paths.withLock { $0 = request.attachments }
             return ServiceReply("thanks", attachments: request.attachments)
         }
         var events = consumer.serviceClient.events.makeAsyncIterator()
         var received = provider.serviceProvider.events.makeAsyncIterator()
-        let reply = try await consumer.serviceClient.call(ServiceHouse.transfer, of: files, attachments: sent)
+        let reply = try await consumer.serviceClient.call(ServiceScenario.transfer, of: files, attachments: sent)
         #expect(reply.value == "thanks" && reply.attachments.count == count)
         let copies = paths.withLock { $0 }
         for number in 0..<count {
@@ -85,48 +87,48 @@ struct ServiceTests {
         }
         #expect(copies[0].contains("/Inbox/com.example.app/") && reply.attachments[0].contains("/Inbox/com.example.files/"))
 
-        var told: [String] = []
+        var notified: [String] = []
         while let event = await events.next() {
             switch event {
             case .didStartSending(let to, let filename, _):
-                #expect(to.app == ServiceHouse.files && sent.contains(filename))
-                told.append("start")
+                #expect(to.app == ServiceScenario.files && sent.contains(filename))
+                notified.append("start")
             case .didFinishSending(_, let attachments, _, _):
                 #expect(attachments == sent)
-                told.append("finish")
-            case .willStartReceiving(_, let number, _): told.append("count \(number)")
+                notified.append("finish")
+            case .willStartReceiving(_, let number, _): notified.append("count \(number)")
             case .willStartReceivingFile(_, let path, let size, _):
                 let number = reply.attachments.firstIndex(of: path)
                 #expect(size == UInt64((number ?? -1) * 10_000))
-                told.append("file")
-            case .didReceive: told.append("receive")
-            case .identityChanged: told.append("identity")
-            case .resultRemoved: told.append("removed")
-            case .missed: told.append("missed")
+                notified.append("file")
+            case .didReceive: notified.append("receive")
+            case .identityChanged: notified.append("identity")
+            case .resultRemoved: notified.append("removed")
+            case .missed: notified.append("missed")
             case .sending, .receiving: continue
             }
-            if told.last == "receive" { break }
+            if notified.last == "receive" { break }
         }
         let each = Array(repeating: "file", count: count)
-        #expect(told == Array(repeating: "start", count: count) + ["finish", "count \(count)"] + each + ["receive"])
+        #expect(notified == Array(repeating: "start", count: count) + ["finish", "count \(count)"] + each + ["receive"])
 
-        told = []
+        notified = []
         while let event = await received.next() {
             switch event {
-            case .willStartReceiving(_, let number, _): told.append("count \(number)")
-            case .willStartReceivingFile: told.append("file")
-            case .didReceive: told.append("receive")
-            case .didStartSending: told.append("start")
-            case .didFinishSending: told.append("finish")
+            case .willStartReceiving(_, let number, _): notified.append("count \(number)")
+            case .willStartReceivingFile: notified.append("file")
+            case .didReceive: notified.append("receive")
+            case .didStartSending: notified.append("start")
+            case .didFinishSending: notified.append("finish")
             case .cancelled, .frontRequested, .identityChanged, .requestFailed, .handlerCrashed, .offerRefused:
-                told.append("other")
-            case .missed: told.append("missed")
+                notified.append("other")
+            case .missed: notified.append("missed")
             case .sending, .receiving: continue
             }
-            if told.last == "finish" { break }
+            if notified.last == "finish" { break }
         }
         #expect(
-            told == ["count \(count)"] + each + ["receive"] + Array(repeating: "start", count: count) + ["finish"])
+            notified == ["count \(count)"] + each + ["receive"] + Array(repeating: "start", count: count) + ["finish"])
         // The receiver's copies are its own: a directory a message, that it deletes.
         for path in sent { try FileManager.default.removeItem(atPath: path) }
         #expect(FileManager.default.fileExists(atPath: copies[0]))
@@ -138,25 +140,25 @@ struct ServiceTests {
     @Test(arguments: [0, 150]) func `that a request is received is told once, whether its result comes soon or not`(
         _ milliseconds: Int
     ) async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         await provider.serviceProvider.handle(Self.echo) {
             try await Task.sleep(for: .milliseconds(milliseconds))
             return ServiceReply($0.parameters)
         }
         let events = consumer.serviceClient.events
         _ = try await consumer.serviceClient.call(Self.echo, of: files, 5)
-        var told: [ServiceValue] = []
+        var notified: [ServiceValue] = []
         for await event in events {
-            if case .didFinishSending(_, _, let parameters, _) = event { told.append(parameters) }
+            if case .didFinishSending(_, _, let parameters, _) = event { notified.append(parameters) }
             if case .didReceive = event { break }
         }
-        #expect(told == [5])
+        #expect(notified == [5])
     }
 
     @Test func `requests at once get their own replies`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         await provider.serviceProvider.handle(Self.echo) { request in
             try await Task.sleep(for: .milliseconds(.random(in: 0...30)))
             return ServiceReply(request.parameters)
@@ -173,10 +175,10 @@ struct ServiceTests {
     }
 
     @Test func `each error comes as it is`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
-        let nobody = try await house.client(of: nil)
-        let bob = try await house.client(of: "bob")
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
+        let nobody = try await scenario.client(of: nil)
+        let bob = try await scenario.client(of: "bob")
         let service = provider.serviceProvider
         await service.handle(Self.echo) { _ in throw ServiceError(number: 7, "no room", details: ["free": 3]) }
         let own = await fault { try await consumer.serviceClient.call(Self.echo, of: files) }
@@ -221,10 +223,10 @@ struct ServiceTests {
             return fault?.code
         }
         #expect(await attach(["/nowhere/file"]) == .attachmentMissing)
-        #expect(await attach([house.server.directory]) == .attachmentMissing)
+        #expect(await attach([scenario.server.directory]) == .attachmentMissing)
         #expect(await attach(["../secret"]) == .pathInvalid)
-        let one = try house.file("A.txt", Data([1]))
-        let two = try house.file("a.TXT", Data([2]))
+        let one = try scenario.file("A.txt", Data([1]))
+        let two = try scenario.file("a.TXT", Data([2]))
         #expect(await attach([one, two]) == .serviceFailed, "equal names get numbers")
         #expect(await attach(["a\u{202E}b"]) == .pathInvalid)
         #expect(await attach(Array(repeating: one, count: 33)) == .requestTooLarge)
@@ -235,8 +237,8 @@ struct ServiceTests {
     }
 
     @Test func `a deadline ends a request, and cancels its handler`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         let wasCancelled = Mutex(false)
         await provider.serviceProvider.handle(Self.echo) { _ in
             do {
@@ -254,17 +256,17 @@ struct ServiceTests {
 
         // What nobody fetched goes with it.
         await provider.stop()
-        let sent = try house.file("a.txt", Data([1]))
+        let sent = try scenario.file("a.txt", Data([1]))
         let unread = await fault {
             try await consumer.serviceClient.call(Self.echo, of: files, attachments: [sent], deadline: .seconds(1))
         }
         #expect(unread?.code == .deadlineExceeded)
-        try await house.hasFiles(0)
+        try await scenario.hasFiles(0)
     }
 
     @Test func `who does not want a request any more takes it back, or has its provider told`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         let begun = Mutex(0)
         let cancelled = Mutex(0)
         await provider.serviceProvider.handle(Self.echo) { _ in
@@ -285,11 +287,11 @@ struct ServiceTests {
 
         // The provider is away: what it does not have is gone, with its files.
         await provider.stop()
-        let sent = try house.file("a.txt", Data(repeating: 1, count: 1000))
+        let sent = try scenario.file("a.txt", Data(repeating: 1, count: 1000))
         let id = try await consumer.serviceClient.send(Self.echo, to: files, attachments: [sent])
-        try await house.hasFiles(1)
+        try await scenario.hasFiles(1)
         #expect(try await consumer.serviceClient.cancel(id))
-        try await house.hasFiles(0)
+        try await scenario.hasFiles(0)
         await #expect(throws: ServiceError.self) { try await consumer.serviceClient.cancel(id) }
         let ids = [
             try await consumer.serviceClient.send(Self.echo, to: files),
@@ -303,8 +305,8 @@ struct ServiceTests {
     }
 
     @Test func `a request waits for a provider that is away, and for its handler, and is handled once`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         await provider.stop()
         let call = Task { try await consumer.serviceClient.call(Self.echo, of: files, "later") }
         try await Task.sleep(for: .milliseconds(300))
@@ -320,19 +322,19 @@ struct ServiceTests {
     }
 
     @Test func `after a restart of the consumer a result comes to the next run, until it is confirmed`() async throws {
-        let house = try await ServiceHouse()
-        let provider = try await house.client(ServiceHouse.files)
+        let scenario = try await ServiceScenario()
+        let provider = try await scenario.client(ServiceScenario.files)
         try await provider.serviceProvider.offer(name: "Files", version: "1", [Self.echo])
-        let directory = house.server.directory + "/consumer"
-        var consumer: PushClient? = try await house.client(in: directory)
-        try await house.found(ServiceHouse.files, by: try #require(consumer))
-        let sent = try house.file("a.txt", Data([1]))
+        let directory = scenario.server.directory + "/consumer"
+        var consumer: PushClient? = try await scenario.client(in: directory)
+        try await scenario.found(ServiceScenario.files, by: try #require(consumer))
+        let sent = try scenario.file("a.txt", Data([1]))
         let id = try await consumer?.serviceClient.send(Self.echo, to: files, "?", attachments: [sent])
         await consumer?.stop()
         consumer = nil
         await provider.serviceProvider.handle(Self.echo) { ServiceReply("!", attachments: $0.attachments) }
         for run in 0..<3 {
-            let again = try await house.client(of: nil, in: directory)
+            let again = try await scenario.client(of: nil, in: directory)
             var replies = again.serviceClient.replies.makeAsyncIterator()
             if run < 2 {
                 let reply = try #require(await replies.next())
@@ -351,8 +353,8 @@ struct ServiceTests {
     }
 
     @Test func `with its user everything of a device goes`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         let wasCancelled = Mutex(false)
         await provider.serviceProvider.handle(Self.echo) { _ in
             do {
@@ -363,9 +365,9 @@ struct ServiceTests {
             }
             return ServiceReply()
         }
-        await provider.serviceProvider.handle(ServiceHouse.transfer) { ServiceReply(attachments: $0.attachments) }
-        let sent = try house.file("a.txt", Data([1]))
-        let kept = try await consumer.serviceClient.call(ServiceHouse.transfer, of: files, attachments: [sent])
+        await provider.serviceProvider.handle(ServiceScenario.transfer) { ServiceReply(attachments: $0.attachments) }
+        let sent = try scenario.file("a.txt", Data([1]))
+        let kept = try await consumer.serviceClient.call(ServiceScenario.transfer, of: files, attachments: [sent])
         let before = try await provider.serviceProvider.fingerprint
         let events = provider.serviceProvider.events
         let call = Task { try await consumer.serviceClient.call(Self.echo, of: files) }
@@ -380,10 +382,10 @@ struct ServiceTests {
         #expect(try await consumer.serviceClient.providers().isEmpty)
 
         // And the consumer's: what it waits for, and what it received.
-        try await house.signIn("ada", on: provider, of: ServiceHouse.files)
-        try await house.found(ServiceHouse.files, by: consumer)
+        try await scenario.signIn("ada", on: provider, of: ServiceScenario.files)
+        try await scenario.found(ServiceScenario.files, by: consumer)
         #expect(try await provider.serviceProvider.fingerprint == before, "the same user is the same to others")
-        let answered = try await consumer.serviceClient.call(ServiceHouse.transfer, of: files, attachments: [sent])
+        let answered = try await consumer.serviceClient.call(ServiceScenario.transfer, of: files, attachments: [sent])
         #expect(answered.attachments.count == 1, "it answers with the keys that it has by now")
         let more = provider.serviceProvider.events
         let second = Task { try await consumer.serviceClient.call(Self.echo, of: files) }
@@ -396,8 +398,8 @@ struct ServiceTests {
     }
 
     @Test func `a handler that a stop interrupted is called again, and one that may run once is not`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         for atMostOnce in [false, true] {
             let count = Mutex(0)
             await provider.serviceProvider.handle(Self.echo, atMostOnce: atMostOnce) { request in
@@ -423,8 +425,8 @@ struct ServiceTests {
     }
 
     @Test func `a result that its definition does not have is refused by whoever knows it`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         let document =
             #"{"service-id":"com.example.echo","version":"1.0","title":"E","methods":{"echo":{"reply":{"type":"integer"}}}}"#
         let definition = try ServiceDefinition(Data(document.utf8))
@@ -433,15 +435,15 @@ struct ServiceTests {
         await consumer.serviceClient.use(definition)
         #expect(
             await fault { try await consumer.serviceClient.call(Self.echo, of: files) }?.code == .serviceParametersInvalid)
-        let stranger = try await house.client()
+        let stranger = try await scenario.client()
         try await provider.serviceProvider.offer(name: "Files", version: "1", [definition])
         #expect(
             await fault { try await stranger.serviceClient.call(Self.echo, of: files) }?.code == .serviceParametersInvalid)
     }
 
     @Test func `what was taken back before its handler was there is not handled`() async throws {
-        let house = try await ServiceHouse()
-        let (consumer, provider) = try await pair(house)
+        let scenario = try await ServiceScenario()
+        let (consumer, provider) = try await pair(scenario)
         var events = consumer.serviceClient.events.makeAsyncIterator()
         let cancelled = provider.serviceProvider.events
         var wasTakenBack = true

@@ -9,11 +9,11 @@ import Testing
 struct ServiceWakeTests {
     @Test func `a wake lasts until requests are answered, and the next one goes on with what its limit ended`() async throws
     {
-        let house = try await ServiceHouse()
-        let provider = try await house.client(ServiceHouse.files)
-        let consumer = try await house.client()
+        let scenario = try await ServiceScenario()
+        let provider = try await scenario.client(ServiceScenario.files)
+        let consumer = try await scenario.client()
         let calls = Mutex(0)
-        await provider.serviceProvider.handle(ServiceHouse.transfer) { request in
+        await provider.serviceProvider.handle(ServiceScenario.transfer) { request in
             let isFirst = calls.withLock { calls in
                 calls += 1
                 return calls == 1
@@ -21,12 +21,12 @@ struct ServiceWakeTests {
             try await Task.sleep(for: isFirst ? .seconds(600) : .milliseconds(500))
             return ServiceReply("done", attachments: request.attachments)
         }
-        try await provider.serviceProvider.offer(name: "Files", version: "1", [ServiceHouse.transfer])
-        try await house.found(ServiceHouse.files, by: consumer)
+        try await provider.serviceProvider.offer(name: "Files", version: "1", [ServiceScenario.transfer])
+        try await scenario.found(ServiceScenario.files, by: consumer)
         await provider.stop()
-        let sent = try house.file("a.bin", Data(count: 300_000))
+        let sent = try scenario.file("a.bin", Data(count: 300_000))
         let id = try await consumer.serviceClient.send(
-            ServiceHouse.transfer, to: .init(app: ServiceHouse.files), attachments: [sent])
+            ServiceScenario.transfer, to: .init(app: ServiceScenario.files), attachments: [sent])
         #expect(await provider.handleWake(within: .seconds(15)) == .newData)
         #expect(calls.withLock { $0 } == 1)
         // It ends when there is nothing to do: its limit is longer than that of the suite.
@@ -43,12 +43,12 @@ struct ServiceWakeTests {
     }
 
     @Test func `a wake ends at its limit though a handler ignores its cancellation`() async throws {
-        let house = try await ServiceHouse()
-        let provider = try await house.client(ServiceHouse.files)
-        let consumer = try await house.client()
+        let scenario = try await ServiceScenario()
+        let provider = try await scenario.client(ServiceScenario.files)
+        let consumer = try await scenario.client()
         let calls = Mutex(0)
         let gate = AsyncStream<Void>.makeStream()
-        await provider.serviceProvider.handle(ServiceHouse.transfer) { _ in
+        await provider.serviceProvider.handle(ServiceScenario.transfer) { _ in
             let isFirst = calls.withLock { calls in
                 calls += 1
                 return calls == 1
@@ -58,12 +58,12 @@ struct ServiceWakeTests {
             try Task.checkCancellation()
             return ServiceReply("done")
         }
-        try await provider.serviceProvider.offer(name: "Files", version: "1", [ServiceHouse.transfer])
-        try await house.found(ServiceHouse.files, by: consumer)
+        try await provider.serviceProvider.offer(name: "Files", version: "1", [ServiceScenario.transfer])
+        try await scenario.found(ServiceScenario.files, by: consumer)
         await provider.stop()
-        let sent = try house.file("a.bin", Data(count: 10))
+        let sent = try scenario.file("a.bin", Data(count: 10))
         let id = try await consumer.serviceClient.send(
-            ServiceHouse.transfer, to: .init(app: ServiceHouse.files), attachments: [sent])
+            ServiceScenario.transfer, to: .init(app: ServiceScenario.files), attachments: [sent])
         _ = await provider.handleWake(within: .seconds(15))
         #expect(calls.withLock { $0 } == 1)
         // The next run begins when the handler has ended.

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Updates from a back end to an app and back: the client library, the real executable, and content that the app stores.
+/// Updates from a backend to an app and back: the client library, the real executable, and content that the app stores.
 @Suite(.timeLimit(.minutes(5)))
 struct UpdatesTests {
     final class Source: ContentSource {

@@ -4,7 +4,7 @@ package import CarillonCore
 extension LeasedWorkStore {
     package func bringBackWork(at now: Timestamp) async throws { try await bringBackWork(in: .all, at: now) }
 
-    package func dueWork(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork] {
+    package func dueWork(at now: Timestamp, besides crowd: BusyPeerSets, limit: Int) async throws -> [DueWork] {
         try await dueWork(in: .all, at: now, besides: crowd, limit: limit)
     }
 }
@@ -12,12 +12,12 @@ extension LeasedWorkStore {
 extension PushStore {
     package func bringBackPushes(at now: Timestamp) async throws { try await bringBackPushes(in: .all, at: now) }
 
-    package func dueLanes(at now: Timestamp) async throws -> [PushLane] { try await dueLanes(in: .all, at: now) }
+    package func dueQueues(at now: Timestamp) async throws -> [PushQueue] { try await dueQueues(in: .all, at: now) }
 
     package func leasePushes(
-        of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp
+        of queue: PushQueue, limit: Int, at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedPushes {
-        try await leasePushes(of: lane, in: .all, limit: limit, at: now, until: end)
+        try await leasePushes(of: queue, in: .all, limit: limit, at: now, until: end)
     }
 
     package func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {
@@ -34,8 +34,8 @@ extension PushStore {
 }
 
 extension DeviceStore {
-    package func untoldStatuses(limit: Int) async throws -> [UntoldStatus] {
-        try await untoldStatuses(in: .all, limit: limit)
+    package func pendingStatuses(limit: Int) async throws -> [PendingStatus] {
+        try await pendingStatuses(in: .all, limit: limit)
     }
 
     package func idleDevices(
@@ -76,9 +76,9 @@ extension SubscriptionStore {
         try await itemsWithFirings(in: .all, after: item, limit: limit)
     }
 
-    package func nextHeldFiring() async throws -> Timestamp? { try await nextHeldFiring(in: .all) }
+    package func nextThrottledFiring() async throws -> Timestamp? { try await nextThrottledFiring(in: .all) }
 
-    package func bringBackHeld(at now: Timestamp) async throws { try await bringBackHeld(in: .all, at: now) }
+    package func bringBackThrottled(at now: Timestamp) async throws { try await bringBackThrottled(in: .all, at: now) }
 
     package func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription] {
         try await endedSubscriptions(of: device, in: .all, limit: limit)

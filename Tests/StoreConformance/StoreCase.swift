@@ -31,7 +31,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
         watch, pings, fairness, callBounds, clock, news, callbacks, watchRaces,
     ].flatMap { $0 }
     static let services = providers + clusters + requests + requestEnds + requestRaces
-    static let subscribing = items + subscriptions + subscriptionEnding + watching + firings + heldFirings
+    static let subscribing = items + subscriptions + subscriptionEnding + watching + firings + throttledFirings
     static let updating = published + updateEnding + bindings + completions + audiences + due
     static let concurrency = concurrentRegistry + concurrentPushes + contents
 }

@@ -44,12 +44,12 @@ package struct WatchFixture {
         return all
     }
 
-    package func wish(
+    package func request(
         on channel: PushChannel? = nil, ping: String? = "http://example.com/ping", every seconds: Int = 60,
         due: Timestamp? = start, gone: String? = nil, secret: UInt8 = 1, id: String? = nil, renews: Bool = false
-    ) throws -> WatchWish {
+    ) throws -> WatchRequest {
         let channel = channel ?? base.first
-        return WatchWish(
+        return WatchRequest(
             channel: channel.serial,
             ping: try ping.map { Watch.Ping(address: try CallAddress($0), intervalSeconds: seconds) },
             firstDueAt: ping == nil ? nil : due, disconnectAddress: try gone.map { try CallAddress($0) },
@@ -57,8 +57,8 @@ package struct WatchFixture {
             callbackID: id ?? "msg_\(channel.serial.rawValue)", renewsSecret: renews)
     }
 
-    package func put(_ wish: WatchWish, at now: Timestamp = start) async throws -> Put {
-        guard case .put(let watch, let isNew) = try await store.putWatch(wish, at: now) else {
+    package func put(_ request: WatchRequest, at now: Timestamp = start) async throws -> Put {
+        guard case .put(let watch, let isNew) = try await store.putWatch(request, at: now) else {
             throw StoreFixture.Missing()
         }
         return Put(watch: watch, isNew: isNew)
@@ -71,14 +71,14 @@ package struct WatchFixture {
 
     /// Everything that is due, those first that are due the longest.
     package func due(
-        at now: Timestamp, besides crowd: WorkCrowd = WorkCrowd(), limit: Int = 100
+        at now: Timestamp, besides crowd: BusyPeers = BusyPeers(), limit: Int = 100
     ) async throws -> [DueWork] {
-        try await store.dueWork(at: now, besides: WorkCrowds(proven: crowd, onTrial: crowd), limit: limit)
+        try await store.dueWork(at: now, besides: BusyPeerSets(proven: crowd, onTrial: crowd), limit: limit)
             .sorted { ($0.readyAt, $0.serial) < ($1.readyAt, $1.serial) }
     }
 
     /// Leases what is due, but nothing that goes where a call is under way.
-    package func lease(at now: Timestamp, besides crowd: WorkCrowd = WorkCrowd(), limit: Int = 100) async throws
+    package func lease(at now: Timestamp, besides crowd: BusyPeers = BusyPeers(), limit: Int = 100) async throws
         -> [LeasedCall]
     {
         let due = try await due(at: now, besides: crowd, limit: limit)
@@ -87,16 +87,16 @@ package struct WatchFixture {
 
     /// The end of a lease, of a peer that answered.
     package func end(_ call: LeasedCall, at now: Timestamp = start) -> WorkEnd {
-        WorkEnd(of: call, at: now, standing: PeerStanding(isOnTrial: false), peerRestsUntil: now)
+        WorkEnd(of: call, at: now, standing: EndpointHealth(isOnTrial: false), peerRestsUntil: now)
     }
 
     /// What a leased ping found.
     package func record(
-        _ call: LeasedCall, told: PingFailure? = nil, due: Timestamp, code: PingFailure? = nil, at now: Timestamp = start
+        _ call: LeasedCall, notified: PingFailure? = nil, due: Timestamp, code: PingFailure? = nil, at now: Timestamp = start
     ) throws -> PingRecord {
         guard case .ping(let watch) = call.subject else { throw StoreFixture.Missing() }
         return PingRecord(
-            end: end(call, at: now), watch: watch.serial, revision: watch.revision, machine: PingMachine(told: told),
+            end: end(call, at: now), watch: watch.serial, revision: watch.revision, machine: PingMachine(notified: notified),
             lastPing: Watch.LastPing(at: now, failure: code, detail: code.map { "code \($0.rawValue)" }), dueAt: due)
     }
 
@@ -107,7 +107,7 @@ package struct WatchFixture {
         return envelope
     }
 
-    package func tell(_ envelope: Envelope, _ change: Effect?) async throws -> InboxResult {
+    package func notify(_ envelope: Envelope, _ change: Effect?) async throws -> InboxResult {
         try await store.commit([.append(envelope, AppendRules(topic: "watch:ping", effects: change.map { [$0] } ?? []))])[0]
     }
 }

@@ -4,7 +4,7 @@ struct WorkloadFacts {
 
     mutating func note<Value>(_ name: String, _ value: Value) { all[name] = Self.text(of: value) }
 
-    /// Describes a value in one line without the numbers that a store gives to its rows: they depend on the order in which lanes commit.
+    /// Describes a value in one line without the numbers that a store gives to its rows: they depend on the order in which tracks commit.
     static func text<Value>(of value: Value) -> String {
         let parts = String(describing: value).split(separator: ":", omittingEmptySubsequences: false)
         var text = String(parts[0])

@@ -10,14 +10,14 @@ package struct WorkloadOperation: Sendable {
         case openChannel, closeChannel
         case messages, leasePushes, endPushes, requeuePushes
         case putWatch, removeWatch, leaseWork, endWork
-        case putItem, deleteItem, subscribe, unsubscribe, removeSubscriptions, applyHandOvers, tellFiring, advanceFiring
+        case putItem, deleteItem, subscribe, unsubscribe, removeSubscriptions, applyHandOvers, notifyFiring, advanceFiring
         case publishUpdate, withdrawUpdate, bind, offerUpdate
         case putService, removeService, clusterPlace, request, requestStep, cancelRequest
         case addAttachment, changeAttachment
     }
 
-    /// Lanes run at once. Each has an app of its own, and no operation of a lane changes what another lane reads.
-    package static let lanes = 3
+    /// Lanes run at once. Each has an app of its own, and no operation of a track changes what another track reads.
+    package static let tracks = 3
     static let start = Timestamp(milliseconds: 1_700_000_000_000)
     private static let numbersOfRun: Int64 = 1_000_000
     /// Leases of a run have ended at the next one.
@@ -52,25 +52,25 @@ package struct WorkloadOperation: Sendable {
         value = random.next() % 1_000_000
     }
 
-    /// The operations of a lane in a run, in their order.
-    package static func all(of lane: Int, run: Int64, seed: UInt64) -> some Sequence<WorkloadOperation> {
+    /// The operations of a track in a run, in their order.
+    package static func all(of track: Int, run: Int64, seed: UInt64) -> some Sequence<WorkloadOperation> {
         let first = run * numbersOfRun
-        return stride(from: first + Int64(lane), to: first + numbersOfRun, by: lanes).lazy.map {
+        return stride(from: first + Int64(track), to: first + numbersOfRun, by: tracks).lazy.map {
             WorkloadOperation(seed: seed, number: $0)
         }
     }
 
-    package var lane: Int { Int(number % Self.numbersOfRun % Int64(Self.lanes)) }
+    package var track: Int { Int(number % Self.numbersOfRun % Int64(Self.tracks)) }
 
-    /// The time of a run: one moment for all of its operations, as lanes do not advance together.
+    /// The time of a run: one moment for all of its operations, as tracks do not advance together.
     static func time(of run: Int64) -> Timestamp { start.adding(seconds: run * secondsOfRun) }
 
     /// Whether the operation stores something that its number finds later, also when the operation's device is gone.
-    package var leavesTraces: Bool { kind == .messages || kind == .tellFiring || kind == .request }
+    package var leavesTraces: Bool { kind == .messages || kind == .notifyFiring || kind == .request }
 
     var bytes: [UInt8] { number.bigEndianBytes }
     /// An identifier of what the operation makes.
-    var id: Bytes16 { Bytes16(high: UInt64(lane) + 1, low: UInt64(bitPattern: number) + 1) }
+    var id: Bytes16 { Bytes16(high: UInt64(track) + 1, low: UInt64(bitPattern: number) + 1) }
 
     /// The envelopes that the operation may store.
     static let mostMessages = 4

@@ -6,7 +6,7 @@ import TestStores
 ///
 ///     StoreWorkload <kind of store> <place> <seed> <run>
 ///
-/// The lanes of a workload run at once, each its own operations in order. Before an operation the process prints `begin <number>`, and
+/// The tracks of a workload run at once, each its own operations in order. Before an operation the process prints `begin <number>`, and
 /// after the store's answer `end <number> <answer>`. ``WorkloadOperation`` derives an operation from the seed and its number.
 @main
 struct WorkloadProgram {
@@ -30,13 +30,13 @@ struct WorkloadProgram {
         let end = ContinuousClock.now + longest
         say("opened")
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<WorkloadOperation.lanes {
+            for number in 0..<WorkloadOperation.tracks {
                 group.addTask {
-                    var lane = try await WorkloadLane(number, of: store, run: run)
+                    var track = try await WorkloadTrack(number, of: store, run: run)
                     for operation in WorkloadOperation.all(of: number, run: run, seed: seed) {
                         guard ContinuousClock.now < end else { return }
                         say("begin \(operation.number)")
-                        let answer = try await lane.perform(operation)
+                        let answer = try await track.perform(operation)
                         say("end \(operation.number) \(answer)")
                     }
                 }
@@ -45,7 +45,7 @@ struct WorkloadProgram {
         }
     }
 
-    /// Prints a whole line in one write, so that a kill leaves no part of a line and lanes do not mix theirs.
+    /// Prints a whole line in one write, so that a kill leaves no part of a line and tracks do not mix theirs.
     private static func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
     private struct Usage: Error, CustomStringConvertible {

@@ -23,13 +23,13 @@ package struct WorkloadStore: Sendable {
     /// The numbers that the store keeps of its rows and that differ from the rows. No change may be under way.
     package func wrongCounters() async throws -> [String] { try await maker.wrongCounters(in: store) }
 
-    /// What waits in the inboxes of all lanes.
+    /// What waits in the inboxes of all tracks.
     package func waitingInAll() async throws -> String { WorkloadFacts.text(of: try await store.waitingInAll()) }
 
-    /// Creates the app of each lane.
+    /// Creates the app of each track.
     package func prepare() async throws {
-        for lane in 0..<WorkloadOperation.lanes {
-            _ = try await store.createApp(WorkloadLane.appID(of: lane), at: WorkloadOperation.start)
+        for track in 0..<WorkloadOperation.tracks {
+            _ = try await store.createApp(WorkloadTrack.appID(of: track), at: WorkloadOperation.start)
         }
     }
 }

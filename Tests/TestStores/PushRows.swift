@@ -19,7 +19,7 @@ package protocol PushRows: Sendable {
 package struct PushRow: Sendable {
     package var serial: Int64
     package var device: DeviceSerial
-    package var lane: Int64
+    package var queue: Int64
     package var kind: PushKind
     package var position: Int64
     package var state: PushState
@@ -28,10 +28,10 @@ package struct PushRow: Sendable {
     package var endsAt: Timestamp
 
     package init(
-        serial: Int64, device: DeviceSerial, lane: Int64, kind: PushKind, position: Int64, state: PushState,
+        serial: Int64, device: DeviceSerial, queue: Int64, kind: PushKind, position: Int64, state: PushState,
         dueAt: Timestamp?, setAt: Timestamp, endsAt: Timestamp
     ) {
-        (self.serial, self.device, self.lane, self.kind) = (serial, device, lane, kind)
+        (self.serial, self.device, self.queue, self.kind) = (serial, device, queue, kind)
         (self.position, self.state, self.dueAt) = (position, state, dueAt)
         (self.setAt, self.endsAt) = (setAt, endsAt)
     }

@@ -103,7 +103,7 @@ package enum StoredRows: Sendable {
     case devices, deviceProfiles, channels, watches, disconnectCallbacks
     case envelopes, sharedBodies, wakes, pushes, keptPushes
     case items, conditionShapes, subscriptions, watchedItems, handOvers
-    case firings, heldFirings
+    case firings, throttledFirings
     case updates, bindings, completions, auditEntries
     case serviceProviders, serviceRequests
     case attachments

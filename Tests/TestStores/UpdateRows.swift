@@ -12,7 +12,7 @@ package protocol UpdateRows: Sendable {
     /// Returns how many updates let a device fetch everything.
     func countResyncs(in store: any Store) async throws -> Int
     /// Returns the updates that are noted as ended with unfinished completions.
-    func leftOverUpdates(in store: any Store) async throws -> [UpdateSerial]
+    func staleUpdates(in store: any Store) async throws -> [UpdateSerial]
     /// Pauses all live updates, and nothing else that a restoration does.
     func pauseUpdates(in store: any Store) async throws
     /// Makes ``UpdateStore/unfinishedOfEnded(in:limit:)`` not find the completions of an ended update.
@@ -22,7 +22,7 @@ package protocol UpdateRows: Sendable {
 
     func hasBinding(ofProfile profile: String, in store: any Store) async throws -> Bool
     /// Returns how many bindings are noted as ended with unfinished completions.
-    func countLeftOverBindings(in store: any Store) async throws -> Int
+    func countStaleBindings(in store: any Store) async throws -> Int
     /// Returns how many bindings have a place, or the time of one.
     func countLocatedBindings(in store: any Store) async throws -> Int
     /// Returns how many bindings have parameters whose text contains this.

@@ -67,7 +67,7 @@ struct ItemMeasurement: Sendable {
             HTTPRequest.bytes("POST", path, headers: ["Authorization: Bearer \(sender)"], body: ByteBuffer(string: body))
         }
 
-        func told() async throws -> Int {
+        func notified() async throws -> Int {
             let answer = try await HTTPConnection.exchange(HTTPRequest.bytes("GET", "/metrics"), metrics)
             let name: StaticString = "carillon_firings_total{result=\"told\"} "
             guard let place = answer.body.offset(of: name) else { return 0 }
@@ -174,10 +174,12 @@ struct ItemMeasurement: Sendable {
         let firing = Firing()
         async let busy = live(world, during: firing)
         var others: [Double] = []
-        while try await world.told() < count {
+        while try await world.notified() < count {
             let began = nanoseconds()
             memoryAtMost = max(memoryAtMost, try world.server.usage().memoryKiB)
-            guard Double(began - start) / 1e9 < 600 else { throw NotMeasured("\(try await world.told()) of \(count) fired") }
+            guard Double(began - start) / 1e9 < 600 else {
+                throw NotMeasured("\(try await world.notified()) of \(count) fired")
+            }
             let other = try await HTTPConnection.exchange(
                 world.post("/v1/items/stock.2/updates", #"{"fields":{"price":2}}"#), world.server.address)
             guard other.status == 200 else { throw NotMeasured("an update was answered with \(other.description)") }

@@ -102,7 +102,7 @@ struct UpdateMeasurement: Sendable {
         let changed = try await poll(
             world, probe, phones, #","max":0,"parameters":{"revision":"2","values":{"region":"elsewhere"}}"#)
         results.append(Result(name: "changed parameters per second", value: rate(changed)))
-        results.append(try await tellAll(world, phones))
+        results.append(try await notifyAll(world, phones))
         return results
     }
 
@@ -178,7 +178,7 @@ struct UpdateMeasurement: Sendable {
     }
 
     /// How long it takes until all that wait have what is for all.
-    private func tellAll(_ world: World, _ phones: Phones) async throws -> Result {
+    private func notifyAll(_ world: World, _ phones: Phones) async throws -> Result {
         let count = min(scale.connections, scale.updateDevices)
         _ = try await poll(world, 0..<count, phones, "")
         async let waiting = poll(world, 0..<count, phones, #","wait":60"#, connections: count)

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// When a push is sent again.
 ///
 /// What the service has certainly not processed (a refused stream, a stream above the last of a GOAWAY, a push that never
@@ -53,13 +55,16 @@ public struct APNsRetryPolicy: Sendable {
     /// after what will not change. A `retry-after` of the service comes first, and is at least a second.
     public static let recommendedDelay: @Sendable (Attempt) -> Duration? = { attempt in
         let rejection = attempt.rejection
-        let doublings = max(0, min(attempt.number - 1, 6))
+        let doublings = attempt.number - 1
         switch rejection.kind {
         // The push was sent again already, on a fresh connection, and all pushes share the provider token.
         case .slowDown where rejection.reason == .tooManyProviderTokenUpdates: return nil
-        case .slowDown: return max(rejection.retryAfter ?? .seconds(1 << doublings), .seconds(1))
-        case .tryLater: return max(rejection.retryAfter ?? .seconds(900 << doublings), .seconds(1))
+        case .slowDown: return max(rejection.retryAfter ?? slowDownDelay.delay(doublings: doublings), .seconds(1))
+        case .tryLater: return max(rejection.retryAfter ?? tryLaterDelay.delay(doublings: doublings), .seconds(1))
         case .deadToken, .fixRequest, .fixCredentials, .unknown: return nil
         }
     }
+
+    private static let slowDownDelay = BackOff<Duration>(first: .seconds(1), longest: .seconds(64))
+    private static let tryLaterDelay = BackOff<Duration>(first: .seconds(900), longest: .seconds(57_600))
 }

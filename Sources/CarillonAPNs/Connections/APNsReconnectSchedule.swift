@@ -1,6 +1,9 @@
+import CarillonBasics
+
 /// When the next connection may be attempted after failures: within 1 second, doubled up to 60, of which the second half is
 /// random so that many providers do not come back at once.
 struct APNsReconnectSchedule: Sendable {
+    private static let backOffSeconds = BackOff<Int64>(first: 1, longest: 60)
     private(set) var failures = 0
     private(set) var notBefore: Moment?
 
@@ -8,7 +11,7 @@ struct APNsReconnectSchedule: Sendable {
     /// - Parameter random: from 0 to 1.
     mutating func failed(_ now: Moment, random: Double) {
         guard allows(now) else { return }
-        let seconds = min(60, 1 << min(failures, 6))
+        let seconds = Self.backOffSeconds.delay(doublings: failures)
         failures += 1
         // Between half and the whole, so that the second attempt is never immediate.
         notBefore = now + .milliseconds(Int64(Double(seconds) * 1000 * (0.5 + random / 2)))

@@ -1,3 +1,4 @@
+import CarillonBasics
 import Logging
 
 /// What becomes of pushes.
@@ -102,7 +103,11 @@ extension ConnectionPool {
         let returns = pushes[push]?.returns ?? 0
         // A server that refuses without end is not asked without end. For one that ends connections there is the schedule.
         guard !isRefused || returns <= 8 else {
-            return pushes.postpone(push, until: now + .milliseconds(25 << min(returns - 8, 7)))
+            return pushes.postpone(
+                push,
+                until: now
+                    + BackOff<Duration>(first: .milliseconds(25), longest: .milliseconds(3200)).delay(doublings: returns - 8)
+            )
         }
         pushes[push]?.place = .queued
         returned.append(push)

@@ -32,7 +32,7 @@ final class ConnectionPool: @unchecked Sendable {
     private(set) var credentialsEpoch = 0
     var machine: PoolMachine
     var links: [Link] = []
-    var pushes = PushTable()
+    var pushes = PendingPushes()
     /// Pushes that came back in this turn.
     var returned: [PushID] = []
     /// Why the last attempt to connect failed, until a connection is of use.

@@ -193,7 +193,7 @@ struct PoolMachine {
         }
     }
 
-    /// - Parameter isRetired: whether that was our own wish.
+    /// - Parameter isRetired: whether that was our own request.
     mutating func draining(_ id: ConnectionID, _ now: Moment, isRetired: Bool = true) {
         change(id) {
             $0.phase = .draining
@@ -212,7 +212,7 @@ struct PoolMachine {
     }
 
     /// A connection is no more, or never came to be.
-    /// - Parameter isRetired: whether that was our own wish.
+    /// - Parameter isRetired: whether that was our own request.
     mutating func ended(_ id: ConnectionID, _ now: Moment, isRetired: Bool = false, random: Double) {
         if !isRetired { countIfLost(id, now) }
         guard let index = connections.firstIndex(where: { $0.id == id }) else { return }

@@ -1,4 +1,4 @@
-/// An element of the Distinguished Encoding Rules (X.690). It reads as much as is needed to distinguish keys from certificates.
+/// An element of the Distinguished Encoding Rules (X.690). Reads only the parts that distinguish keys from certificates.
 struct DERElement {
     static let integer: UInt8 = 0x02
     static let bitString: UInt8 = 0x03
@@ -13,7 +13,7 @@ struct DERElement {
     let whole: ArraySlice<UInt8>
     let content: ArraySlice<UInt8>
 
-    /// Reads the first element. Returns nil if it is not complete or has a form that DER does not have.
+    /// Reads the first element. Returns nil if the element is incomplete or its form is not valid in DER.
     init?(_ bytes: ArraySlice<UInt8>) {
         guard let tag = bytes.first, let size = Self.size(of: bytes), size.total <= bytes.count else { return nil }
         self.tag = tag
@@ -21,7 +21,7 @@ struct DERElement {
         content = whole.dropFirst(size.header)
     }
 
-    /// The elements of the content; nil if the content is something else.
+    /// The elements of the content; nil if the content is not a list of elements.
     var children: [DERElement]? {
         var elements: [DERElement] = []
         var rest = content
@@ -33,7 +33,7 @@ struct DERElement {
         return elements
     }
 
-    /// Returns the damage of a sequence that has fewer bytes than it states.
+    /// Returns the damage of a sequence that has fewer bytes than its length states; nil for other bytes.
     static func cut(_ bytes: [UInt8]) -> PEMBlock.Damage? {
         guard bytes.first == sequence, let size = size(of: bytes[...]), size.total > bytes.count else { return nil }
         return .cutOff(bytes: bytes.count, declared: size.total)

@@ -1,11 +1,11 @@
-/// Checks the encoding of Ed25519 public keys (RFC 8032 section 5.1.2). The library that verifies signatures checks the length
-/// only.
+/// Checks the encoding of Ed25519 public keys (RFC 8032 section 5.1.2). The library that verifies signatures checks only the
+/// length.
 package enum Ed25519Encoding {
-    /// Whether the bytes are the canonical encoding of a number below the field's prime, and not of one of the eight points of
-    /// small order. Anybody can make signatures that are valid for such a point.
+    /// Whether the bytes are the canonical encoding of a number below the field's prime, and not one of the eight points of small
+    /// order. Anybody can make signatures that are valid for such a point.
     ///
-    /// The points of small order have five values of y. For two of them x is 0, where a set sign bit is not canonical (section
-    /// 5.1.3), so that the same comparison refuses these encodings.
+    /// The points of small order have five values of y. For two of them x is 0, and then a set sign bit is not canonical (section
+    /// 5.1.3). The same comparison therefore rejects these encodings.
     package static func isAcceptable(_ key: [UInt8]) -> Bool {
         guard key.count == 32 else { return false }
         var y = key

@@ -2,7 +2,7 @@
 package enum KeyAlgorithm: Equatable, Sendable {
     case p256, p384, p521, rsa, ed25519, other
 
-    /// The algorithm with its article, as sentences have it before "private key".
+    /// The algorithm with its article, for sentences in which "private key" follows.
     package var phrase: String {
         switch self {
         case .p256: "a P-256"

@@ -2,7 +2,7 @@
 package enum KeyContent: Equatable, Sendable {
     /// RFC 5280 section 4.1.
     case certificate
-    /// A PKCS #8, SEC 1 or PKCS #1 key. The secret is the same for the same key in another form.
+    /// A PKCS #8, SEC 1 or PKCS #1 key. `secret` is equal for all forms of one key.
     case privateKey(KeyAlgorithm, secret: [UInt8], label: String)
     /// A key that needs a passphrase.
     case encryptedKey
@@ -10,11 +10,11 @@ package enum KeyContent: Equatable, Sendable {
     case certificateRequest
     /// A PKCS #12 file.
     case archive
-    /// The curve before a key, without a key.
+    /// The curve parameters that can precede a key, without a key.
     case parameters
     case unknown
 
-    /// - Parameter bytes: DER. What follows the first element is ignored, as the trust settings of OpenSSL.
+    /// - Parameter bytes: DER. Bytes after the first element, such as OpenSSL's trust settings, are ignored.
     init(der bytes: [UInt8]) {
         guard let root = DERElement(bytes[...]) else { self = .unknown; return }
         if root.tag == DERElement.objectIdentifier { self = .parameters; return }
@@ -22,7 +22,7 @@ package enum KeyContent: Equatable, Sendable {
         self = Self.ofSequence(root, parts)
     }
 
-    /// The label of the strict form; nil for a content that has several.
+    /// The label in strict PEM; nil for content that can have several labels.
     package var label: String? {
         switch self {
         case .certificate: "CERTIFICATE"
@@ -74,15 +74,16 @@ package enum KeyContent: Equatable, Sendable {
         return .unknown
     }
 
-    /// Tells signed structures apart by their members: a certificate has a tagged version, or the sequence of its times as the
-    /// fourth member; a request has a version, a name, a key and attributes.
+    /// Distinguishes certificates from certificate requests by their members. A certificate has a tagged version, or a sequence
+    /// of validity times as the fourth member. A request has a version, a name, a key and attributes.
     private static func ofSigned(_ members: [UInt8]) -> KeyContent {
         if members.first == DERElement.context0 { return .certificate }
         if members.count >= 6, members[3] == DERElement.sequence { return .certificate }
         return (3...4).contains(members.count) ? .certificateRequest : .unknown
     }
 
-    /// Returns the scalar in the SEC 1 key that a PKCS #8 key of an elliptic curve holds (RFC 5915); for others, all.
+    /// Returns the scalar of the SEC 1 key inside a PKCS #8 key of an elliptic curve (RFC 5915). For other keys, returns all
+    /// bytes.
     private static func secret(in key: ArraySlice<UInt8>, of algorithm: KeyAlgorithm) -> [UInt8] {
         guard algorithm != .rsa, let members = DERElement(key)?.children, members.count > 1,
             members[1].tag == DERElement.octetString

@@ -1,21 +1,21 @@
-/// Why a file or a text is not the key or the certificates that are needed.
+/// Why a file or a text does not contain the needed key or certificates.
 package enum KeyFault: Error, Equatable, Sendable {
     case empty
     /// There is no `-----BEGIN`, and the file is not DER either.
     case noBlock
     case damaged(label: String, PEMBlock.Damage)
-    /// The block is complete and does not hold what its label says.
+    /// The block is complete, but its content does not match its label.
     case undecodable(label: String)
-    /// Something else is there.
+    /// The file contains something else.
     case found(String)
     case encrypted
     case keysDiffer(Int)
 
-    /// A sentence with what was found and what is needed. It contains no part of a key.
+    /// Returns a sentence that names the content found and the content needed. The sentence contains no part of a key.
     ///
     /// - Parameters:
-    ///   - subject: What was read, such as "The token key".
-    ///   - need: What it must be, such as "a P-256 private key in PEM form".
+    ///   - subject: The source of the content, such as "The token key".
+    ///   - need: The required content, such as "a P-256 private key in PEM form".
     package func sentence(_ subject: String, need: String) -> String {
         switch self {
         case .empty: "\(subject) is empty; it must be \(need)."
@@ -50,7 +50,8 @@ package enum KeyFault: Error, Equatable, Sendable {
 
     private static func place(_ label: String) -> String { label.isEmpty ? "the file" : "the block \"\(label)\"" }
 
-    /// A character in quotes. One that cannot be printed, or that can be taken for another, has its number in Unicode.
+    /// Returns a character in quotes. A character that cannot be printed, or that looks like another, is followed by its Unicode
+    /// number.
     package static func phrase(_ scalar: Unicode.Scalar) -> String {
         let number = "U+" + String(repeating: "0", count: max(0, 4 - hexadecimal(scalar).count)) + hexadecimal(scalar)
         if scalar.isASCII { return (0x21...0x7E).contains(scalar.value) ? "\"\(scalar)\"" : number }

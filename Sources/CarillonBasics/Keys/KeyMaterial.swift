@@ -1,6 +1,6 @@
-/// The keys and certificates of one file or text. It reads everything that ``PEMReader`` reads, and files in DER.
+/// The keys and certificates of one file or text. Reads every form that ``PEMReader`` reads, and files in DER.
 package struct KeyMaterial: Sendable {
-    /// A block and what it holds.
+    /// A block and its recognized content.
     package struct Item: Equatable, Sendable {
         package var block: PEMBlock
         package var content: KeyContent
@@ -16,7 +16,7 @@ package struct KeyMaterial: Sendable {
             }
         }
 
-        /// The item in the strict form of PEM, with the label of its content.
+        /// The item in strict PEM, with the label of its content.
         package var text: String {
             var block = block
             if block.headers.isEmpty, let label = content.label { block.label = label }
@@ -56,13 +56,13 @@ package struct KeyMaterial: Sendable {
             }
         }
 
-        /// Whether the item does not matter where another one of the same kind exists. It is a text that names a block, or
-        /// a block whose label cannot be read.
+        /// Whether the item can be ignored when another item of the same kind exists. Such an item is a text that names a block,
+        /// or a block whose label cannot be read.
         var isIgnorable: Bool { !isUsable && (block.isInText || isOfUnknownKind || block.damage == .labelUnknown) }
 
         var isUsable: Bool { block.damage == nil && content != .unknown }
 
-        /// - Throws: if the item is damaged, or its label promises something else.
+        /// - Throws: if the item is damaged, or its content does not match its label.
         func check() throws(KeyFault) {
             if let damage = block.damage { throw .damaged(label: block.label, damage) }
             if content == .unknown { throw .undecodable(label: block.label) }
@@ -70,7 +70,7 @@ package struct KeyMaterial: Sendable {
     }
 
     package let items: [Item]
-    /// The text as it was read; nil for DER.
+    /// The original text; nil for DER.
     package let text: String?
     private let isEmpty: Bool
 
@@ -80,17 +80,18 @@ package struct KeyMaterial: Sendable {
         isEmpty = text.allSatisfy { $0.isWhitespace || $0 == "\u{FEFF}" }
     }
 
-    /// - Parameter bytes: A file: PEM in UTF-8, or in UTF-16 with a byte-order mark; or one certificate or key in DER.
+    /// - Parameter bytes: The content of a file: PEM in UTF-8, PEM in UTF-16 with a byte-order mark, or one certificate or key in
+    ///   DER.
     package init(bytes: [UInt8]) {
         let material = KeyMaterial(Self.text(of: bytes))
         self = material.items.isEmpty ? Self.der(bytes) ?? material : material
     }
 
     private static func der(_ bytes: [UInt8]) -> KeyMaterial? {
-        // What follows the element, such as a line break that a tool added, is not a part of it.
+        // Bytes after the element, such as a line break that a tool added, are not part of the element.
         let own = DERElement(bytes[...]).map { Array($0.whole) } ?? bytes
         let item = Item(PEMBlock(label: "", bytes: own, damage: DERElement.cut(bytes)))
-        // A text can begin with the same byte, which is the digit zero.
+        // A text can begin with the same byte, because that byte is the digit zero.
         let isCutOff = item.block.damage != nil && bytes.contains { $0 >= 0x80 }
         guard item.content != .unknown || isCutOff else { return nil }
         return KeyMaterial(items: [item], text: nil, isEmpty: false)
@@ -102,17 +103,17 @@ package struct KeyMaterial: Sendable {
         self.isEmpty = isEmpty
     }
 
-    /// The text; of DER, the same in PEM.
+    /// The text; for DER, the same content in PEM.
     package var pem: String { text ?? items.map(\.text).joined() }
 
-    /// Whether a private key is in it, even one that cannot be used.
+    /// Whether the material contains a private key, even an unusable one.
     package var hasPrivateKey: Bool { items.contains(where: \.isPrivateKey) }
-    /// Whether a certificate is in it, even one that cannot be used.
+    /// Whether the material contains a certificate, even an unusable one.
     package var hasCertificate: Bool { items.contains(where: \.isCertificate) }
-    /// Whether it is one certificate in DER.
+    /// Whether the material is one certificate in DER.
     package var isCertificateFile: Bool { text == nil && items.map(\.content) == [.certificate] }
 
-    /// Returns the one private key. It can be of any kind, and encrypted.
+    /// Returns the only private key. The key can be of any kind, and encrypted.
     package func privateKey() throws(KeyFault) -> Item {
         let keys = self.items(where: \.isPrivateKey)
         guard let first = keys.first else { throw lack() }
@@ -122,7 +123,7 @@ package struct KeyMaterial: Sendable {
         return first
     }
 
-    /// Returns the different private keys that are not damaged; there is at least one. Encrypted keys follow the others.
+    /// Returns the different private keys that are not damaged; at least one. Encrypted keys are last.
     package func privateKeys() throws(KeyFault) -> [Item] {
         let keys = self.items(where: \.isPrivateKey)
         guard let first = keys.first else { throw lack() }
@@ -134,7 +135,7 @@ package struct KeyMaterial: Sendable {
         return (plain + encrypted).filter { secrets.insert($0.secret).inserted }
     }
 
-    /// Returns the 32 bytes of the one private key, which is on the curve P-256 and not encrypted.
+    /// Returns the 32 bytes of the only private key. The key must be on the curve P-256 and not encrypted.
     package func p256PrivateKey() throws(KeyFault) -> [UInt8] {
         let isEncrypted = self.items(where: \.isPrivateKey).contains {
             $0.content == .encryptedKey || $0.block.label == "ENCRYPTED PRIVATE KEY"
@@ -147,7 +148,7 @@ package struct KeyMaterial: Sendable {
         return [UInt8](repeating: 0, count: 32 - secret.count) + secret
     }
 
-    /// Returns the DER of the one public key, which is on the curve P-256.
+    /// Returns the DER of the only public key. The key must be on the curve P-256.
     package func p256PublicKey() throws(KeyFault) -> [UInt8] {
         let keys = self.items(where: \.isPublicKey)
         guard let first = keys.first else { throw lack() }
@@ -158,7 +159,7 @@ package struct KeyMaterial: Sendable {
         return first.block.bytes
     }
 
-    /// Returns the DER of all certificates in their order; there is at least one.
+    /// Returns the DER of all certificates in their order; at least one.
     package func certificates() throws(KeyFault) -> [[UInt8]] {
         let found = self.items(where: \.isCertificate)
         guard !found.isEmpty else { throw lack() }
@@ -166,14 +167,14 @@ package struct KeyMaterial: Sendable {
         return found.map { item in DERElement(item.block.bytes[...]).map { Array($0.whole) } ?? item.block.bytes }
     }
 
-    /// Returns the items of a kind, without those that can be ignored beside others.
+    /// Returns the items of a kind, without the items that can be ignored beside others.
     private func items(where isOfKind: (Item) -> Bool) -> [Item] {
         let found = items.filter(isOfKind)
         let certain = found.filter { !$0.isIgnorable }
         return certain.isEmpty ? found : certain
     }
 
-    /// The message if no block of the needed kind exists.
+    /// Returns the fault that is reported if no block of the needed kind exists.
     private func lack() -> KeyFault {
         if isEmpty { return .empty }
         let others = items.filter { $0.content != .parameters }

@@ -4,7 +4,7 @@ package struct PEMBlock: Equatable, Sendable {
     package enum Damage: Equatable, Sendable {
         /// The text after `-----BEGIN` is not a label and five hyphens.
         case labelUnreadable
-        /// The label has characters that no label of a key or a certificate has, such as `OpenVPN Static key V1`.
+        /// The label has characters that do not occur in labels of keys or certificates. An example is `OpenVPN Static key V1`.
         case labelUnknown
         /// There is no line `-----END` before the next block.
         case endMissing
@@ -21,7 +21,7 @@ package struct PEMBlock: Equatable, Sendable {
     }
 
     package var label: String
-    /// The lines before the base64, such as `DEK-Info: AES-256-CBC,…` of a key that OpenSSL encrypted.
+    /// The lines before the base64, such as the line `DEK-Info: AES-256-CBC,…` in a key that OpenSSL encrypted.
     package var headers: [String] = []
     package var bytes: [UInt8] = []
     package var damage: Damage?
@@ -35,7 +35,7 @@ package struct PEMBlock: Equatable, Sendable {
         self.damage = damage
     }
 
-    /// The block in the strict form: 64 characters of base64 a line.
+    /// The block in strict PEM, with 64 characters of base64 in each line.
     package var text: String {
         var lines = ["-----BEGIN \(label)-----"]
         if !headers.isEmpty { lines += headers + [""] }

@@ -1,18 +1,18 @@
-/// The text before a place on its line. It separates a block from a commented-out block and from a text that names a block.
+/// The text before a position on its line. This text shows whether a block is real, commented out, or only named in other text.
 struct PEMLine {
-    /// Whether the line has more than white space and quotes so far.
+    /// Whether the line has contained anything but white space and quotes so far.
     private(set) var hasText: Bool
     /// Whether the text of the line starts with `#`, `;` or `//`.
     private(set) var isComment = false
 
     init(hasText: Bool = false) { self.hasText = hasText }
 
-    /// Whether a character separates words: white space, a byte-order mark or a space without width.
+    /// Whether a character separates words: white space, a byte-order mark or a zero-width space.
     static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isWhitespace || scalar == "\u{FEFF}" || scalar == "\u{200B}"
     }
 
-    /// Moves to the end of a text, which can have line breaks, also written as `\n` and `\r`.
+    /// Advances past a text. The text can contain line breaks, also written as `\n` and `\r`.
     mutating func pass(_ scalars: ArraySlice<Unicode.Scalar>) {
         var isEscaped = false
         for place in scalars.indices {
@@ -30,7 +30,7 @@ struct PEMLine {
         }
     }
 
-    /// Notes a character that can start a comment.
+    /// Records a character that can start a comment.
     private mutating func start(isComment: Bool) {
         if !hasText { self.isComment = isComment }
         hasText = true

@@ -1,16 +1,17 @@
 /// Reads the blocks of a text by the lax rules of RFC 7468 section 2.
 ///
-/// White space is ignored at all places, so that lines can be indented and of any length, and a block can be on one line. Text
-/// outside of the blocks is ignored, and so is a block on a line that starts with `#`, `;` or `//`. Beyond these rules,
-/// characters can be escaped as in JSON (`\n`, `\r`, `\t`, `\/` and `\u002B`), which is also the form of environment
-/// variables, and byte-order marks are ignored.
+/// White space is ignored everywhere: lines can be indented and of any length, and a block can be on one line. Text outside of
+/// blocks is ignored. A block on a line that starts with `#`, `;` or `//` is ignored too.
+///
+/// Beyond these rules, characters can be escaped as in JSON (`\n`, `\r`, `\t`, `\/` and `\u002B`). Environment variables often
+/// use this form. Byte-order marks are ignored.
 package enum PEMReader {
     private static let begin = Array("-----BEGIN ".unicodeScalars)
     private static let end = Array("-----END ".unicodeScalars)
     private static let hyphens = Array("-----".unicodeScalars)
     private static let longestLabel = 64
 
-    /// Returns all blocks in their order. A block that cannot be decoded has its ``PEMBlock/damage``.
+    /// Returns all blocks in their order. A block that cannot be decoded has a ``PEMBlock/damage``.
     package static func blocks(in text: String) -> [PEMBlock] {
         let scalars = Array(text.unicodeScalars)
         var blocks: [PEMBlock] = []
@@ -27,16 +28,16 @@ package enum PEMReader {
             var block = read
             block.isInText = line.hasText
             blocks.append(block)
-            // The place after a block is like the start of a line.
+            // The position after a block counts as the start of a line.
             line = PEMLine(hasText: block.damage != nil)
-            // A block without an end can have line breaks before the next block.
+            // A block without an end can be followed by line breaks before the next block.
             if block.damage == .endMissing { line.pass(scalars[labelStart..<next]) }
             place = next
         }
         return blocks
     }
 
-    /// Decodes base64 with the padding that it has, and ignores white space.
+    /// Decodes base64 with padding. White space is ignored.
     package static func base64(_ text: String) -> Result<[UInt8], Fault> {
         switch words(in: Array(text.unicodeScalars)[...]) {
         case .failure(let fault): .failure(fault)
@@ -48,7 +49,7 @@ package enum PEMReader {
         package var damage: PEMBlock.Damage
     }
 
-    /// Returns the block whose label begins at a place, and the place at which the next block is searched.
+    /// Returns the block whose label begins at a position, and the position from which the next block is searched.
     private static func readBlock(in scalars: [Unicode.Scalar], from start: Int) -> (PEMBlock, next: Int) {
         guard let labelEnd = find(hyphens, in: scalars, from: start) else {
             return (PEMBlock(label: "", damage: .labelUnreadable), start)
@@ -70,7 +71,7 @@ package enum PEMReader {
         return (decoded(scalars[bodyStart..<bodyEnd], label: label), next)
     }
 
-    /// Returns the label with single spaces; nil for a text that cannot be a label. Such a text could be a part of a key.
+    /// Returns the label with single spaces; nil for a text that cannot be a label, and that could be a part of a key.
     private static func readLabel(_ scalars: ArraySlice<Unicode.Scalar>) -> String? {
         guard scalars.count <= longestLabel,
             scalars.allSatisfy(isOfLabel)
@@ -83,7 +84,8 @@ package enum PEMReader {
         return words.isEmpty ? nil : words.joined(separator: " ")
     }
 
-    /// Whether a text that ``readLabel(_:)`` refuses is a label (RFC 7468 section 3), but not one of a key or a certificate.
+    /// Whether a text that ``readLabel(_:)`` rejects is a label (RFC 7468 section 3), but not the label of a key or a
+    /// certificate.
     private static func isLabelOfOtherKind(_ scalars: ArraySlice<Unicode.Scalar>) -> Bool {
         guard !scalars.isEmpty, scalars.count <= longestLabel,
             scalars.allSatisfy({ (0x20...0x7E).contains($0.value) && $0 != "\\" })
@@ -125,7 +127,7 @@ package enum PEMReader {
         return block
     }
 
-    /// Splits a text at white space and byte-order marks, which can be escaped as in JSON.
+    /// Splits a text at white space and byte-order marks. These characters can be escaped as in JSON.
     private static func words(in scalars: ArraySlice<Unicode.Scalar>) -> Result<[[Unicode.Scalar]], Fault> {
         var words: [[Unicode.Scalar]] = []
         var word: [Unicode.Scalar] = []
@@ -153,7 +155,8 @@ package enum PEMReader {
         return .success(words)
     }
 
-    /// Returns what the characters after a backslash stand for in JSON, and their number; nil for what blocks do not have.
+    /// Returns the character that the characters after a backslash mean in JSON, and their number; nil for an escape that blocks
+    /// do not use.
     private static func unescaped(_ scalars: ArraySlice<Unicode.Scalar>) -> (scalar: Unicode.Scalar, length: Int)? {
         guard let first = scalars.first else { return nil }
         switch first {
@@ -171,7 +174,7 @@ package enum PEMReader {
         }
     }
 
-    /// The number of words up to the last header's value. A header is a name, a colon and one word.
+    /// Returns the number of words up to the last header's value. A header is a name, a colon and one word.
     private static func headerCount(of words: [[Unicode.Scalar]]) -> Int {
         guard let last = words.lastIndex(where: { $0.contains(":") }) else { return 0 }
         return min(words.count, words[last].last == ":" ? last + 2 : last + 1)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A signal between threads: sending one that was not taken yet changes nothing.
+/// A signal between threads. Sending a signal while an earlier one is pending has no effect.
 package final class Signal: Sendable {
     private struct State {
         var isSignalled = false
@@ -19,7 +19,7 @@ package final class Signal: Sendable {
         waiter?.resume()
     }
 
-    /// Waits for a signal and takes it; returns at once when the task is cancelled. One task waits at a time.
+    /// Waits for a signal and consumes it. Returns at once if the task is cancelled. Only one task can wait at a time.
     package func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

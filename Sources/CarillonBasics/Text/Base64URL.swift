@@ -1,4 +1,4 @@
-/// Base64 in the URL-safe alphabet without padding (RFC 4648 section 5), as Web Push writes keys, tokens and bodies.
+/// Base64 in the URL-safe alphabet without padding (RFC 4648 section 5). Web Push uses this form for keys, tokens and bodies.
 package enum Base64URL {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
@@ -25,8 +25,8 @@ package enum Base64URL {
 
     package static func encodedLength(of count: Int) -> Int { (count * 4 + 2) / 3 }
 
-    /// Decodes the one text that ``encode(_:)`` returns for the bytes (RFC 7515 section 2, RFC 4648 section 3.5). Returns nil for
-    /// any other text: with padding, white space, characters of the other alphabet, or unused bits that are set.
+    /// Decodes only the text that ``encode(_:)`` returns for the same bytes (RFC 7515 section 2, RFC 4648 section 3.5). Returns
+    /// nil for any other text: padding, white space, characters of the other alphabet, or unused bits that are set.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var text = String(text)
         return text.withUTF8 { text in
@@ -34,9 +34,11 @@ package enum Base64URL {
         }
     }
 
-    /// Decodes either alphabet, padded or not, and ignores unused bits. Returns nil for anything else, including a dangling
-    /// character. It is for content that the server passes on, and for VAPID public
-    /// keys, which libraries pad; never for a signature, a secret or a key of a user.
+    /// Decodes either alphabet, padded or not, and ignores unused bits. Returns nil for any other text, including a dangling
+    /// character.
+    ///
+    /// Use this function for content that the server passes on, and for VAPID public keys, which libraries pad. Never use it for
+    /// a signature, a secret or the key of a user.
     package static func decodeLeniently(_ text: some StringProtocol) -> [UInt8]? {
         var text = String(text)
         return text.withUTF8 { decode($0)?.bytes }
@@ -72,7 +74,7 @@ package enum Base64URL {
 
     private static func append(_ bytes: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {
         let length = encodedLength(of: bytes.count)
-        // What is appended byte by byte is checked for room byte by byte.
+        // Appending single bytes would check the capacity for each byte.
         output += [UInt8](unsafeUninitializedCapacity: length) { text, count in
             alphabet.withUnsafeBufferPointer { alphabet in
                 var place = 0

@@ -19,7 +19,7 @@ package enum Hexadecimal {
         output.append(digits[Int(byte & 15)])
     }
 
-    /// Decodes either case. Answers nil for an odd length or any other character.
+    /// Decodes digits of either case. Returns nil for an odd length or any other character.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         guard text.utf8.count.isMultiple(of: 2) else { return nil }
         var output: [UInt8] = []
@@ -37,7 +37,7 @@ package enum Hexadecimal {
         return output
     }
 
-    /// What a digit of either case stands for; nil for any other character.
+    /// Returns the value of a digit of either case; nil for any other character.
     package static func value(of character: UInt8) -> UInt8? {
         switch character {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")

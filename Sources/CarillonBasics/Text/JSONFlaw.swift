@@ -1,11 +1,11 @@
-/// Why a text that other readers of JSON accept cannot be read.
+/// Why a text cannot be read here although other JSON readers accept it.
 package enum JSONFlaw: Equatable, Sendable {
     /// A text has half of a surrogate pair, such as `\ud83d` without the half that follows.
     case halfPair
-    /// Objects and arrays are nested deeper than a limit.
+    /// Objects and arrays are nested deeper than the limit.
     case tooDeep
 
-    /// Returns nil for a text that is not one JSON object, and for one with a number that is too large for `Double`.
+    /// Returns nil if the text is not one JSON object, or contains a number that is too large for `Double`.
     ///
     /// - Parameter text: A text that cannot be read as a ``JSONValue``.
     package init?(inObject text: [UInt8]) {

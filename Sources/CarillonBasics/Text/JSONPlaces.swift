@@ -1,11 +1,12 @@
-/// Finds the places of values in a JSON text, so that parts of it can be copied unchanged. Values can be nested to any depth.
+/// Finds the positions of values in a JSON text, so that parts of the text can be copied unchanged. Values can be nested to any
+/// depth.
 package enum JSONPlaces {
-    /// The members of the object at a place of the text; nil when no object is there.
+    /// Returns the members of the object in a slice of the text; nil if the slice is not an object.
     package static func members(in text: ArraySlice<UInt8>) -> [(name: String, value: ArraySlice<UInt8>)]? {
         read(text) { $0.readMembers() }?.map { ($0.name, text[$0.place]) }
     }
 
-    /// The elements of the array at a place of the text; nil when no array is there.
+    /// Returns the elements of the array in a slice of the text; nil if the slice is not an array.
     package static func elements(in text: ArraySlice<UInt8>) -> [ArraySlice<UInt8>]? {
         read(text) { $0.readElements() }?.map { text[$0] }
     }

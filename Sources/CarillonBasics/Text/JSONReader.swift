@@ -1,16 +1,16 @@
 struct JSONReader {
     let text: UnsafeBufferPointer<UInt8>
-    /// Where the text begins in the one that it is a part of.
+    /// The position of this text in the text that contains it.
     var offset = 0
     var depthLimit = 32
-    /// Whether the reading goes on behind a number that is too large for `Double`, in order to find the number.
+    /// Whether reading continues after a number that is too large for `Double`, so that the number can be reported.
     private let passesOutOfRange: Bool
-    /// Whether half of a surrogate pair is read as U+FFFD, in order to find it.
+    /// Whether half of a surrogate pair is read as U+FFFD, so that it can be reported.
     private let passesHalfPairs: Bool
     private(set) var hasHalfPair = false
     /// The first number that is too large for `Double`.
     private(set) var outOfRange: Range<Int>?
-    /// The names and indexes of the values around that number, from the innermost outwards.
+    /// The names and indexes of the values that contain this number, innermost first.
     private(set) var path: [String] = []
     private var index = 0
 
@@ -75,9 +75,9 @@ struct JSONReader {
         return offset + start..<offset + index
     }
 
-    /// Reads over a value, which may be nested to any depth.
+    /// Skips a value, which can be nested to any depth.
     private mutating func passValue() -> Bool {
-        // Whether an open bracket is one of an object, from the outermost inwards.
+        // For each open bracket, outermost first: whether it opens an object.
         var open: [Bool] = []
         while true {
             skipSpace()
@@ -102,8 +102,8 @@ struct JSONReader {
         }
     }
 
-    /// Reads over what may follow a value: closing brackets, and a comma with the name of the next member. Returns whether another
-    /// value follows, or nil for what is no JSON.
+    /// Skips the characters that can follow a value: closing brackets, and a comma with the name of the next member. Returns
+    /// whether another value follows; nil if the text is not valid JSON.
     private mutating func passEnds(of open: inout [Bool]) -> Bool? {
         while let isObject = open.last {
             skipSpace()
@@ -201,7 +201,7 @@ struct JSONReader {
             case UInt8(ascii: "\""):
                 let slice = text[start..<index]
                 index += 1
-                // ASCII is UTF-8, and is read faster unchecked.
+                // Bytes below 0x80 are valid UTF-8, and unchecked decoding is faster.
                 return bits < 0x80 ? String(decoding: slice, as: UTF8.self) : String(validating: slice, as: UTF8.self)
             case UInt8(ascii: "\\"):
                 return readEscaped(from: start)
@@ -247,7 +247,8 @@ struct JSONReader {
         return true
     }
 
-    /// Four hexadecimal digits, or twice four for what lies beyond the basic plane. Half of a pair is no character.
+    /// Reads four hexadecimal digits, or two groups of four for a character beyond the basic multilingual plane. Half of a
+    /// surrogate pair is not a character.
     private mutating func readScalar() -> Unicode.Scalar? {
         guard let first = readCodeUnit() else { return nil }
         if let scalar = Unicode.Scalar(first) { return scalar }

@@ -1,15 +1,15 @@
-/// One JSON text as a tree (RFC 8259). Frames are small and come often: this reader makes a tenth of the work of a
-/// general decoder, which looks types up at run time.
+/// One JSON text as a tree (RFC 8259). Frames are small and frequent. This reader needs a tenth of the time of a general decoder,
+/// which looks up types at run time.
 package enum JSONValue: Equatable, Sendable {
     case null
     case bool(Bool)
-    /// Any number whose value is an integer within `Int`, also one that is written as `301.0`, `3e2` or `-0.0`.
+    /// Any number whose value is an integer within `Int`, including forms such as `301.0`, `3e2` and `-0.0`.
     case integer(Int)
     /// Any other number.
     case number(Double)
     case string(String)
     case array([JSONValue])
-    /// The members in their order; a name may come twice.
+    /// The members in their order. A name can occur twice.
     case object([Member])
 
     package struct Member: Equatable, Sendable {
@@ -22,9 +22,9 @@ package enum JSONValue: Equatable, Sendable {
         }
     }
 
-    /// Answers nil for anything but one whole JSON value, with white space around it.
+    /// Returns nil unless the text is exactly one JSON value, optionally with white space around it.
     ///
-    /// - Parameter depth: How deep objects and arrays may lie in it.
+    /// - Parameter depth: How deep objects and arrays can be nested.
     package init?(parsing text: [UInt8], depth: Int = 32) {
         let value = text.withUnsafeBufferPointer { text in
             var reader = JSONReader(text: text, depthLimit: depth)
@@ -34,7 +34,7 @@ package enum JSONValue: Equatable, Sendable {
         self = value
     }
 
-    /// The value of the last member of a name.
+    /// The value of the last member with this name.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.name == name }?.value
@@ -81,7 +81,7 @@ extension JSONValue: Encodable {
 }
 
 extension JSONValue {
-    /// As JSON, in the order of its members.
+    /// The value as JSON, with members in their order.
     package var bytes: [UInt8] {
         var writer = JSONWriter()
         writer.value(self)

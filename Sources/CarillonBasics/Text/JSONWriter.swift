@@ -1,8 +1,8 @@
-/// Writes JSON straight into bytes (RFC 8259), without a tree between: the frames of a socket and the payloads of pushes are
-/// written for every message, and a general encoder costs more than all else on that path.
+/// Writes JSON directly into bytes (RFC 8259), without an intermediate tree. Socket frames and push payloads are written for
+/// every message, and a general encoder would be the largest cost on that path.
 ///
-/// Only what must be escaped is escaped: quotation mark, backslash and control characters. Everything else stays UTF-8,
-/// since Apple's push service counts bytes.
+/// Only quotation marks, backslashes and control characters are escaped. All other characters stay UTF-8, because Apple's push
+/// service counts bytes.
 package struct JSONWriter {
     package private(set) var bytes: [UInt8]
     private var needsComma = false
@@ -29,14 +29,14 @@ package struct JSONWriter {
         bytes.append(UInt8(ascii: ":"))
     }
 
-    /// A name that came from outside.
+    /// Writes a member name that comes from outside the program.
     package mutating func key(untrusted name: String) {
         separate()
         string(name)
         bytes.append(UInt8(ascii: ":"))
     }
 
-    /// Nothing for nil, as with the others.
+    /// Writes nothing for nil, as the other functions do.
     package mutating func member(_ name: StaticString, _ value: String?) {
         guard let value else { return }
         key(name)
@@ -80,7 +80,7 @@ package struct JSONWriter {
         array(values) { $0.string($1) }
     }
 
-    /// An array with one object for each element.
+    /// Writes an array with one object for each element.
     package mutating func member<Element>(
         _ name: StaticString, _ elements: [Element], _ members: (inout JSONWriter, Element) -> Void
     ) {
@@ -88,7 +88,7 @@ package struct JSONWriter {
         array(elements) { writer, element in writer.object { members(&$0, element) } }
     }
 
-    /// A value that is JSON already.
+    /// Writes a value that is already JSON.
     package mutating func member(_ name: StaticString, text: [UInt8]?) {
         guard let text else { return }
         key(name)
@@ -119,10 +119,10 @@ package struct JSONWriter {
         bytes.append(UInt8(ascii: "]"))
     }
 
-    /// A value that is JSON already.
+    /// Writes a value that is already JSON.
     package mutating func text(_ text: [UInt8]) { bytes.append(contentsOf: text) }
 
-    /// Any value as it is.
+    /// Writes any value unchanged.
     package mutating func value(_ value: JSONValue) {
         switch value {
         case .null: bytes.append(contentsOf: "null".utf8)
@@ -146,9 +146,9 @@ package struct JSONWriter {
         text.withUTF8 { bytes.append(contentsOf: $0) }
     }
 
-    /// The value must be finite.
+    /// Writes a number, which must be finite.
     package mutating func number(_ value: Double) {
-        // -0x1p63 can be an integer that does not fit: `JSONReader` reads no such number as an integer.
+        // 2^63 is excluded: as an `Int64` it overflows, and `JSONReader` does not read it as an integer.
         if value.magnitude < 0x1p63, let whole = Int64(exactly: value) { return integer(whole) }
         var text = value.description
         text.withUTF8 { bytes.append(contentsOf: $0) }

@@ -1,4 +1,4 @@
-/// A number of a JSON text that is too large for `Double`, such as `1e999`, and its place.
+/// A number in a JSON text that is too large for `Double`, such as `1e999`, and its position.
 package struct NumberOutOfRange: Equatable, Sendable {
     /// The first 32 characters of the number.
     package let number: String
@@ -9,7 +9,7 @@ package struct NumberOutOfRange: Equatable, Sendable {
     /// The column in which the number starts, in bytes, from 1.
     package let column: Int
 
-    /// Returns nil for a text without such a number, and for a text that is no JSON beside it. Finds the first number.
+    /// Finds the first such number. Returns nil if the text has no such number, or is otherwise not valid JSON.
     ///
     /// - Parameter depth: How deep objects and arrays can lie in the text.
     package init?(in text: [UInt8], depth: Int = 32) {
@@ -26,10 +26,10 @@ package struct NumberOutOfRange: Equatable, Sendable {
         column = before.reversed().prefix { $0 != UInt8(ascii: "\n") }.count + 1
     }
 
-    /// Says what is wrong and where, without a full stop. Shows nothing of the text.
+    /// Describes the problem and its position, without a full stop. Contains no part of the text.
     package var clause: String { "the number in \(place)" }
 
-    /// The same with the number, for the person who wrote it.
+    /// The same clause with the number, for the author of the text.
     package var clauseWithNumber: String { "the number \(number) in \(place)" }
 
     private var place: String { "line \(line), column \(column) is out of range, which ends at 1.8e308" }

@@ -6,16 +6,16 @@
     import Darwin
 #endif
 
-/// Writes the path of a file in messages. A caller can pass a key instead of its path, so a text that can be a key is not
+/// Writes file paths in messages. A caller can pass a key by mistake instead of a path, so a text that could be a key is not
 /// repeated.
 package enum PathPhrase {
-    /// The longest name of a file on the usual file systems.
+    /// The longest file name on the usual file systems.
     private static let longestShown = 255
-    /// The number of characters from which base64 and hexadecimal digits can be a key.
+    /// The number of characters from which base64 or hexadecimal digits can be a key.
     private static let shortestKey = 40
     private static let longestComponent = 31
 
-    /// Whether a text can be repeated in a message as the path of a file. A text that can be a key is a path if its directory
+    /// Whether a text can be repeated in a message as a file path. A text that could be a key counts as a path if its directory
     /// exists.
     package static func isShown(_ path: String) -> Bool {
         guard !path.contains(where: \.isNewline) else { return false }
@@ -24,7 +24,7 @@ package enum PathPhrase {
 
     /// Returns the subject of a sentence about a file that cannot be opened.
     ///
-    /// - Parameter kind: What precedes the path, such as "the file ".
+    /// - Parameter kind: The text before the path, such as "the file ".
     package static func subject(_ path: String, _ kind: String = "") -> String {
         isShown(path) ? "\(kind)\(path)" : "the file (its path is not shown because it could be a key)"
     }
@@ -36,7 +36,7 @@ package enum PathPhrase {
         return text.split(whereSeparator: \.isWhitespace).contains { isLikeKey($0) }
     }
 
-    /// Whether the text names a directory that exists. The root directory does not count, since base64 can start with a slash.
+    /// Whether the text names a directory that exists. The root directory does not count, because base64 can start with a slash.
     private static func hasDirectory(_ text: String) -> Bool {
         guard let end = text.lastIndex(of: "/") else { return false }
         let directory = text[..<end]
@@ -44,8 +44,8 @@ package enum PathPhrase {
         return access("\(directory)/.", F_OK) == 0
     }
 
-    /// Whether a word is long and has the characters of base64, base64url or hexadecimal digits alone. In an absolute path,
-    /// a single name must be long as well.
+    /// Whether a word is long and consists only of base64, base64url or hexadecimal characters. In an absolute path, one of the
+    /// names must be long as well.
     private static func isLikeKey(_ word: Substring) -> Bool {
         let characters = word.utf8
         guard characters.count >= shortestKey, characters.allSatisfy(isOfKey),

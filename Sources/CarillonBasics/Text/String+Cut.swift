@@ -1,5 +1,5 @@
 extension String {
-    /// Returns the longest start of the text in whole characters that has at most so many bytes of UTF-8.
+    /// Returns the longest prefix of whole characters that has at most `limit` bytes of UTF-8.
     package func cut(toBytes limit: Int) -> String {
         guard utf8.count > limit else { return self }
         var end = utf8.index(startIndex, offsetBy: limit)

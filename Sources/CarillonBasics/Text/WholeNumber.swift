@@ -1,13 +1,13 @@
-/// Reads a number of JSON whose value is an integer, however it is written (RFC 8259 section 6): `301`, `301.0`, `3.01e2`.
+/// Reads a JSON number whose value is an integer, in any notation (RFC 8259 section 6): `301`, `301.0`, `3.01e2`.
 package enum WholeNumber {
-    /// Returns the value, or nil when it has a fraction or does not fit the type. The arithmetic is exact.
+    /// Returns the value; nil if it has a fraction or does not fit the type. The arithmetic is exact.
     ///
     /// - Parameter text: A number in the grammar of JSON. The order of its parts is not checked.
     package static func value<Number: FixedWidthInteger>(
         of text: some Sequence<UInt8>, as type: Number.Type = Number.self
     ) -> Number? {
         var number: Number = 0
-        // Zeros at the end of the digits: the number is multiplied by them when another digit or the exponent requires it.
+        // The number of trailing zeros. The number is multiplied by them only when another digit or the exponent requires it.
         var zeros = 0
         // The number of digits after the point.
         var places = 0
@@ -43,7 +43,7 @@ package enum WholeNumber {
         return shift < 0 ? nil : shifted(number, by: shift)
     }
 
-    /// Beyond every length of a text, so that a larger exponent has the same result.
+    /// Larger than the length of any text, so every larger exponent has the same result.
     private static let mostExponent = 1 << 40
 
     /// Multiplies the number by ten to the power of `places`; returns nil when the product does not fit.

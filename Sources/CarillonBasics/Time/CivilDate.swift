@@ -1,11 +1,12 @@
-/// The days of the Gregorian calendar as numbers, counted from 1 January 1970. All arithmetic is on integers.
+/// Numbers the days of the Gregorian calendar from 1 January 1970. All arithmetic is on integers.
 package enum CivilDate {
-    /// 400 years have the same number of days each time.
+    /// The number of days in 400 years, which is constant.
     private static let daysPerEra: Int64 = 146_097
-    /// From 1 March of the year 0 to 1 January 1970. Eras and years begin in March, so that a leap day is the last of its year.
+    /// The number of days from 1 March of the year 0 to 1 January 1970. Eras and years begin in March, so that a leap day is the
+    /// last day of its year.
     private static let daysToEpoch: Int64 = 719_468
 
-    /// Returns the quotient rounded down, and a remainder that is not negative.
+    /// Returns the quotient rounded down, and a remainder that is never negative.
     package static func floorDivision(_ number: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
         let (quotient, remainder) = number.quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
@@ -19,7 +20,7 @@ package enum CivilDate {
         }
     }
 
-    /// Returns the number of a date's day.
+    /// Returns the day number of a date.
     package static func day(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let (era, yearOfEra) = floorDivision(month > 2 ? year : year - 1, by: 400)
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
@@ -27,7 +28,7 @@ package enum CivilDate {
         return era * daysPerEra + dayOfEra - daysToEpoch
     }
 
-    /// Returns the date of a day's number.
+    /// Returns the date of a day number.
     package static func date(ofDay day: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let (era, dayOfEra) = floorDivision(day + daysToEpoch, by: daysPerEra)
         let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

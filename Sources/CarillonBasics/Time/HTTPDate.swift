@@ -3,10 +3,9 @@ package enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     private static let weekdays: Set<Substring> = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
-    /// Returns the seconds since 1970; nil for a text that is not a date of HTTP. The name of the weekday is not compared
-    /// with the date.
+    /// Returns the seconds since 1970; nil if the text is not an HTTP date. The weekday is not compared with the date.
     ///
-    /// - Parameter now: The present time, in seconds since 1970. A year of two digits is at most 50 years later (RFC 9110).
+    /// - Parameter now: The present time, in seconds since 1970. A two-digit year is at most 50 years after it (RFC 9110).
     package static func seconds(_ text: String, at now: Int64) -> Int64? {
         let parts = text.split(separator: " ")
         guard let weekday = parts.first?.prefix(3), weekdays.contains(weekday) else { return nil }

@@ -1,11 +1,11 @@
 /// Reads the header field `Retry-After` (RFC 9110 section 10.2.3).
 package enum RetryAfter {
-    /// The longest wait that a peer can ask for, in seconds.
+    /// The longest delay that a peer can request, in seconds.
     package static let longestSeconds: Int64 = 86_400
 
-    /// Returns the wait in whole seconds, at most a day; nil for a value that is neither a number of seconds nor a date.
+    /// Returns the delay in whole seconds, at most a day; nil if the value is neither a number of seconds nor a date.
     ///
-    /// A decimal fraction is rounded up. A date in the past is a wait of zero.
+    /// A decimal fraction is rounded up. A date in the past is a delay of zero.
     ///
     /// - Parameter now: The present time, in milliseconds since 1970.
     package static func duration(_ value: String, at now: Int64) -> Duration? {
@@ -23,7 +23,7 @@ package enum RetryAfter {
         return String(start[...last])
     }
 
-    /// Returns the number, rounded up and limited to a day; nil for a text that is not a decimal number.
+    /// Returns the number, rounded up and limited to a day; nil if the text is not a decimal number.
     private static func number(_ text: String) -> Int64? {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         let digits = UInt8(ascii: "0")...UInt8(ascii: "9")

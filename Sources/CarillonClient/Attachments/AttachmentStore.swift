@@ -25,7 +25,7 @@ import Synchronization
 /// Transfers outlive the process: ``uploads()`` and ``downloads()`` have those that are not done. Apple's background transfers are not
 /// used: while the app is suspended, nothing moves. ``PushClient/handleWake(within:)`` waits for transfers that go on, up to its limit.
 public final class AttachmentStore: Sendable {
-    /// What a program needs that is no device: a back end with a sender key.
+    /// What a program needs that is no device: a backend with a sender key.
     public struct Configuration: Sendable {
         /// The server's base address, `https://push.example.com`. A path is kept.
         public var server: String
@@ -62,7 +62,7 @@ public final class AttachmentStore: Sendable {
     /// The transfers that go on.
     let activity = WakeActivity()
     private let folder: TransferFolder
-    private let server: TransferServer
+    private let server: TransferAPI
     private let lock = Mutex<TransferLock?>(nil)
     private let known = Mutex(Known())
     /// The removals of uploads that were given up, by id.
@@ -82,17 +82,18 @@ public final class AttachmentStore: Sendable {
             throw PushError(.configurationInvalid, "bearer: a key is printable ASCII without spaces, and not empty.")
         }
         let tls = try TrustRoots.context(path: configuration.trustRootsPath)
+        let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
+        let api = ServerAPI(
+            address.text, over: transport, backOff: configuration.backOff,
+            failures: FailureNote(logger: configuration.logger))
         self.init(
             directory: AbsolutePath.of(configuration.directory),
-            server: TransferServer(
-                base: address.text, transport: NIOTransport(tls: tls, timeout: configuration.connectTimeout),
-                backOff: configuration.backOff, logger: configuration.logger
-            ) { [bearer = configuration.bearer] in bearer })
+            server: TransferAPI(api: api, files: transport) { [bearer = configuration.bearer] in bearer })
         try open()
     }
 
     /// - Parameter storage: The storage directory, which may be moved; without one, the directory of the transfers.
-    init(directory: String, storage: String? = nil, server: TransferServer) {
+    init(directory: String, storage: String? = nil, server: TransferAPI) {
         folder = TransferFolder(path: directory, storage: storage)
         self.server = server
     }
@@ -111,7 +112,7 @@ public final class AttachmentStore: Sendable {
             return true
         }
         guard isFirst else { return }
-        // What the server was not told of before.
+        // What the server was not notified of before.
         for id in folder.ids(.download) {
             try folder.convertPaths(of: id)
             let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id)

@@ -18,7 +18,7 @@ import Synchronization
 struct DownloadRun: Sendable {
     let state: TransferFolder.DownloadState
     let folder: TransferFolder
-    let server: TransferServer
+    let server: TransferAPI
 
     private var id: String { state.manifest.id }
     private var location: String { "/v1/attachments/\(id)" }
@@ -56,12 +56,12 @@ struct DownloadRun: Sendable {
             let file = try DiskFile(state.part, .going)
             return try OpeningFile(state.manifest, into: file)
         }
-        try await server.persist { () async throws -> TransferServer.Step<Void> in
+        try await server.persist { () async throws -> TransferAPI.Step<Void> in
             let start = file.offset
             moved(start)
-            let isFile: @Sendable (FileAnswer) -> Bool = { Self.isPart($0, of: state.manifest, from: start) }
-            let take: @Sendable (FileAnswer, Data) async throws(PushError) -> Void = {
-                (answer: FileAnswer, bytes: Data) async throws(PushError) -> Void in
+            let isFile: @Sendable (WebAnswer) -> Bool = { Self.isPart($0, of: state.manifest, from: start) }
+            let take: @Sendable (WebAnswer, Data) async throws(PushError) -> Void = {
+                (answer: WebAnswer, bytes: Data) async throws(PushError) -> Void in
                 let length = answer.headers["content-range"]?.split(separator: "/").last
                 guard answer.status == 200 || length.flatMap({ Int64($0) }) == state.manifest.sealedLength else {
                     throw OpeningFile.damaged
@@ -71,17 +71,17 @@ struct DownloadRun: Sendable {
             }
             let outcome = try await server.ask(
                 "GET", location, [("Range", "bytes=\(start)-")], isFile: isFile, received: take,
-                reading: { (answer: FileAnswer) -> Bool? in isFile(answer) ? true : nil })
+                expecting: .content { (answer: WebAnswer) -> Bool? in isFile(answer) ? true : nil })
             file.interrupted()
             let hasMoved = file.offset > start
             if file.isWhole { return .done(()) }
             switch outcome {
-            case .failed(let hint): return .later(hint: hint, hasMoved: hasMoved)
+            case .later(let hint): return .later(hint: hint, hasMoved: hasMoved)
             case .refused(let refusal) where refusal.status == 404 || refusal.status == 416:
                 throw PushError(.attachmentGone, "The server has no such attachment for this device.")
             case .refused(let refusal) where refusal.status == 401 || refusal.status == 403:
-                throw CredentialRefused(error: TransferServer.refused(refusal))
-            case .refused(let refusal): throw TransferServer.refused(refusal)
+                throw CredentialRefused(error: PushError(refusal))
+            case .refused(let refusal): throw PushError(refusal)
             case .success: return .later(hint: nil, hasMoved: hasMoved)
             }
         }
@@ -96,7 +96,7 @@ struct DownloadRun: Sendable {
 
     /// Whether a response has the bytes of an attachment from a place on, in a form of the server: 206 with that place, or 200 with
     /// the attachment's length and tag.
-    private static func isPart(_ answer: FileAnswer, of manifest: AttachmentManifest, from start: Int64) -> Bool {
+    private static func isPart(_ answer: WebAnswer, of manifest: AttachmentManifest, from start: Int64) -> Bool {
         switch answer.status {
         case 206: answer.headers["content-range"]?.hasPrefix("bytes \(start)-") == true
         case 200:
@@ -112,11 +112,11 @@ struct DownloadRun: Sendable {
         try await DiskFile.work { () throws(PushError) in
             if access(state.part, F_OK) == 0 { try DiskFile.publish(state.part, as: state.path) }
         }
-        // The server need not keep it for this device. Where it does not hear of it, it is told by the next run.
+        // The server need not keep it for this device. Where it does not hear of it, it is notified by the next run.
         switch try? await server.remove(location) {
         case .success?: folder.remove(.download, id)
         case .refused(let refusal)? where refusal.status == 404: folder.remove(.download, id)
-        case .refused?, .failed?, nil: break
+        case .refused?, .later?, nil: break
         }
     }
 

@@ -102,7 +102,7 @@ struct TransferFolder: Sendable {
         }
     }
 
-    /// Whether a download has its name, and only the server was not told of it.
+    /// Whether a download has its name, and only the server was not notified of it.
     func isNamed(_ state: DownloadState) -> Bool { state.isWhole == true && access(state.part, F_OK) != 0 }
 
     /// The state goes first: what is left without one is swept away.

@@ -10,7 +10,7 @@ extension UploadRun {
         let end = ContinuousClock.now + Self.patience
         defer { first.resume(.success(())) }
         do {
-            try await server.persist { () async throws -> TransferServer.Step<Void> in
+            try await server.persist { () async throws -> TransferAPI.Step<Void> in
                 let isOver = await removeOnce(state)
                 first.resume(.success(()))
                 guard !isOver, ContinuousClock.now < end else { return .done(()) }
@@ -39,13 +39,13 @@ extension UploadRun {
             switch try? await begin(state, ChunkSeal.sealedLength(of: state.length)) {
             case .success(let begun): location = begun.location
             case .refused: return true
-            case .failed, nil: return false
+            case .later, nil: return false
             }
         }
         guard let location else { return true }
         switch try? await server.remove(location) {
         case .success, .refused: return true
-        case .failed, nil: return false
+        case .later, nil: return false
         }
     }
 }

@@ -12,7 +12,7 @@ import CarillonWire
 struct UploadRun: Sendable {
     let id: String
     let folder: TransferFolder
-    let server: TransferServer
+    let server: TransferAPI
 
     private static let draft = (name: "Upload-Draft-Interop-Version", value: "8")
 
@@ -55,14 +55,14 @@ struct UploadRun: Sendable {
         var state = known
         var offset: Int64?
         var furthest: Int64 = 0
-        return try await server.persist { () async throws -> TransferServer.Step<Whole> in
+        return try await server.persist { () async throws -> TransferAPI.Step<Whole> in
             guard let location = state.location else {
                 switch try await begin(state, length) {
-                case .failed(let hint): return .later(hint: hint, hasMoved: false)
+                case .later(let hint): return .later(hint: hint, hasMoved: false)
                 case .refused(let refusal):
                     // Whose credential is not taken may have another later; nothing else changes.
                     if ![401, 403].contains(refusal.status) { folder.remove(.upload, id) }
-                    throw TransferServer.refused(refusal)
+                    throw PushError(refusal)
                 case .success(let begun):
                     state.location = begun.location
                     try folder.write(state, .upload, of: id)
@@ -73,18 +73,18 @@ struct UploadRun: Sendable {
             guard let start = offset else {
                 let outcome = try await server.ask(
                     "HEAD", location, [Self.draft],
-                    reading: { (answer: FileAnswer) -> Int64? in
+                    expecting: .content { (answer: WebAnswer) -> Int64? in
                         guard let place = Self.offset(in: answer), (0...length).contains(place) else { return nil }
                         return place
                     })
                 switch outcome {
-                case .failed(let hint): return .later(hint: hint, hasMoved: false)
+                case .later(let hint): return .later(hint: hint, hasMoved: false)
                 case .refused(let refusal) where refusal.status == 404:
                     // It was not gone on with for too long: what is sealed is sent anew.
                     state.location = nil
                     try folder.write(state, .upload, of: id)
                     return .later(hint: nil, hasMoved: false)
-                case .refused(let refusal): throw TransferServer.refused(refusal)
+                case .refused(let refusal): throw PushError(refusal)
                 case .success(let place):
                     offset = place
                     let hasMoved = place > furthest
@@ -101,13 +101,13 @@ struct UploadRun: Sendable {
             ]
             let outcome = try await server.ask(
                 "PATCH", location, headers, body: (file, start..<length), sent: moved,
-                reading: { Self.whole($0, at: location) })
+                expecting: .content { Self.whole($0, at: location) })
             switch outcome {
-            case .failed(let hint): return .later(hint: hint, hasMoved: false)
+            case .later(let hint): return .later(hint: hint, hasMoved: false)
             case .success(let whole): return .done(whole)
             // Another request was there, or is: where it is now is asked for.
             case .refused(let refusal) where [404, 409].contains(refusal.status): return .later(hint: nil, hasMoved: false)
-            case .refused(let refusal): throw TransferServer.refused(refusal)
+            case .refused(let refusal): throw PushError(refusal)
             }
         }
     }
@@ -117,7 +117,7 @@ struct UploadRun: Sendable {
         var offset: Int64
     }
 
-    func begin(_ state: TransferFolder.UploadState, _ length: Int64) async throws -> TransferServer.Outcome<Begun> {
+    func begin(_ state: TransferFolder.UploadState, _ length: Int64) async throws -> ServerAPI.Outcome<Begun> {
         let readers = state.readers.joined(separator: ",")
         let headers: [(name: String, value: String)] = [
             Self.draft, ("Upload-Complete", "?0"), ("Upload-Length", String(length)), ("Idempotency-Key", id),
@@ -126,7 +126,7 @@ struct UploadRun: Sendable {
         let path = "/v1/attachments?readers=\(readers)&ttl=\(state.lifetimeSeconds)"
         return try await server.ask(
             "POST", path, headers,
-            reading: { (answer: FileAnswer) -> Begun? in
+            expecting: .content { (answer: WebAnswer) -> Begun? in
                 guard answer.status == 201, let location = Self.path(in: answer), let offset = Self.offset(in: answer)
                 else { return nil }
                 return Begun(location: location, offset: offset)
@@ -137,7 +137,7 @@ struct UploadRun: Sendable {
     ///
     /// `Location` is a whole address, or a path with or without the path of the server's own address. Only the upload's
     /// id is used: the credential is sent to no other host.
-    static func path(in answer: FileAnswer) -> String? {
+    static func path(in answer: WebAnswer) -> String? {
         guard let location = answer.headers["location"] else { return nil }
         let start = location.lowercased()
         guard start.hasPrefix("/") || start.hasPrefix("http://") || start.hasPrefix("https://") else { return nil }
@@ -147,12 +147,12 @@ struct UploadRun: Sendable {
         return "/v1/attachments/\(id)"
     }
 
-    private static func offset(in answer: FileAnswer) -> Int64? {
+    private static func offset(in answer: WebAnswer) -> Int64? {
         answer.headers["upload-offset"].flatMap(StructuredField.item).flatMap { Int64($0) }
     }
 
     /// Nil: the server does not say what became of the upload.
-    private static func whole(_ answer: FileAnswer, at location: String) -> Whole? {
+    private static func whole(_ answer: WebAnswer, at location: String) -> Whole? {
         guard answer.status == 200, let json = JSONValue(parsing: Array(answer.body)), case .string(let id)? = json["id"],
             case .string(let text)? = json["expiresAt"], let end = Timestamp3339.milliseconds(text)
         else { return nil }

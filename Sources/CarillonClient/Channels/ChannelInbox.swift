@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Messages are in the store, and a page of them is here, ahead of the reader; the next page is asked for when the reader
 /// has come to its end. An entry stays until the app is done with it, so that an iteration that breaks off loses nothing.
-/// Changes are here only, and of them the newest, because the channel's state tells the rest; each knows behind which
+/// Changes are here only, and of them the newest, because the channel's state shows the rest; each knows behind which
 /// message it came. How many were dropped is shown before all else.
 final class ChannelInbox: Sendable {
     enum Entry: Equatable, Sendable {
@@ -42,7 +42,7 @@ final class ChannelInbox: Sendable {
         var lastLoaded: Int64 = 0
         var changes: [Change] = []
         var lastNumber: UInt64 = 0
-        /// How many changes were dropped that no reader was told of.
+        /// How many changes were dropped that no reader was notified of.
         var missed = 0
         /// The iteration that holds the inbox.
         var holder: UInt64?

@@ -12,24 +12,24 @@ import CarillonWire
 /// | closed, error | `connectRequested` → connecting |
 ///
 /// Any other fact changes nothing: the server may repeat itself, and an app may disconnect what is not connected. Only a
-/// `connect` that cannot be is refused. The loss of a connection is not a fact here. `pingFailed` and `recovered` are told while the
+/// `connect` that cannot be is refused. The loss of a connection is not a fact here. `pingFailed` and `recovered` are reported while the
 /// channel is open or disconnecting, and never change its state.
 struct ChannelMachine: Hashable, Sendable {
-    /// What the app is told.
+    /// What is reported to the app.
     enum Action: Equatable, Sendable {
         case none
-        case tellOpened(token: String, host: String)
-        case tellClosed(token: String)
-        case tellError(code: Int)
-        case tellPingFailed(code: Int)
-        case tellRecovered
-        case tellMoved
+        case notifyOpened(token: String, host: String)
+        case notifyClosed(token: String)
+        case notifyError(code: Int)
+        case notifyPingFailed(code: Int)
+        case notifyRecovered
+        case notifyMoved
     }
 
     private(set) var state = ChannelState.none
     /// The name that the server knows the channel by; a new one for each `connect`, so that tokens differ.
     private(set) var channelID: ChannelID?
-    /// Kept after the end of the channel, so that the app can tell its backend which token died.
+    /// Kept after the end of the channel, so that the app can notify its backend which token died.
     private(set) var endpoint: ChannelEndpoint?
     /// The code with which the channel failed; nil unless it did.
     private(set) var lastErrorCode: Int?
@@ -102,7 +102,7 @@ struct ChannelMachine: Hashable, Sendable {
         state = .open
         self.endpoint = endpoint
         isTokenDue = true
-        return .tellOpened(token: endpoint.token, host: endpoint.host)
+        return .notifyOpened(token: endpoint.token, host: endpoint.host)
     }
 
     mutating func registrationFailed(code: Int) -> Action {
@@ -138,7 +138,7 @@ struct ChannelMachine: Hashable, Sendable {
     mutating func pingFailed(code: Int) -> Action {
         guard receivesMessages else { return .none }
         if code == PushChannelEvent.PingFailure.tokenLost.code { isTokenDue = true }
-        return .tellPingFailed(code: code)
+        return .notifyPingFailed(code: code)
     }
 
     /// The server has another address: the token is as good as before, and stands in another endpoint.
@@ -148,10 +148,10 @@ struct ChannelMachine: Hashable, Sendable {
         }
         self.endpoint = endpoint
         isTokenDue = true
-        return .tellMoved
+        return .notifyMoved
     }
 
-    mutating func recovered() -> Action { receivesMessages ? .tellRecovered : .none }
+    mutating func recovered() -> Action { receivesMessages ? .notifyRecovered : .none }
 
     /// The app's backend took the token. Answers false when there is another one by now, or none.
     mutating func tokenDelivered(_ token: String) -> Bool {
@@ -163,13 +163,13 @@ struct ChannelMachine: Hashable, Sendable {
     private mutating func close() -> Action {
         state = .closed
         isTokenDue = false
-        return .tellClosed(token: endpoint?.token ?? "")
+        return .notifyClosed(token: endpoint?.token ?? "")
     }
 
     private mutating func fail(_ code: Int) -> Action {
         state = .error
         lastErrorCode = code
         isTokenDue = false
-        return .tellError(code: code)
+        return .notifyError(code: code)
     }
 }

@@ -103,20 +103,14 @@ extension PushChannel {
                 guard let endpoint = machine.endpoint else { continue }
                 return PushChannelAddress(
                     endpoint, subscription: machine.keys.map { PushSubscription($0, endpoint: endpoint) })
-            case .none, .closed, .error:
+            case .connecting where isUnderWay: continue
+            case .none, .closed, .error, .connecting:
                 guard !isUnderWay else {
                     throw PushError(
                         .channelEnded,
                         machine.lastErrorCode.map { "The channel \"\(identifier)\" failed with code \($0)." }
                             ?? "The channel \"\(identifier)\" was disconnected before it was open.")
                 }
-                isUnderWay = true
-                try await runner.perform { (session, context) throws(PushError) in
-                    try session.openingWanted(
-                        identifier, as: id, keys: keys, wake: wake?.mode, deadline: timeout.map { context.now + $0 })
-                }
-            case .connecting:
-                guard !isUnderWay else { continue }
                 isUnderWay = true
                 try await runner.perform { (session, context) throws(PushError) in
                     try session.openingWanted(

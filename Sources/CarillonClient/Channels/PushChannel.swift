@@ -53,7 +53,7 @@ public final class PushChannel: Sendable {
 
     /// Asks for the channel to be opened; legal when it was never connected, is closed, or has failed.
     ///
-    /// The wish is durable when this returns, and the state is ``PushChannelState/connecting``. Exactly one event
+    /// The request is durable when this returns, and the state is ``PushChannelState/connecting``. Exactly one event
     /// follows: ``PushChannelEvent/opened(token:host:)`` or ``PushChannelEvent/error(code:)``. Without a connection the
     /// channel waits for one, however long that takes and across restarts, unless there is a time-out.
     /// - Parameters:
@@ -66,7 +66,7 @@ public final class PushChannel: Sendable {
     ///   - wake: how its messages reach the app while it sleeps; nil is ``PushChannelWake/background``.
     /// - Throws: ``PushError`` with ``PushError/Code/alreadyConnecting``, ``PushError/Code/alreadyOpen`` or
     ///   ``PushError/Code/stillDisconnecting``, or with ``PushError/Code/storageUnavailable``; nothing has changed
-    ///   then. Cancelling the task does not take the wish back.
+    ///   then. Cancelling the task does not withdraw the request.
     public func connect(
         timeout: Duration? = nil, encrypted: Bool = false, wake: PushChannelWake? = nil
     ) async throws(PushError) {
@@ -82,7 +82,7 @@ public final class PushChannel: Sendable {
     /// Asks for the channel to be closed; legal in every state.
     ///
     /// The request is durable when this returns. An open channel is ``PushChannelState/disconnecting`` then: messages still
-    /// arrive until ``PushChannelEvent/closed(token:)``, and without a connection the server is told at the next one. A
+    /// arrive until ``PushChannelEvent/closed(token:)``, and without a connection the server is notified at the next one. A
     /// channel that is connecting is given up: it is ``PushChannelState/closed`` at once, with the same event, and a
     /// registration that may have reached the server is withdrawn. In any other state nothing changes, and no event comes.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then. Cancelling the task
@@ -96,12 +96,12 @@ public final class PushChannel: Sendable {
 
     func event(for entry: ChannelInbox.Entry) -> PushChannelEvent? {
         switch entry {
-        case .change(.tellOpened(let token, let host), _): .opened(token: token, host: host)
-        case .change(.tellClosed(let token), _): .closed(token: token)
-        case .change(.tellError(let code), _): .error(code: code)
-        case .change(.tellPingFailed(let code), _): .pingFailed(.init(code: code))
-        case .change(.tellRecovered, _): .recovered
-        case .change(.tellMoved, _): .other(.moved)
+        case .change(.notifyOpened(let token, let host), _): .opened(token: token, host: host)
+        case .change(.notifyClosed(let token), _): .closed(token: token)
+        case .change(.notifyError(let code), _): .error(code: code)
+        case .change(.notifyPingFailed(let code), _): .pingFailed(.init(code: code))
+        case .change(.notifyRecovered, _): .recovered
+        case .change(.notifyMoved, _): .other(.moved)
         case .change(.none, _): nil
         case .missed(let count): .other(.missed(count))
         case .message(let message): .message(PushMessage(message, channel: identifier, runner: runner))

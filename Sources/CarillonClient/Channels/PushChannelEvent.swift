@@ -1,6 +1,6 @@
 /// What can happen on a channel.
 ///
-/// The cases are final: what later versions tell beside them comes as ``other(_:)``, so that a switch that knows all cases
+/// The cases are final: what later versions report beside them comes as ``other(_:)``, so that a switch that knows all cases
 /// stays complete.
 public enum PushChannelEvent: Sendable {
     /// The channel is open: send the token, or ``PushChannel/endpoint``, to your backend. Exactly one of this and
@@ -19,7 +19,7 @@ public enum PushChannelEvent: Sendable {
     /// asked for.
     case message(PushMessage)
     /// The backend registered an address that the server looks at now and then, and it did not answer as it should.
-    /// The channel is open still. Told once, until something changes.
+    /// The channel is open still. Reported once, until something changes.
     ///
     /// After ``PingFailure/tokenLost`` the backend must be given the token again: set
     /// ``PushChannel/setTokenDelivery(_:)``, and it is.
@@ -29,7 +29,7 @@ public enum PushChannelEvent: Sendable {
     /// Something else, which may be ignored; ``Other`` lists what is known.
     case other(Other)
 
-    /// What is told beside the cases of ``PushChannelEvent``. More may come: keep a `default` when you switch over it.
+    /// What is reported beside the cases of ``PushChannelEvent``. More may come: keep a `default` when you switch over it.
     public struct Other: Hashable, Sendable, CustomStringConvertible {
         /// The stable name.
         public let description: String

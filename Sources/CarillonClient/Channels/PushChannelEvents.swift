@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// Of changes the newest 64 wait. Beyond that the oldest is dropped, and the next event is ``PushChannelEvent/other(_:)`` with
 /// ``PushChannelEvent/Other/missedCount``; ``PushChannel/state`` has the present state. Messages are not dropped: when the durable storage
-/// has as many as it may have, the server is told that a further one failed, with code 303.
+/// has as many as it may have, the server is notified that a further one failed, with code 303.
 ///
 /// One iteration at a time: the first `next()` of another one throws ``PushError`` with
 /// ``PushError/Code/alreadyIterating``. The sequence ends when the task is cancelled, when the service group of the task

@@ -19,7 +19,7 @@ public struct PushMessage: Sendable {
     /// For `aesgcm` only: the sender's `Crypto-Key` header.
     public let cryptoKey: String?
 
-    /// Why an app cannot handle a message, in the numbers that its sender is told.
+    /// Why an app cannot handle a message, in the numbers that are reported to its sender.
     public struct Failure: Hashable, Sendable {
         /// 301–303.
         public let code: Int
@@ -65,7 +65,7 @@ public struct PushMessage: Sendable {
 
     /// Says that the app cannot handle the message, which is not shown again.
     ///
-    /// When this returns, the answer is durable. The server is told at once, or when there is a connection; the message's
+    /// When this returns, the answer is durable. The server is notified at once, or when there is a connection; the message's
     /// outcome stays `acknowledged`, as it was received, and its sender can see the code beside it.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; the message then comes again.
     public func fail(_ failure: Failure = .handlerFailed) async throws(PushError) {

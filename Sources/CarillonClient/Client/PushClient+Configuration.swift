@@ -98,7 +98,7 @@ extension PushClient {
     ///
     /// When a channel's buffer is full, what comes for it is refused: its sender can see the outcome `failed` with code 303,
     /// the log names the channel, and ``PushClient/lastFailure`` is ``PushError/Code/bufferFull``. What was taken before
-    /// stays, as its senders were told that it was received. Other channels go on.
+    /// stays, as its senders were notified that it was received. Other channels go on.
     public struct ChannelBuffer: Hashable, Sendable {
         /// The most messages.
         public var messages: Int

@@ -25,7 +25,7 @@ public final class PushClient: Sendable, Service {
     let registrar: ClientRegistrar
     /// This install, as Apple's push service and the server know it.
     public let device: PushDevice
-    /// Updates that back ends publish for an audience.
+    /// Updates that backends publish for an audience.
     public let updates: PushUpdates
     /// Files that this device sends to others and fetches; kept in a directory of the durable storage.
     public let attachments: AttachmentStore
@@ -35,8 +35,8 @@ public final class PushClient: Sendable, Service {
     public let serviceProvider: ServiceProvider
     private let services: ServiceEngine
     /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
-    /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
-    /// cannot be told apart.
+    /// their own service is shut down, which must come first: a service that ends before is a fault to its group. The two
+    /// cannot be distinguished.
     private let graceOfOutsiders: Duration
     private let loop: ConnectionLoop
     private let running = Mutex(Running.no)
@@ -71,40 +71,30 @@ public final class PushClient: Sendable, Service {
             case .failed(let message):
                 let error = PushError(.storageUnavailable, message)
                 failures.note(error)
-                listeners.tell([.storageFailed(error)])
-            case .recovered: listeners.tell([.storageRecovered])
+                listeners.notify([.storageFailed(error)])
+            case .recovered: listeners.notify([.storageRecovered])
             }
         }
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
-        let recognition = ServerRecognition(
-            configuration.backOff, memory: NamedServers(stored.namedServers, store: store))
+        let api = ServerAPI(
+            server.text, over: transport, backOff: configuration.backOff,
+            recognition: ServerRecognition(memory: NamedServers(stored.namedServers, store: store)),
+            failures: runner.failures
+        ) { [runner] credential in
+            runner.repeatsRegistration(afterRefusalOf: credential)
+        }
         registrar = ClientRegistrar(
-            server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport,
-            recognition: recognition)
+            server: server, app: configuration.app, clientKey: configuration.clientKey, api: api)
         runner.setDeviceReporter(registrar)
         device = PushDevice(runner: runner, registrar: registrar)
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
         updates = PushUpdates(
-            runner: runner, server: server, transport: transport, store: store, backOff: configuration.backOff)
-        let transfers = TransferServer(
-            base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger,
-            recognition: recognition, failures: runner.failures
-        ) { [runner] in
-            runner.usableIdentity?.credential
-        } repeatsRegistration: { [runner] credential in
-            runner.repeatsRegistration(afterRefusalOf: credential)
-        }
+            runner: runner, server: server, api: api, store: store)
+        let transfers = TransferAPI(api: api, files: transport) { [runner] in runner.usableIdentity?.credential }
         attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
-            server: ServiceServer(
-                base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks,
-                recognition: recognition, failures: runner.failures
-            ) { [runner] in
-                runner.usableIdentity
-            } repeatsRegistration: { [runner] credential in
-                runner.repeatsRegistration(afterRefusalOf: credential)
-            },
+            server: ServiceAPI(api: api, asks: runner.asks) { [runner] in runner.usableIdentity },
             files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox", logger: configuration.logger),
             local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },
@@ -113,7 +103,7 @@ public final class PushClient: Sendable, Service {
         serviceProvider = ServiceProvider(engine: services)
         runner.setScopeListener { [weak services] in services?.scopeChanged() }
         runner.setServicesListener { [weak services] revision, isRestored in
-            services?.serverHas(revision, isRestored: isRestored)
+            services?.offers.serverHas(revision, isRestored: isRestored)
         }
     }
 
@@ -301,8 +291,8 @@ public final class PushClient: Sendable, Service {
 
     /// Ends a channel that no code of the app knows any more, and forgets it with all that waits in it.
     ///
-    /// Legal in every state, and for an identifier that is not known; a ``PushChannel`` of it that lives is told
-    /// ``PushChannelEvent/closed(token:)`` unless it had ended. The server is told at once, or at the next connection. The
+    /// Legal in every state, and for an identifier that is not known; a ``PushChannel`` of it that lives is notified of
+    /// ``PushChannelEvent/closed(token:)`` unless it had ended. The server is notified at once, or at the next connection. The
     /// messages that go with it were received, and their senders hear nothing more of them.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.
     public func discard(_ identifier: String) async throws(PushError) {

@@ -76,15 +76,15 @@ public final class PushDevice: Sendable {
     /// Says whose this device is from now on.
     ///
     /// When this returns, it is durable; the server hears of it now, or at the next connection, and no channel is opened before.
-    /// ``PushDeviceEvent/userTaken`` or ``PushDeviceEvent/userRefused(_:)`` is told then. Channels that were opened for the user before
+    /// ``PushDeviceEvent/userTaken`` or ``PushDeviceEvent/userRefused(_:)`` is reported then. Channels that were opened for the user before
     /// fail with the code 203: what waits in them is gone, here and on the server. After ``PushClient/signOut()``, and when the
     /// server lost the device, it has no user. When the server took another user than before, the client closes its connection and opens a new one,
     /// on which it receives nothing of the former user.
     /// - Parameter token: The JWT that the app's own server signed for this app, with `sub`, `aud` and `exp`; nil signs out.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.
     public func setUser(_ token: String?) async throws(PushError) {
-        let word: UserWord = token.map { .signedIn($0) } ?? .signedOut
-        try await runner.perform { session, context in session.userSet(word, at: context.now) }
+        let claim: UserClaim = token.map { .signedIn($0) } ?? .signedOut
+        try await runner.perform { session, context in session.userSet(claim, at: context.now) }
     }
 
     /// Whether the server did not answer yet to what ``setUser(_:)`` said last.
@@ -92,8 +92,8 @@ public final class PushDevice: Sendable {
 
     /// Has the server count the number on the app's icon from the beginning: the next alert that it counts says 1.
     ///
-    /// ``PushDeviceEvent/badgeReset`` or ``PushDeviceEvent/badgeResetFailed(_:)`` is told as well.
-    /// - Throws: ``PushError`` when the server could not be told.
+    /// ``PushDeviceEvent/badgeReset`` or ``PushDeviceEvent/badgeResetFailed(_:)`` is reported as well.
+    /// - Throws: ``PushError`` when the server could not be notified.
     public func resetBadge() async throws(PushError) {
         do throws(PushError) {
             guard let identity = runner.identity else {
@@ -110,10 +110,10 @@ public final class PushDevice: Sendable {
                     "The server refused the device's credential; the registration is repeated. Try again later.",
                     cause: error)
             }
-            listeners.tell([.badgeReset])
+            listeners.notify([.badgeReset])
         } catch {
             if [.serverUnavailable, .serverUnreachable].contains(error.code) { runner.failures.note(error) }
-            listeners.tell([.badgeResetFailed(error)])
+            listeners.notify([.badgeResetFailed(error)])
             throw error
         }
     }
@@ -153,7 +153,7 @@ public final class PushDevice: Sendable {
     // MARK: Subscriptions
 
     /// The device's subscriptions on items, which the server watches for it. The client asks the server for them once this was used,
-    /// and tells ``PushDeviceEvent/subscriptionsUpdated`` each time that it knows all.
+    /// and reports ``PushDeviceEvent/subscriptionsUpdated`` each time that it knows all.
     public var subscriptions: NotificationSubscriptions {
         runner.subscriptions.wanted()
         return runner.subscriptions

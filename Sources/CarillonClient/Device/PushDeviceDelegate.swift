@@ -20,7 +20,7 @@ public protocol PushDeviceDelegate: AnyObject, Sendable {
     func didUpdateSubscriptions(of device: PushDevice)
     /// The number that the server counts for the app's icon begins anew.
     func didResetBadge(of device: PushDevice)
-    /// The server could not be told to begin anew.
+    /// The server could not be notified to begin anew.
     func didFailBadgeReset(of device: PushDevice, _ error: PushError)
     /// The process ended ten times while the app handled a firing: see ``PushDeviceEvent/firingCrashed(_:)``.
     func handlerCrashed(for firing: SubscriptionFiring, of device: PushDevice)

@@ -21,7 +21,7 @@ extension PushDeviceDelegate {
         case .suspended(let reason): didSuspend(device, because: reason)
         case .resumed: didResume(device)
         case .registrationFailed(let error): didFailRegistration(of: device, error)
-        // Told to listeners of events alone.
+        // Reported to listeners of events alone.
         case .userTaken, .userRefused: break
         case .subscriptionsUpdated: didUpdateSubscriptions(of: device)
         case .badgeReset: didResetBadge(of: device)

@@ -10,22 +10,22 @@ import Crypto
 
 /// What this install is to the vendor's push service and to the server, and what is to be said of it.
 ///
-/// | Status | Fact | Becomes | Told |
+/// | Status | Fact | Becomes | Reported |
 /// |---|---|---|---|
 /// | any | `started` | the same | nothing; the server is asked |
 /// | any | `tokenSet`, another one | the same | nothing; the server is asked |
 /// | suspended | `tokenSet`, the same one | the same | nothing; the server is asked |
-/// | any | `tokenTaken`, of a status before one that was told meanwhile | the same | nothing |
+/// | any | `tokenTaken`, of a status before one that was reported meanwhile | the same | nothing |
 /// | any | `tokenTaken`, registered | registered | status, then registered; resumed, where it was suspended |
 /// | any | `tokenTaken`, suspended | suspended | status, then suspended |
 /// | any | `tokenRefused` | unknown | failed registration, then status |
-/// | registered | `statusTold` suspended | suspended | status, then suspended |
-/// | suspended | `statusTold` registered | registered | status, then resumed |
+/// | registered | `statusReported` suspended | suspended | status, then suspended |
+/// | suspended | `statusReported` registered | registered | status, then resumed |
 /// | any | `serverHas`, something else | the same | nothing; the server is asked |
-/// | unknown | `statusTold` | the same | nothing: the server is asked, and says it then |
+/// | unknown | `statusReported` | the same | nothing: the server is asked, and says it then |
 /// | any | `deviceLost` | unknown | status |
 ///
-/// What is told says what changed; a fact that changes nothing is told only where the table says "then". A lost connection is
+/// What is reported says what changed; a fact that changes nothing is reported only where the table says "then". A lost connection is
 /// no fact of this: the device stays what the server said last.
 struct PushDeviceMachine: Equatable, Sendable {
     /// What the server is asked to take.
@@ -56,7 +56,7 @@ struct PushDeviceMachine: Equatable, Sendable {
     /// The name of the last report that the server took in this run; nil where it had none.
     private var takenRevision: String?
     /// Of what the server said of the status by itself, since it answered last.
-    private var toldAt: Int64?
+    private var reportedAt: Int64?
     /// The server refused what there is to say: it is not asked again before something else is said.
     private(set) var isRefused = false
 
@@ -117,9 +117,9 @@ struct PushDeviceMachine: Equatable, Sendable {
         (takenToken, takenRevision) = (report.token, report.revision)
         // Another may have been said meanwhile.
         isConfirmed = report.token == token && report.details == details
-        defer { toldAt = nil }
+        defer { reportedAt = nil }
         // The server said something newer while its answer was on its way.
-        if let toldAt, at < toldAt { return [] }
+        if let reportedAt, at < reportedAt { return [] }
         let wasSuspended = self.status.isSuspended
         let events = change(status, at: at)
         switch status {
@@ -137,9 +137,9 @@ struct PushDeviceMachine: Equatable, Sendable {
     }
 
     /// The server said that the status changed.
-    mutating func statusTold(_ status: PushDeviceStatus, at: Int64) -> [PushDeviceEvent] {
+    mutating func statusReported(_ status: PushDeviceStatus, at: Int64) -> [PushDeviceEvent] {
         guard self.status != .unknown, status != .unknown, at >= statusAt ?? 0 else { return [] }
-        toldAt = at
+        reportedAt = at
         let wasSuspended = self.status.isSuspended
         let events = change(status, at: at)
         guard !events.isEmpty else { return [] }
@@ -151,7 +151,7 @@ struct PushDeviceMachine: Equatable, Sendable {
 
     /// The server does not know the device any more, or it was signed out.
     mutating func deviceLost() -> [PushDeviceEvent] {
-        (takenToken, takenRevision, toldAt) = (nil, nil, nil)
+        (takenToken, takenRevision, reportedAt) = (nil, nil, nil)
         (isConfirmed, isRefused) = (false, false)
         return change(.unknown, at: nil)
     }

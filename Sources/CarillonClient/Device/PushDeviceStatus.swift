@@ -53,12 +53,12 @@ public enum PushDeviceEvent: Sendable {
     case subscriptionsUpdated
     /// The number that the server counts for the app's icon begins anew.
     case badgeReset
-    /// The server could not be told to begin anew.
+    /// The server could not be notified to begin anew.
     case badgeResetFailed(PushError)
     /// The process ended ten times while the app handled a firing: in the loop over ``PushDevice/firings``, or in a delegate of the
     /// subscription. The app does not receive the firing again, and the server receives the code 301, handler failed.
     case firingCrashed(SubscriptionFiring)
-    /// The client's storage begins to fail, as its disk is full or cannot be used. It is told once; what could not be stored is tried again
+    /// The client's storage begins to fail, as its disk is full or cannot be used. It is reported once; what could not be stored is tried again
     /// by itself, at the latest every 60 seconds.
     case storageFailed(PushError)
     /// The client's storage works again.

@@ -71,7 +71,7 @@ struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
         return dropped + makeRoom(bytes: 0)
     }
 
-    /// Removes events that are not to be told any more, which are not counted as missed.
+    /// Removes events that are not to be reported any more, which are not counted as missed.
     mutating func remove(where isRemoved: (Event) -> Bool) -> [Event] {
         var removed: [Event] = []
         for place in waiting.indices.reversed() {

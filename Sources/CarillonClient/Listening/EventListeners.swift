@@ -66,9 +66,9 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         return AsyncStream(unfolding: { await reading.reader.next() })
     }
 
-    func tell(_ events: [Event], start: DelegateStart? = nil) { _ = deliver(events, start: start) }
+    func notify(_ events: [Event], start: DelegateStart? = nil) { _ = deliver(events, start: start) }
 
-    /// Tells events.
+    /// Notifies delegates and iterations of events.
     ///
     /// - Parameters:
     ///   - isKept: Whether only the delegates have the events. Such events are not dropped.
@@ -79,7 +79,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         // Dropped events are taken out of the lock, so that they are not released inside it.
         let (subject, begins, dropped, _) = state.withLock { state -> (Subject?, Bool, [Event], [Event]) in
             var removed: [Event] = []
-            for event in events { removed += state.readers.values.flatMap { $0.tell(event) } }
+            for event in events { removed += state.readers.values.flatMap { $0.notify(event) } }
             guard let subject = state.subject, !state.delegates.isEmpty else { return (nil, false, [], removed) }
             var dropped: [Event] = []
             for event in events {
@@ -99,7 +99,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         finish { $0.calls.release(where: isReleased) }
     }
 
-    /// Events that wait for delegates are not to be told any more.
+    /// Events that wait for delegates are not to be reported any more.
     func cancelCalls(where isCancelled: (Event) -> Bool) {
         finish { $0.calls.remove(where: isCancelled) }
     }
@@ -121,9 +121,9 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         for event in events { calls.finished(event, subject, false) }
     }
 
-    /// Tells iterations of a progress. Delegates do not hear of it.
-    func tellProgress(_ event: Event) {
-        _ = state.withLock { state in state.readers.values.flatMap { $0.tell(event) } }
+    /// Notifies iterations of a progress. Delegates do not hear of it.
+    func notifyProgress(_ event: Event) {
+        _ = state.withLock { state in state.readers.values.flatMap { $0.notify(event) } }
     }
 
     // MARK: Delegates
@@ -166,13 +166,13 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                 case .removed(let delegate, let subject): calls.removed(delegate, subject)
                 case .happened(let event, let subject, let listeners, let start):
                     let present = listeners.compactMap(\.delegate).filter { self.isThere($0) }
-                    var isTold = !present.isEmpty
-                    let begun = isTold ? start : nil
-                    if let begun { isTold = await begun.begins() }
-                    if isTold { isTold = await calls.willHappen(event, subject) }
+                    var isNotified = !present.isEmpty
+                    let begun = isNotified ? start : nil
+                    if let begun { isNotified = await begun.begins() }
+                    if isNotified { isNotified = await calls.willHappen(event, subject) }
                     var wasHeard = false
                     // A delegate may have been removed meanwhile, and the user may be another one.
-                    for delegate in present where isTold && self.isThere(delegate) && self.isCurrent(event) {
+                    for delegate in present where isNotified && self.isThere(delegate) && self.isCurrent(event) {
                         wasHeard = true
                         calls.happened(delegate, event, subject)
                     }

@@ -11,7 +11,7 @@ final class EventReader<Event: StreamedEvent>: Sendable {
     private let state = Mutex(State())
 
     /// Returns the events that are dropped or replaced, so that the caller can release them outside of its lock.
-    func tell(_ event: Event) -> [Event] {
+    func notify(_ event: Event) -> [Event] {
         let (waiter, removed) = state.withLock { state -> (CheckedContinuation<Event?, Never>?, [Event]) in
             guard !state.isFinished else { return (nil, []) }
             guard state.waiters.isEmpty else { return (state.waiters.removeFirst(), []) }

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonMessages
 import CarillonWire
 
@@ -9,15 +10,12 @@ extension ClientSession {
         deadline: ContinuousClock.Instant?
     ) throws(PushError) -> [SessionAction] {
         var channel = channels[identifier] ?? ChannelMachine()
-        let former = channel.channelID
         try channel.connectRequested(as: channelID, keys: keys, wake: wake)
         channels[identifier] = channel
-        if let former { identifiers[former] = nil }
-        identifiers[channelID] = identifier
-        connectDeadlines[identifier] = deadline
+        channels.connectDeadlines[identifier] = deadline
         var actions: [SessionAction] = [.write(.saveChannel(identifier: identifier, channel))]
         switch phase {
-        case .live: if user == nil { actions.append(register(channel, channelID, identifier)) }
+        case .live: if user.pending == nil { actions.append(register(channel, channelID, identifier)) }
         case .resting: actions += goOn()
         default: break
         }
@@ -33,7 +31,9 @@ extension ClientSession {
         case .none, .closed, .error:
             return try connectRequested(identifier, as: channelID, keys: keys, wake: wake, deadline: deadline)
         case .connecting:
-            if let deadline { connectDeadlines[identifier] = min(deadline, connectDeadlines[identifier] ?? deadline) }
+            if let deadline {
+                channels.connectDeadlines[identifier] = min(deadline, channels.connectDeadlines[identifier] ?? deadline)
+            }
             return []
         case .open, .disconnecting:
             return []
@@ -56,7 +56,7 @@ extension ClientSession {
     /// No code of the app knows the channel any more.
     mutating func channelDiscarded(_ identifier: String) -> [SessionAction] {
         let former = channels[identifier]
-        guard former != nil || buffers[identifier] != nil else { return [] }
+        guard former != nil || messages.buffers[identifier] != nil else { return [] }
         var actions = forget(identifier)
         if former?.state == .open || former?.state == .connecting || former?.state == .disconnecting {
             actions += withdraw(former?.channelID)
@@ -66,14 +66,13 @@ extension ClientSession {
 
     /// Drops all that is known of a channel here; its readers hear that it is closed, unless it had ended.
     mutating func forget(_ identifier: String) -> [SessionAction] {
-        let former = channels.removeValue(forKey: identifier)
-        if let id = former?.channelID { identifiers[id] = nil }
-        buffers[identifier] = nil
-        connectDeadlines[identifier] = nil
+        let former = channels[identifier]
+        channels.remove(identifier)
+        messages.buffers[identifier] = nil
         var actions: [SessionAction] = [.write(.removeChannel(identifier: identifier)), .dropMessages(of: identifier)]
         switch former?.state ?? .none {
         case .connecting, .open, .disconnecting:
-            actions.append(.deliver(.tellClosed(token: former?.endpoint?.token ?? ""), to: identifier))
+            actions.append(.deliver(.notifyClosed(token: former?.endpoint?.token ?? ""), to: identifier))
         case .none, .closed, .error: break
         }
         return actions
@@ -89,7 +88,7 @@ extension ClientSession {
         if answer.maySucceedLater {
             actions = postpone(id, answer, at: now, random: random)
         } else {
-            registrationRetries.answered(id, isRegistered: answer.status == 200, at: now)
+            channels.registrationRetries.answered(id, isRegistered: answer.status == 200, at: now)
             actions = end(registrationOf: id, with: answer)
         }
         return actions + registerAgain(at: now) + deliverTokens(at: now)
@@ -98,25 +97,25 @@ extension ClientSession {
     private mutating func end(
         registrationOf id: ChannelID, with answer: ServerFrame.Registered
     ) -> [SessionAction] {
-        guard let identifier = identifiers[id] else { return [] }
+        guard let identifier = channels.identifiers[id] else { return [] }
         if answer.status == 200, let endpoint = answer.pushEndpoint.flatMap(ChannelEndpoint.init) {
             return change(identifier) { $0.registered(at: endpoint) }
         }
         if answer.isRefusal {
-            let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
-            return note(told, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer)
+            let notifications = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
+            return note(notifications, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer)
         }
-        let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.server.lowerBound) }
-        return note(told, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer)
+        let notifications = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.server.lowerBound) }
+        return note(notifications, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer)
     }
 
     /// The channel stays connecting, and is registered again when the server says that it may succeed.
     private mutating func postpone(
         _ id: ChannelID, _ answer: ServerFrame.Registered, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        let hint = answer.retryAfterSeconds.map { Duration.seconds(min(max(1, $0), Self.mostRetrySeconds)) }
-        registrationRetries.refused(id, retryAfter: hint ?? settings.retryDelay, at: now, random: random)
-        guard let identifier = identifiers[id], channels[identifier]?.state == .connecting else { return [] }
+        let hint = answer.retryAfterSeconds.map { max(.seconds(1), RetryAfter.duration(seconds: $0)) }
+        channels.registrationRetries.refused(id, retryAfter: hint ?? settings.retryDelay, at: now, random: random)
+        guard let identifier = channels.identifiers[id], channels[identifier]?.state == .connecting else { return [] }
         let reason = answer.code.map { String($0.prefix(60)) } ?? "status \(answer.status)"
         return [
             .noteFailure(
@@ -128,40 +127,38 @@ extension ClientSession {
     /// Registers the channel again whose time has come.
     mutating func registerAgain(at now: ContinuousClock.Instant) -> [SessionAction] {
         // All channels are registered when the server knows the user.
-        guard user == nil else {
-            registrationRetries.reset()
+        guard user.pending == nil else {
+            channels.registrationRetries.reset()
             return []
         }
-        guard let dueAt = registrationRetries.dueAt, dueAt <= now else { return [] }
-        let connecting = Set(channels.values.compactMap { $0.state == .connecting ? $0.channelID : nil })
-        let due = registrationRetries.timePassed(to: now, wanted: connecting)
-        guard let id = due, let identifier = identifiers[id], let channel = channels[identifier] else { return [] }
+        guard let dueAt = channels.registrationRetries.dueAt, dueAt <= now else { return [] }
+        let connecting = Set(channels.ids(in: .connecting))
+        let due = channels.registrationRetries.timePassed(to: now, wanted: connecting)
+        guard let id = due, let identifier = channels.identifiers[id], let channel = channels[identifier] else { return [] }
         return [register(channel, id, identifier)]
     }
-
-    private static let mostRetrySeconds = 86_400
 
     mutating func unregistrationAnswered(
         _ channelID: String, status: Int, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         guard let id = ChannelID(channelID) else { return [] }
         guard status < 500 else {
-            retryAt = now + schedule.delay(after: settings.retryDelay, random: random)
+            channels.unregistrationRetryAt = now + schedule.delay(after: settings.retryDelay, random: random)
             return []
         }
-        if withdrawals.remove(id) != nil { return [.write(.removeWithdrawal(id))] }
-        return identifiers[id].map { change($0) { $0.unregistered() } } ?? []
+        if channels.withdrawals.remove(id) != nil { return [.write(.removeWithdrawal(id))] }
+        return channels.identifiers[id].map { change($0) { $0.unregistered() } } ?? []
     }
 
     mutating func channelEventReceived(
         _ frame: ChannelEventFrame, answered: Int?, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
-        // Its acknowledgement was lost with an earlier connection: the app was told.
+        // Its acknowledgement was lost with an earlier connection: the app was notified.
         if let answered { return [.send(MessageAnswer(id: frame.version, code: answered).frame)] }
         var actions: [SessionAction] = []
         if let id = ChannelID(frame.channelID) {
-            if frame.event.isEnd, withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
-            if let identifier = identifiers[id] {
+            if frame.event.isEnd, channels.withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
+            if let identifier = channels.identifiers[id] {
                 actions += change(identifier) { channel in
                     switch frame.event {
                     case .closed: channel.closedByServer()
@@ -181,7 +178,7 @@ extension ClientSession {
         actions += deliverTokens(at: now)
         let code = if case .other = frame.event { ResultCode.notDelivered } else { ResultCode.delivered }
         let answer = MessageAnswer(id: frame.version, code: code)
-        // The end of a channel says the same however often it comes; news of its back end does not.
+        // The end of a channel says the same however often it comes; news of its backend does not.
         switch frame.event {
         case .pingFailed, .recovered: actions.append(.write(.saveAnswer(answer)))
         case .closed, .error, .other: break
@@ -192,25 +189,25 @@ extension ClientSession {
     // MARK: Time
 
     mutating func connectTimedOut(_ identifier: String) -> [SessionAction] {
-        connectDeadlines[identifier] = nil
+        channels.connectDeadlines[identifier] = nil
         guard let channel = channels[identifier], channel.state == .connecting else { return [] }
         return change(identifier) { $0.connectTimedOut() } + withdraw(channel.channelID)
     }
 
     /// Unregisters a channel that nobody wants: its registration may have reached the server even though no answer did.
     private mutating func withdraw(_ id: ChannelID?) -> [SessionAction] {
-        guard let id, identity != nil else { return [] }
-        withdrawals.insert(id)
+        guard let id, registration.identity != nil else { return [] }
+        channels.withdrawals.insert(id)
         return [.write(.saveWithdrawal(id))] + (phase == .live ? [unregistration(of: id)] : [])
     }
 
     // MARK: Parts of the above
 
     /// What a new connection begins with.
-    func catchUp() -> [SessionAction] { (user == nil ? registrations() : []) + unregistrations() }
+    func catchUp() -> [SessionAction] { (user.pending == nil ? registrations() : []) + unregistrations() }
 
     func registrations() -> [SessionAction] {
-        channels.sorted { $0.key < $1.key }.compactMap { identifier, channel in
+        channels.machines.sorted { $0.key < $1.key }.compactMap { identifier, channel in
             guard channel.state == .connecting, let id = channel.channelID else { return nil }
             return register(channel, id, identifier)
         }
@@ -218,23 +215,23 @@ extension ClientSession {
 
     /// The user is another one. Channels that are open fail with news of their own; the others have nobody else to say it.
     mutating func dropMessagesOfEnded() -> [SessionAction] {
-        buffers.keys.sorted().filter { channels[$0]?.receivesMessages != true }.flatMap { dropMessages(of: $0) }
+        messages.buffers.keys.sorted().filter { channels[$0]?.receivesMessages != true }.flatMap { dropMessages(of: $0) }
     }
 
     /// What waits for the app was another user's.
     private mutating func dropMessages(of identifier: String) -> [SessionAction] {
-        buffers[identifier] = nil
+        messages.buffers[identifier] = nil
         return [.write(.removeMessages(of: identifier)), .dropMessages(of: identifier)]
     }
 
     func unregistrations() -> [SessionAction] {
-        let disconnecting = channels.values.compactMap { $0.state == .disconnecting ? $0.channelID : nil }
-        return (disconnecting + withdrawals).sorted { $0.description < $1.description }.map(unregistration)
+        (channels.ids(in: .disconnecting) + channels.withdrawals).sorted { $0.description < $1.description }.map(
+            unregistration)
     }
 
     /// Lets a fact end the channels that it concerns.
     mutating func endChannels(_ fact: (inout ChannelMachine) -> ChannelMachine.Action) -> [SessionAction] {
-        channels.keys.sorted().flatMap { change($0, fact) }
+        channels.machines.keys.sorted().flatMap { change($0, fact) }
     }
 
     mutating func change(
@@ -244,11 +241,11 @@ extension ClientSession {
         let action = fact(&channel)
         guard action != .none else { return [] }
         channels[identifier] = channel
-        connectDeadlines[identifier] = nil
+        channels.connectDeadlines[identifier] = nil
         return [.write(.saveChannel(identifier: identifier, channel)), .deliver(action, to: identifier)]
     }
 
-    /// Lets a fact change a channel of which the app is told nothing.
+    /// Lets a fact change a channel of which the app is notified of nothing.
     private mutating func changeQuietly(
         _ identifier: String, _ fact: (inout ChannelMachine) -> ChannelMachine.Action
     ) -> [SessionAction] {
@@ -259,11 +256,12 @@ extension ClientSession {
     }
 
     private func note(
-        _ told: [SessionAction], _ code: PushError.Code, _ what: String, _ answer: ServerFrame.Registered
+        _ notifications: [SessionAction], _ code: PushError.Code, _ what: String, _ answer: ServerFrame.Registered
     ) -> [SessionAction] {
         let reason = answer.code.map { ", \($0.prefix(60))" } ?? ""
         // Before the channel's readers hear of it, so that they can ask for the reason.
-        return told.isEmpty ? [] : [.noteFailure(code, "The server \(what) (status \(answer.status)\(reason)).")] + told
+        return notifications.isEmpty
+            ? [] : [.noteFailure(code, "The server \(what) (status \(answer.status)\(reason)).")] + notifications
     }
 
     private func register(_ channel: ChannelMachine, _ id: ChannelID, _ identifier: String) -> SessionAction {

@@ -1,27 +1,18 @@
 import CarillonWire
 
 /// What is said to the server of this install's push token, by HTTP beside the socket, and what the server says of it.
-///
-/// One report is under way at a time. One that failed is sent again after a while; one that was refused is not, until the app
-/// says something else.
-struct DeviceReporting: Sendable {
-    var isUnderWay = false
-    var retryAt: ContinuousClock.Instant?
-    var schedule: ClientReconnectSchedule
-}
-
 extension ClientSession {
     // MARK: Facts from the app
 
     mutating func pushTokenSet(_ token: String, at now: ContinuousClock.Instant) -> [SessionAction] {
         let isOther = device.tokenSet(token)
-        reporting.retryAt = nil
+        deviceReporting.changed()
         return (isOther ? [.write(.saveDevice(device))] : []) + reportDevice(at: now)
     }
 
     mutating func pushDetailsSet(_ details: PushDeviceDetails, at now: ContinuousClock.Instant) -> [SessionAction] {
         let isOther = device.detailsSet(details)
-        reporting.retryAt = nil
+        deviceReporting.changed()
         return (isOther ? [.write(.saveDevice(device))] : []) + reportDevice(at: now)
     }
 
@@ -29,11 +20,10 @@ extension ClientSession {
 
     /// Says what is to be said, unless it is under way or waits.
     mutating func reportDevice(at now: ContinuousClock.Instant) -> [SessionAction] {
-        guard phase == .live, let identity, var report = device.report, !reporting.isUnderWay,
-            reporting.retryAt.map({ $0 <= now }) ?? true
+        guard phase == .live, let identity = registration.identity, var report = device.report,
+            deviceReporting.isReady(at: now)
         else { return [] }
-        reporting.isUnderWay = true
-        reporting.retryAt = nil
+        deviceReporting.began()
         if namesRevisions { report.revision = report.name }
         return [.reportDevice(report, identity)]
     }
@@ -43,29 +33,27 @@ extension ClientSession {
         _ report: PushDeviceMachine.Report, of identity: DeviceIdentity, _ status: PushDeviceStatus, since: Int64,
         at now: ContinuousClock.Instant
     ) -> [SessionAction] {
-        reporting.isUnderWay = false
-        guard identity.device == self.identity?.device else { return reportDevice(at: now) }
-        reporting.schedule.succeeded()
+        deviceReporting.ended()
+        guard identity.device == registration.identity?.device else { return reportDevice(at: now) }
+        deviceReporting.succeeded()
         let events = device.tokenTaken(report, status, at: since)
-        return [.write(.saveDevice(device)), .tellDevice(events)] + reportDevice(at: now)
+        return [.write(.saveDevice(device)), .notifyDevice(events)] + reportDevice(at: now)
     }
 
     mutating func reportRefused(
         _ report: PushDeviceMachine.Report, of identity: DeviceIdentity, _ error: PushError,
         at now: ContinuousClock.Instant
     ) -> [SessionAction] {
-        reporting.isUnderWay = false
-        guard identity.device == self.identity?.device else { return reportDevice(at: now) }
+        deviceReporting.ended()
+        guard identity.device == registration.identity?.device else { return reportDevice(at: now) }
         let events = device.tokenRefused(report, error)
-        return [.write(.saveDevice(device)), .tellDevice(events)] + reportDevice(at: now)
+        return [.write(.saveDevice(device)), .notifyDevice(events)] + reportDevice(at: now)
     }
 
     mutating func reportFailed(
         retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        reporting.isUnderWay = false
-        let wait = reporting.schedule.failed(random: random)
-        reporting.retryAt = now + (retryAfter.map { max(wait, $0) } ?? wait)
+        deviceReporting.failed(retryAfter: retryAfter, at: now, random: random)
         return []
     }
 
@@ -78,14 +66,14 @@ extension ClientSession {
             // A status of a later version.
             return [.write(.saveAnswer(answer)), .send(answer.frame)]
         }
-        let events = device.statusTold(status, at: frame.at)
-        return [.write(.saveDevice(device)), .write(.saveAnswer(answer)), .send(answer.frame), .tellDevice(events)]
+        let events = device.statusReported(status, at: frame.at)
+        return [.write(.saveDevice(device)), .write(.saveAnswer(answer)), .send(answer.frame), .notifyDevice(events)]
     }
 
     /// The device is another one from now on, or none.
     mutating func pushDeviceLost() -> [SessionAction] {
         let events = device.deviceLost()
-        return [.write(.saveDevice(device)), .tellDevice(events)]
+        return [.write(.saveDevice(device)), .notifyDevice(events)]
     }
 }
 

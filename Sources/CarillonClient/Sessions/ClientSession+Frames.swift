@@ -1,7 +1,7 @@
 import CarillonWire
 
 extension ClientSession {
-    /// A frame came. `answered` is what the server was told of this message, or news, before, when it came before.
+    /// A frame came. `answered` is what the server was notified of this message, or news, before, when it came before.
     /// `firingStarts` are the starts of the app's code for a firing that ended with the process.
     mutating func received(
         _ frame: ServerFrame, answered: Int?, firingStarts: Int = 0, at now: ContinuousClock.Instant, random: Double
@@ -11,10 +11,10 @@ extension ClientSession {
         case (.identifying, .hello(let hello)):
             return identified(hello, at: now)
         case (.live, .pong):
-            defer { awaitsPong = false }
-            return awaitsPong ? [.noteCaughtUp] : []
+            defer { connection.awaitsPong = false }
+            return connection.awaitsPong ? [.noteCaughtUp] : []
         case (.identifying, .pong), (.identifying, .goodbye), (.live, .unknownBroadcasts):
-            if case .goodbye(let seconds) = frame { goodbyeDelay = .seconds(seconds) }
+            if case .goodbye(let seconds) = frame { connection.goodbyeDelay = .seconds(seconds) }
             return []
         case (.identifying, _), (.live, .hello):
             return close(.protocolError)
@@ -32,17 +32,18 @@ extension ClientSession {
         // Updates come by their own poll.
         case (.live, .update): return []
         case (.live, .service(let frame)): return serviceReceived(frame, answered: answered)
-        case (.live, .providersChanged): return [.tellProviders]
+        case (.live, .providersChanged): return [.notifyProviders]
         case (.live, .answer(let answer)):
-            return answer.id >= SocketAsks.firstID ? [.tellAsks(answer)] : [.tellSubscriptions(.answered(answer))]
+            return answer.id >= SocketAsks.firstID ? [.notifyAsks(answer)] : [.notifySubscriptions(.answered(answer))]
         case (.live, .caughtUp):
             schedule.succeeded()
-            hasCaughtUp = true
+            connection.hasCaughtUp = true
             return [.noteCaughtUp]
         case (.live, .goodbye(let seconds)):
-            goodbyeDelay = .seconds(seconds)
+            connection.goodbyeDelay = .seconds(seconds)
             return []
-        case (.stopped, _), (.resting, _), (.parting, _), (.registering, _), (.locating, _), (.renewing, _), (.opening, _),
+        case (.stopped, _), (.resting, _), (.deregistering, _), (.registering, _), (.locating, _), (.renewing, _),
+            (.opening, _),
             (.closing, _), (.waiting, _):
             // What was under way when the connection ended comes again.
             return []
@@ -53,30 +54,29 @@ extension ClientSession {
         // A server that does not answer as Carillon has made a stranger of us: nothing would ever arrive.
         guard let carillon = hello.carillon else { return close(.protocolError) }
         phase = .live
-        hasCaughtUp = false
         let proposed = carillon.keepAliveSeconds > 0 ? Duration.seconds(carillon.keepAliveSeconds) : nil
-        keepAlive = KeepAlive(
+        connection.keepAlive = KeepAlive(
             interval: settings.keepAlive ?? proposed ?? Self.defaultKeepAlive, answerTime: settings.answerTime, at: now)
         availability.service = true
-        liveVersion = carillon.version
-        takesServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
-        mustLocate = false
+        connection.version = carillon.version
+        connection.takesServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
+        knownServer.mustLocate = false
         var actions: [SessionAction] = []
-        mustRegisterAgain = false
-        if registration != nil {
-            registration = nil
+        registration.mustRepeat = false
+        if registration.secret != nil {
+            registration.secret = nil
             actions.append(.write(.saveRegistration(nil)))
         }
+        let reports = messages.takeReports()
         actions += reports.map { SessionAction.send($0.frame) }
         if !reports.isEmpty { actions.append(.write(.removeReports)) }
-        reports = []
         // The server knows the credential, and so it is ours, whatever it calls itself by now.
-        if let server = carillon.server, server != serverID {
-            serverID = server
+        if let server = carillon.server, server != knownServer.id {
+            knownServer.id = server
             actions.append(.write(.saveServer(address: settings.server, id: server)))
         }
         actions += compare(with: carillon)
         return actions + catchUp() + reportUser(at: now) + reportDevice(at: now)
-            + [.tellAvailability(availability)] + resumeSubscriptions()
+            + [.notifyAvailability(availability)] + resumeSubscriptions()
     }
 }

@@ -14,13 +14,13 @@ extension ClientSession {
     ) -> [SessionAction] {
         let id = message.version
         if let answered { return [.send(MessageAnswer(id: id, code: answered).frame)] }
-        guard let channelID = ChannelID(message.channelID), let identifier = identifiers[channelID],
+        guard let channelID = ChannelID(message.channelID), let identifier = channels.identifiers[channelID],
             let channel = channels[identifier], channel.receivesMessages
         else {
             // Nobody will ever take it, and it must not stop what comes behind it.
             return [.send(MessageAnswer(id: id, code: ResultCode.notDelivered).frame)]
         }
-        var stored = BufferedMessage(message, position: lastPosition + 1)
+        var stored = BufferedMessage(message, position: messages.lastPosition + 1)
         if let keys = channel.keys, !message.body.isEmpty {
             do {
                 stored.body = try keys.decrypt(message.body, message.coding ?? ContentCoding(.identity))
@@ -36,8 +36,8 @@ extension ClientSession {
     private mutating func store(
         _ message: BufferedMessage, of identifier: String, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
-        var use = buffers[identifier] ?? BufferUse()
-        defer { buffers[identifier] = use }
+        var use = messages.buffers[identifier] ?? BufferUse()
+        defer { messages.buffers[identifier] = use }
         guard use.messages < settings.buffer.messages, use.bytes + message.body.count <= settings.buffer.bytes else {
             let answer = MessageAnswer(id: message.id, code: ResultCode.other)
             let isNews = !use.isFull
@@ -45,7 +45,7 @@ extension ClientSession {
             return [.write(.saveAnswer(answer)), .send(answer.frame)]
                 + (isNews ? [.noteFullBuffer(of: identifier, waiting: use.messages)] : [])
         }
-        lastPosition = message.position
+        messages.lastPosition = message.position
         use.took(message)
         if use.lookAt == nil { use.lookLater(than: now, settings.readerDelay) }
         let answer = MessageAnswer(id: message.id, code: ResultCode.delivered)
@@ -63,16 +63,15 @@ extension ClientSession {
         _ message: BufferedMessage, of identifier: String, failure: Int?, isStored: Bool
     ) -> [SessionAction] {
         guard isStored else { return [] }
-        buffers[identifier]?.gaveUp(bytes: message.body.count)
+        messages.buffers[identifier]?.gaveUp(bytes: message.body.count)
         var actions: [SessionAction] = [.write(.removeMessage(position: message.position))]
         guard let failure else { return actions }
         let answer = MessageAnswer(id: message.id, code: failure)
         actions.append(.write(.saveAnswer(answer)))
         if phase == .live {
             actions.append(.send(answer.frame))
-        } else if identity != nil {
-            reports.append(answer)
-            if reports.count > Self.reportsLimit { reports.removeFirst() }
+        } else if registration.identity != nil {
+            messages.report(answer)
             actions.append(.write(.saveReport(answer)))
         }
         return actions
@@ -93,10 +92,10 @@ extension ClientSession {
     /// What has waited long enough for a reader.
     mutating func lookForReaders(at now: ContinuousClock.Instant) -> [SessionAction] {
         let delay = settings.readerDelay
-        return buffers.keys.sorted().compactMap { identifier in
-            guard let use = buffers[identifier], let lookAt = use.lookAt, lookAt <= now else { return nil }
-            buffers[identifier]?.looks += 1
-            buffers[identifier]?.lookLater(than: now, delay)
+        return messages.buffers.keys.sorted().compactMap { identifier in
+            guard let use = messages.buffers[identifier], let lookAt = use.lookAt, lookAt <= now else { return nil }
+            messages.buffers[identifier]?.looks += 1
+            messages.buffers[identifier]?.lookLater(than: now, delay)
             return .lookForReader(of: identifier, waiting: use.messages)
         }
     }

@@ -7,8 +7,8 @@ extension ClientSession {
     /// kept until the first hello of the server: a server of an earlier version replaces the credential with each answer, and answers
     /// can arrive in another order.
     mutating func registrationBegan(secret: String) -> [SessionAction] {
-        guard phase == .registering, registration == nil else { return [] }
-        registration = secret
+        guard phase == .registering, registration.secret == nil else { return [] }
+        registration.secret = secret
         return [.write(.saveRegistration(secret))]
     }
 
@@ -19,19 +19,16 @@ extension ClientSession {
     mutating func deviceRegistered(
         _ identity: DeviceIdentity, server: String? = nil, isRepeatable: Bool = false, of secret: String?
     ) -> [SessionAction] {
-        guard phase == .registering, registration == secret else { return [] }
+        guard phase == .registering, registration.secret == secret else { return [] }
         var former: [SessionAction] = []
-        if let device = self.identity?.device, device != identity.device {
+        if let device = registration.identity?.device, device != identity.device {
             // Another install renewed the credential of the device that this install was, and the server forgot the registration.
-            (reports, withdrawals) = ([], [])
-            former = [.write(.eraseIdentity), .tellSubscriptions(.deviceLost)] + pushDeviceLost()
+            forgetReports()
+            former = [.write(.eraseIdentity), .notifySubscriptions(.deviceLost)] + pushDeviceLost()
         }
-        self.identity = identity
-        mustRegisterAgain = false
-        (isRestored, renewal) = (false, nil)
-        awaitsDemand = false
-        formerServer = nil
-        serverID = server
+        registration.registered(as: identity)
+        knownServer.formerAddress = nil
+        knownServer.id = server
         phase = .opening
         availability.network = true
         let save: [SessionAction] = server.map { [.write(.saveServer(address: settings.server, id: $0))] } ?? []
@@ -39,54 +36,56 @@ extension ClientSession {
             .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .markInstall(device: identity.device),
         ]
         if isRepeatable {
-            registration = nil
+            registration.secret = nil
             saveDevice.append(.write(.saveRegistration(nil)))
         }
-        return former + saveDevice + save + [.tellAvailability(availability)]
+        return former + saveDevice + save + [.notifyAvailability(availability)]
     }
 
     /// - Parameter secret: The secret of the registration that failed; nil if none could be stored.
     mutating func deviceRegistrationFailed(
         _ failure: RegistrationFailure, of secret: String?, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        guard phase == .registering, registration == secret else { return [] }
+        guard phase == .registering, registration.secret == secret else { return [] }
         switch failure {
         case .unreachable:
             availability.network = false
             phase = .waiting(until: now + schedule.failed(random: random))
-            return [.tellAvailability(availability)]
+            return [.notifyAvailability(availability)]
         case .unavailable(let retryAfter):
             availability.network = true
             phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
-            return [.tellAvailability(availability)]
+            return [.notifyAvailability(availability)]
         case .refused:
             availability.network = true
-            awaitsDemand = true
+            registration.awaitsDemand = true
             phase = .resting
-            return [.tellAvailability(availability)]
+            return [.notifyAvailability(availability)]
                 + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
-                + (mustRegisterAgain ? loseDevice() : [])
+                + (registration.mustRepeat ? loseDevice() : [])
         }
     }
 
     /// Whether a request whose credential the server refuses can succeed later.
     func canOutlast(refusalOf credential: String) -> Bool {
-        guard let identity else { return false }
-        return registration != nil || identity.credential != credential
+        guard let identity = registration.identity else { return false }
+        return registration.secret != nil || identity.credential != credential
     }
 
     /// The server refused the credential of a request beside the socket. If the server never accepted the credential on the socket,
     /// the registration is repeated instead of the next attempt to connect.
     mutating func credentialRefused(_ credential: String) -> [SessionAction] {
         // A restored install renews its credential first, and a server at another address says who it is first.
-        guard registration != nil, identity?.credential == credential, !isRestored, formerServer == nil else { return [] }
-        mustRegisterAgain = true
+        guard registration.secret != nil, registration.identity?.credential == credential, !registration.isRestored,
+            knownServer.formerAddress == nil
+        else { return [] }
+        registration.mustRepeat = true
         return []
     }
 
     /// The server does not know a credential that it never accepted: another answer to the same registration replaced it.
     mutating func repeatRegistration(at now: ContinuousClock.Instant, random: Double) -> [SessionAction] {
-        mustRegisterAgain = true
+        registration.mustRepeat = true
         phase = .waiting(until: now + schedule.failed(random: random))
         return endConnection(network: true)
     }

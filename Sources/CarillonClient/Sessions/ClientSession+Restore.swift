@@ -4,35 +4,34 @@ import CarillonWire
 /// before, on the hardware that the backup is of, is another device from then on.
 extension ClientSession {
     /// What follows when it is known where the server is.
-    var reaching: Phase { isRestored ? .renewing : .opening }
+    var reaching: Phase { registration.isRestored ? .renewing : .opening }
 
     /// The secret is stored before the first attempt, and is the same for each: the server may take one whose answer is lost.
     mutating func renewalBegan(secret: String) -> [SessionAction] {
-        guard phase == .renewing, renewal == nil else { return [] }
-        renewal = secret
+        guard phase == .renewing, registration.renewal == nil else { return [] }
+        registration.renewal = secret
         return [.write(.saveRenewal(secret))]
     }
 
     /// The server accepted a credential of the device, and forgot the secret of its registration.
     mutating func credentialRenewed() -> [SessionAction] {
-        guard phase == .renewing, var identity, let renewal else { return [] }
+        guard phase == .renewing, var identity = registration.identity, let renewal = registration.renewal else { return [] }
         identity.credential = identity.renewed(with: renewal)
-        self.identity = identity
-        self.renewal = nil
-        registration = nil
-        isRestored = false
+        registration.identity = identity
+        registration.secret = nil
+        registration.renewalEnded()
         phase = .opening
         availability.network = true
         return [
             .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .write(.saveRegistration(nil)),
-            .markInstall(device: identity.device), .tellAvailability(availability),
+            .markInstall(device: identity.device), .notifyAvailability(availability),
         ]
     }
 
     /// The server is of a version that knows no renewal.
     mutating func renewalUnsupported() -> [SessionAction] {
         guard phase == .renewing else { return [] }
-        (isRestored, renewal) = (false, nil)
+        registration.renewalEnded()
         phase = .opening
         return [.write(.saveRenewal(nil))]
     }
@@ -41,9 +40,9 @@ extension ClientSession {
     /// registration replaced the credential.
     mutating func renewalRefused(at now: ContinuousClock.Instant, random: Double) -> [SessionAction] {
         guard phase == .renewing else { return [] }
-        if registration != nil { return repeatRegistration(at: now, random: random) }
+        if registration.secret != nil { return repeatRegistration(at: now, random: random) }
         phase = .resting
-        return parted(network: true)
+        return deviceUnknown(network: true)
     }
 
     mutating func renewalFailed(
@@ -51,9 +50,8 @@ extension ClientSession {
     ) -> [SessionAction] {
         guard phase == .renewing else { return [] }
         availability.network = isReached
-        let wait = schedule.failed(random: random)
-        phase = .waiting(until: now + (retryAfter.map { max(wait, $0) } ?? wait))
-        return [.tellAvailability(availability)]
+        phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
+        return [.notifyAvailability(availability)]
     }
 }
 

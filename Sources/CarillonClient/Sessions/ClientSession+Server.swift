@@ -10,27 +10,27 @@ extension ClientSession {
     mutating func serverLocated(
         _ server: ServerBody, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        guard phase == .locating, var identity else { return [] }
+        guard phase == .locating, var identity = registration.identity else { return [] }
         availability.network = true
-        if let serverID, serverID != server.server, formerServer != nil {
+        if let id = knownServer.id, id != server.server, knownServer.formerAddress != nil {
             phase = .waiting(until: now + schedule.failed(random: random))
             return [
-                .tellAvailability(availability),
+                .notifyAvailability(availability),
                 .noteFailure(
                     .storageMismatch,
                     "The storage belongs to another server than that at \(settings.server); give the right address, or use another directory."
                 ),
             ]
         }
-        mustLocate = false
+        knownServer.mustLocate = false
         phase = reaching
         // One at the same address that has another id now will say whether it knows this device.
-        guard serverID == nil || serverID == server.server else { return [.tellAvailability(availability)] }
-        formerServer = nil
-        serverID = server.server
+        guard knownServer.id == nil || knownServer.id == server.server else { return [.notifyAvailability(availability)] }
+        knownServer.formerAddress = nil
+        knownServer.id = server.server
         identity.socket = server.socket
-        self.identity = identity
-        let moves = channels.keys.sorted().flatMap { identifier in
+        registration.identity = identity
+        let moves = channels.machines.keys.sorted().flatMap { identifier in
             change(identifier) { channel in
                 guard let token = channel.endpoint?.token, let endpoint = ChannelEndpoint(server.endpoints + token) else {
                     return .none
@@ -40,7 +40,7 @@ extension ClientSession {
         }
         return [
             .write(.saveIdentity(identity)), .write(.saveServer(address: settings.server, id: server.server)),
-            .tellAvailability(availability),
+            .notifyAvailability(availability),
         ] + moves + deliverTokens(at: now)
     }
 
@@ -49,96 +49,76 @@ extension ClientSession {
         isReached: Bool, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         guard phase == .locating else { return [] }
-        guard formerServer != nil else {
+        guard knownServer.formerAddress != nil else {
             // The address that the server gave once is as good as any.
-            mustLocate = false
+            knownServer.mustLocate = false
             phase = reaching
             return []
         }
         availability.network = isReached
         phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
-        return [.tellAvailability(availability)]
+        return [.notifyAvailability(availability)]
     }
 
     // MARK: The end of the device
 
     /// The app wants this device gone.
     mutating func signedOut(at now: ContinuousClock.Instant) -> [SessionAction] {
-        var actions = Set(channels.keys).union(buffers.keys).sorted().flatMap { forget($0) }
-        if let identity {
-            let farewell = Farewell(
+        var actions = Set(channels.machines.keys).union(messages.buffers.keys).sorted().flatMap { forget($0) }
+        if let identity = registration.identity {
+            let deregistration = Deregistration(
                 device: identity.device, credential: identity.credential,
-                nextCredential: renewal.map(identity.renewed), registration: registration,
-                server: formerServer ?? settings.server)
-            farewells.append(farewell)
-            isFarewellUnderWay = true
-            actions.append(.write(.saveFarewell(farewell)))
-            if registration != nil {
+                nextCredential: registration.renewal.map(identity.renewed), registration: registration.secret,
+                server: knownServer.formerAddress ?? settings.server)
+            deregistrations.signedOut(deregistration)
+            actions.append(.write(.saveDeregistration(deregistration)))
+            if registration.secret != nil {
                 // The next device is another one.
-                registration = nil
+                registration.secret = nil
                 actions.append(.write(.saveRegistration(nil)))
             }
         }
-        identity = nil
-        serverID = nil
-        formerServer = nil
-        mustLocate = false
-        mustRegisterAgain = false
-        awaitsDemand = true
-        reports = []
-        withdrawals = []
-        (user, takenUser) = (nil, nil)
-        (isRestored, renewal) = (false, nil)
+        registration.lost()
+        knownServer.signedOut()
+        forgetReports()
+        (user.pending, user.taken) = (nil, nil)
         actions += [
             .write(.eraseIdentity), .write(.eraseServiceIdentities), .write(.saveUser(nil)), .write(.saveTakenUser(nil)),
         ]
-        actions += pushDeviceLost() + [.tellSubscriptions(.signedOut)]
+        actions += pushDeviceLost() + [.notifySubscriptions(.signedOut)]
         switch phase {
         case .identifying, .live: actions += close(.normal)
         case .registering, .locating, .renewing: phase = .resting
         // A socket that opens now finds nobody, and is closed.
         case .opening: phase = .waiting(until: now)
-        case .stopped, .resting, .parting, .closing, .waiting: break
+        case .stopped, .resting, .deregistering, .closing, .waiting: break
         }
         return actions
     }
 
     /// The server knows that the device is gone.
-    mutating func farewellSaid(_ farewell: Farewell) -> [SessionAction] {
-        farewells.removeAll { $0 == farewell }
-        isFarewellUnderWay = false
-        farewellRetryAt = nil
-        farewellSchedule.succeeded()
-        return [.write(.removeFarewell(device: farewell.device))] + (phase == .parting ? goOn() : nextFarewell())
+    mutating func deregistered(_ deregistration: Deregistration) -> [SessionAction] {
+        deregistrations.succeeded(deregistration)
+        return [.write(.removeDeregistration(device: deregistration.device))]
+            + (phase == .deregistering ? goOn() : nextDeregistration())
     }
 
-    /// Plans to send the farewell again, because the server was not reached or refused it. The client goes on meanwhile, so
-    /// that a farewell that always fails does not stop the work of another device.
-    mutating func farewellFailed(
-        _ farewell: Farewell, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
+    /// Plans to send the deregistration again, because the server was not reached or refused it. The client goes on meanwhile, so
+    /// that a deregistration that always fails does not stop the work of another device.
+    mutating func deregistrationFailed(
+        _ deregistration: Deregistration, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        isFarewellUnderWay = false
-        guard phase != .stopped else { return [] }
-        farewellRetryAt = now + farewellSchedule.failed(hint: retryAfter, random: random)
-        // Another farewell is sent first.
-        if let place = farewells.firstIndex(of: farewell) { farewells.append(farewells.remove(at: place)) }
-        return phase == .parting ? goOn() : []
+        guard phase != .stopped else {
+            deregistrations.interrupted()
+            return []
+        }
+        deregistrations.failed(deregistration, retryAfter: retryAfter, at: now, random: random)
+        return phase == .deregistering ? goOn() : []
     }
 
-    /// The time at which the failed farewell is sent again; nil if there is none.
-    var farewellDueAt: ContinuousClock.Instant? { isFarewellUnderWay || farewells.isEmpty ? nil : farewellRetryAt }
-
-    /// Returns whether the farewell that failed is due.
-    @discardableResult mutating func endFarewellWait(at now: ContinuousClock.Instant) -> Bool {
-        guard let farewellDueAt, farewellDueAt <= now else { return false }
-        farewellRetryAt = nil
-        return true
-    }
-
-    /// Sends a farewell beside the live connection.
-    mutating func nextFarewell() -> [SessionAction] {
-        guard phase == .live, !isFarewellUnderWay, let farewell = farewells.first else { return [] }
-        isFarewellUnderWay = true
-        return [.sayFarewell(farewell)]
+    /// Sends a deregistration beside the live connection.
+    mutating func nextDeregistration() -> [SessionAction] {
+        guard phase == .live, let deregistration = deregistrations.begin() else { return [] }
+        return [.deregister(deregistration)]
     }
 }

@@ -6,16 +6,17 @@ extension ClientSession {
 
     /// Subscriptions are made for the user of the device, once the server has answered about the user.
     mutating func resumeSubscriptions() -> [SessionAction] {
-        guard phase == .live, user == nil else { return [] }
-        defer { mayHaveLostSubscriptions = false }
-        return [.tellSubscriptions(.connected(version: liveVersion, isRestored: mayHaveLostSubscriptions))]
-            + (takesServices ? [.openAsks] : [])
+        guard phase == .live, user.pending == nil else { return [] }
+        defer { knownServer.mayHaveLostSubscriptions = false }
+        let isRestored = knownServer.mayHaveLostSubscriptions
+        return [.notifySubscriptions(.connected(version: connection.version, isRestored: isRestored))]
+            + (connection.takesServices ? [.openAsks] : [])
     }
 
     /// The app has subscriptions, and needs a device for them.
     mutating func deviceWanted() -> [SessionAction] {
-        guard awaitsDemand else { return [] }
-        awaitsDemand = false
+        guard registration.awaitsDemand else { return [] }
+        registration.awaitsDemand = false
         return phase == .resting ? goOn() : []
     }
 
@@ -36,7 +37,7 @@ extension ClientSession {
                 .noteCrashingFiring(firing, starts: starts),
             ]
         }
-        return [.tellSubscriptions(.fired(firing, starts: starts))]
+        return [.notifySubscriptions(.fired(firing, starts: starts))]
     }
 
     /// The app finished handling a firing.

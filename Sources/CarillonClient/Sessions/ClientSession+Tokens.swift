@@ -23,9 +23,10 @@ struct TokenDelivery: Sendable {
 extension ClientSession {
     /// The app set the hook of a channel, or took it away.
     mutating func tokenDeliverySet(_ identifier: String, isSet: Bool, at now: ContinuousClock.Instant) -> [SessionAction] {
-        var delivery = tokenDeliveries[identifier] ?? TokenDelivery(schedule: ClientReconnectSchedule(settings.backOff))
+        var delivery =
+            channels.tokenDeliveries[identifier] ?? TokenDelivery(schedule: ClientReconnectSchedule(settings.backOff))
         delivery.isSet = isSet
-        tokenDeliveries[identifier] = delivery
+        channels.tokenDeliveries[identifier] = delivery
         return deliverTokens(at: now)
     }
 
@@ -33,12 +34,12 @@ extension ClientSession {
     mutating func tokenDelivered(
         _ identifier: String, token: String, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
-        guard var delivery = tokenDeliveries[identifier] else { return [] }
+        guard var delivery = channels.tokenDeliveries[identifier] else { return [] }
         let mustRepeat = delivery.mustRepeat
         delivery.state = .idle
         delivery.mustRepeat = false
         delivery.schedule.succeeded()
-        tokenDeliveries[identifier] = delivery
+        channels.tokenDeliveries[identifier] = delivery
         var actions: [SessionAction] = []
         if !mustRepeat, var channel = channels[identifier], channel.tokenDelivered(token) {
             channels[identifier] = channel
@@ -51,26 +52,28 @@ extension ClientSession {
     mutating func tokenDeliveryFailed(
         _ identifier: String, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        guard var delivery = tokenDeliveries[identifier] else { return [] }
+        guard var delivery = channels.tokenDeliveries[identifier] else { return [] }
         delivery.state = .waiting(until: now + delivery.schedule.failed(random: random))
         delivery.mustRepeat = false
-        tokenDeliveries[identifier] = delivery
+        channels.tokenDeliveries[identifier] = delivery
         return []
     }
 
     /// The backend said that it lost the token.
     mutating func tokenLost(_ identifier: String) {
-        if tokenDeliveries[identifier]?.state == .underWay { tokenDeliveries[identifier]?.mustRepeat = true }
+        if channels.tokenDeliveries[identifier]?.state == .underWay {
+            channels.tokenDeliveries[identifier]?.mustRepeat = true
+        }
     }
 
     /// Hands over every token that is due, unless it is under way or waits.
     mutating func deliverTokens(at now: ContinuousClock.Instant) -> [SessionAction] {
         guard phase != .stopped else { return [] }
-        return tokenDeliveries.keys.sorted().compactMap { identifier in
+        return channels.tokenDeliveries.keys.sorted().compactMap { identifier in
             guard let channel = channels[identifier], channel.isTokenDue, let endpoint = channel.endpoint,
-                tokenDeliveries[identifier]?.isReady(at: now) == true
+                channels.tokenDeliveries[identifier]?.isReady(at: now) == true
             else { return nil }
-            tokenDeliveries[identifier]?.state = .underWay
+            channels.tokenDeliveries[identifier]?.state = .underWay
             return .deliverToken(
                 PushChannelAddress(endpoint, subscription: channel.keys.map { PushSubscription($0, endpoint: endpoint) }),
                 to: identifier)
@@ -79,7 +82,7 @@ extension ClientSession {
 
     /// When a token is tried again next.
     var nextTokenDelivery: ContinuousClock.Instant? {
-        tokenDeliveries.compactMap { identifier, delivery in
+        channels.tokenDeliveries.compactMap { identifier, delivery in
             guard delivery.isSet, channels[identifier]?.isTokenDue == true, case .waiting(let until) = delivery.state else {
                 return nil
             }
@@ -89,8 +92,8 @@ extension ClientSession {
 
     /// What is under way goes on, and its end is heard; nothing new begins.
     mutating func pauseTokenDeliveries() {
-        for (identifier, delivery) in tokenDeliveries where delivery.state != .underWay {
-            tokenDeliveries[identifier]?.state = .idle
+        for (identifier, delivery) in channels.tokenDeliveries where delivery.state != .underWay {
+            channels.tokenDeliveries[identifier]?.state = .idle
         }
     }
 }

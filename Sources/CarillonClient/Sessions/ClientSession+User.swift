@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonWire
 
 /// What the app said of its user.
-enum UserWord: Equatable, Sendable {
+enum UserClaim: Equatable, Sendable {
     /// With a token that the app's own server signed: never logged.
     case signedIn(String)
     case signedOut
@@ -40,24 +40,20 @@ struct UserNumbers: Equatable, Sendable {
 /// What is said to the server of the user, by HTTP beside the socket. It is kept until the server took or refused it, and no channel
 /// is opened before: whose the channel is, is whose the device is then.
 extension ClientSession {
-    /// Whether the app named another user, and the server has not answered.
-    var isOtherUserPending: Bool { user?.mayDiffer(from: takenUser) == true }
-
-    mutating func userSet(_ word: UserWord, at now: ContinuousClock.Instant) -> [SessionAction] {
-        user = word
-        userNumbers.say()
-        userReporting.retryAt = nil
-        return [.write(.saveUser(word)), .tellSubscriptions(.paused)] + reportUser(at: now)
+    mutating func userSet(_ claim: UserClaim, at now: ContinuousClock.Instant) -> [SessionAction] {
+        user.pending = claim
+        user.numbers.say()
+        user.reporting.changed()
+        return [.write(.saveUser(claim)), .notifySubscriptions(.paused)] + reportUser(at: now)
     }
 
     /// Says what is to be said, unless it is under way or waits.
     mutating func reportUser(at now: ContinuousClock.Instant) -> [SessionAction] {
-        guard phase == .live, let identity, let user, !userReporting.isUnderWay,
-            userReporting.retryAt.map({ $0 <= now }) ?? true
+        guard phase == .live, let identity = registration.identity, let claim = user.pending,
+            user.reporting.isReady(at: now)
         else { return [] }
-        userReporting.isUnderWay = true
-        userReporting.retryAt = nil
-        return [.reportUser(user, identity)]
+        user.reporting.began()
+        return [.reportUser(claim, identity)]
     }
 
     /// The server took a word.
@@ -66,20 +62,20 @@ extension ClientSession {
     ///   - of: Whose word it was: the install may be another device since.
     ///   - name: Whose the device is.
     mutating func userTaken(
-        _ word: UserWord, of identity: DeviceIdentity, as name: String?, at now: ContinuousClock.Instant
+        _ claim: UserClaim, of identity: DeviceIdentity, as name: String?, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
-        userReporting.isUnderWay = false
-        guard identity.device == self.identity?.device else { return reportUser(at: now) }
-        let isOther = takenUser != nil && takenUser != name
-        takenUser = name
+        user.reporting.ended()
+        guard identity.device == registration.identity?.device else { return reportUser(at: now) }
+        let isOther = user.taken != nil && user.taken != name
+        user.taken = name
         var actions: [SessionAction] = [.write(.saveTakenUser(name))]
-        if isOther { actions += dropMessagesOfEnded() + [.tellSubscriptions(.userChanged)] + reopenForUser() }
+        if isOther { actions += dropMessagesOfEnded() + [.notifySubscriptions(.userChanged)] + reopenForUser() }
         // Another word is said after this one.
-        guard user == word else { return actions + reportUser(at: now) }
-        userReporting.schedule.succeeded()
-        user = nil
-        userNumbers.take()
-        actions += [.write(.saveUser(nil)), .tellDevice([.userTaken])]
+        guard user.pending == claim else { return actions + reportUser(at: now) }
+        user.reporting.succeeded()
+        user.pending = nil
+        user.numbers.take()
+        actions += [.write(.saveUser(nil)), .notifyDevice([.userTaken])]
         return actions + (phase == .live ? registrations() : []) + resumeSubscriptions()
     }
 
@@ -88,30 +84,28 @@ extension ClientSession {
         switch phase {
         case .live, .identifying:
             let actions = close(.normal)
-            goodbyeDelay = .zero
+            connection.goodbyeDelay = .zero
             return actions
-        case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .closing, .waiting: return []
+        case .stopped, .resting, .deregistering, .registering, .locating, .renewing, .opening, .closing, .waiting: return []
         }
     }
 
     /// The server will not take a word. Channels that were to be opened for that user are opened for nobody else.
     mutating func userRefused(
-        _ word: UserWord, of identity: DeviceIdentity, _ error: PushError, at now: ContinuousClock.Instant
+        _ claim: UserClaim, of identity: DeviceIdentity, _ error: PushError, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
-        userReporting.isUnderWay = false
-        guard identity.device == self.identity?.device, user == word else { return reportUser(at: now) }
-        userReporting.schedule.succeeded()
-        user = nil
-        return [.write(.saveUser(nil)), .tellDevice([.userRefused(error)])]
+        user.reporting.ended()
+        guard identity.device == registration.identity?.device, user.pending == claim else { return reportUser(at: now) }
+        user.reporting.succeeded()
+        user.pending = nil
+        return [.write(.saveUser(nil)), .notifyDevice([.userRefused(error)])]
             + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) } + resumeSubscriptions()
     }
 
     mutating func userReportFailed(
         retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        userReporting.isUnderWay = false
-        let wait = userReporting.schedule.failed(random: random)
-        userReporting.retryAt = now + (retryAfter.map { max(wait, $0) } ?? wait)
+        user.reporting.failed(retryAfter: retryAfter, at: now, random: random)
         return []
     }
 }

@@ -17,7 +17,7 @@ struct ConnectionLoop: Sendable {
         while !Task.isCancelled {
             switch runner.move {
             case .rest: await runner.wakes.wait()
-            case .sayFarewell(let farewell): await sayFarewell(farewell)
+            case .deregister(let deregistration): await deregister(deregistration)
             case .registerDevice: await registerDevice()
             case .locateServer: await locateServer()
             case .renewCredential(let identity): await renewCredential(of: identity)
@@ -39,14 +39,15 @@ struct ConnectionLoop: Sendable {
                     .unavailable(retryAfter: nil), of: nil, at: context.now, random: context.random)
             }
         }
-        let outcome = await registrar.register(as: secret)
-        guard !Task.isCancelled || outcome.isRegistered else { return }
-        switch outcome {
-        case .registered(let identity, let server, let isRepeatable):
+        let answer = await registrar.register(as: secret)
+        if case .failed = answer, Task.isCancelled { return }
+        switch answer {
+        case .done(let device):
             failures.answered(at: registrar.server)
-            logger.info("The device is registered", metadata: ["device": "\(identity.device)"])
+            logger.info("The device is registered", metadata: ["device": "\(device.identity.device)"])
             await take("deviceRegistered") { session, _ in
-                session.deviceRegistered(identity, server: server, isRepeatable: isRepeatable, of: secret)
+                session.deviceRegistered(
+                    device.identity, server: device.server, isRepeatable: device.isRepeatable, of: secret)
             }
             if case .registerDevice = runner.move {
                 // The identity could not be stored: it is asked for again after a while.
@@ -105,25 +106,25 @@ struct ConnectionLoop: Sendable {
         }
     }
 
-    private func sayFarewell(_ farewell: Farewell) async {
-        let server = WebAddress(http: farewell.server) ?? registrar.server
-        switch await registrar.delete(farewell) {
+    private func deregister(_ deregistration: Deregistration) async {
+        let server = WebAddress(http: deregistration.server) ?? registrar.server
+        switch await registrar.delete(deregistration) {
         case .done:
             failures.answered(at: server)
-            await take("farewellSaid") { session, _ in session.farewellSaid(farewell) }
+            await take("deregistered") { session, _ in session.deregistered(deregistration) }
         case .failed(let failure, let error):
             failures.failed(at: server, by: .http, error)
-            defer { failures.willRetry(at: server, after: runner.farewellDelay) }
-            await take("farewellFailed") { session, context in
-                session.farewellFailed(
-                    farewell, retryAfter: failure.retryAfter, at: context.now, random: context.random)
+            defer { failures.willRetry(at: server, after: runner.deregistrationDelay) }
+            await take("deregistrationFailed") { session, context in
+                session.deregistrationFailed(
+                    deregistration, retryAfter: failure.retryAfter, at: context.now, random: context.random)
             }
         }
     }
 
     private func locateServer() async {
         switch await registrar.locate() {
-        case .located(let server):
+        case .done(let server):
             failures.answered(at: registrar.server)
             await take("serverLocated") { session, context in
                 session.serverLocated(server, at: context.now, random: context.random)
@@ -185,7 +186,7 @@ struct ConnectionLoop: Sendable {
         failures.willRetry(at: address, after: delay)
     }
 
-    /// Lives through one connection, and tells with which code it ended.
+    /// Lives through one connection, and returns the code with which it ended.
     private func read(_ connection: WebSocketConnection, _ intake: FrameIntake) async -> UInt16? {
         await take("socketOpened") { session, context in session.socketOpened(at: context.now) }
         do {
@@ -281,10 +282,6 @@ struct ConnectionLoop: Sendable {
             if PushError.storageFault(error) != nil { try? await runner.health.wait(atMost: .seconds(1)) }
         }
     }
-}
-
-extension ClientRegistrar.Registration {
-    fileprivate var isRegistered: Bool { if case .registered = self { true } else { false } }
 }
 
 extension ClientRegistrar.Renewal {

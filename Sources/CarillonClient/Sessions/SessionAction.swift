@@ -6,13 +6,13 @@ enum SessionAction: Equatable, Sendable {
     case write(StoreChange)
     case send(ClientFrame)
     case closeSocket(code: UInt16)
-    /// Tell the readers of a channel what became of it.
+    /// Notify the readers of a channel what became of it.
     case deliver(ChannelMachine.Action, to: String)
     /// A message was stored for a channel: its readers can have it.
     case deliverMessage(BufferedMessage, to: String)
     /// The messages of a channel are not in the store any more.
     case dropMessages(of: String)
-    case tellAvailability(Availability)
+    case notifyAvailability(Availability)
     /// Ask the app's hook, and say `tokenDelivered` or `tokenDeliveryFailed`.
     case deliverToken(PushChannelAddress, to: String)
     /// A message was answered for that the app will not see.
@@ -25,20 +25,20 @@ enum SessionAction: Equatable, Sendable {
     case noteCrashingFiring(SubscriptionFiring, starts: Int)
     /// Say this to the server by HTTP, and say what became of it.
     case reportDevice(PushDeviceMachine.Report, DeviceIdentity)
-    case reportUser(UserWord, DeviceIdentity)
-    /// Delete a device that was signed out, and report `farewellSaid` or `farewellFailed`.
-    case sayFarewell(Farewell)
-    case tellDevice([PushDeviceEvent])
-    case tellSubscriptions(SubscriptionFact)
+    case reportUser(UserClaim, DeviceIdentity)
+    /// Delete a device that was signed out, and report `deregistered` or `deregistrationFailed`.
+    case deregister(Deregistration)
+    case notifyDevice([PushDeviceEvent])
+    case notifySubscriptions(SubscriptionFact)
     /// Something about requests of services was stored.
-    case tellServices
-    case tellProviders
+    case notifyServices
+    case notifyProviders
     /// Under which name the server has the services that this install offers.
-    case tellServicesRevision(String?, isRestored: Bool)
+    case notifyServicesRevision(String?, isRestored: Bool)
     /// The live connection can be asked.
     case openAsks
     /// Of something that ``SocketAsks`` asked.
-    case tellAsks(ServerFrame.Answer)
+    case notifyAsks(ServerFrame.Answer)
     /// This install is the device: what is restored from a backup will not say so.
     case markInstall(device: String)
     /// All that waited when the connection began has come.
@@ -76,7 +76,7 @@ enum SessionMove: Equatable, Sendable {
     /// Ask the configured address who it is, and where its sockets are.
     case locateServer
     /// Delete a device that was signed out.
-    case sayFarewell(Farewell)
+    case deregister(Deregistration)
     /// Give the device another credential.
     case renewCredential(DeviceIdentity)
     case openSocket(DeviceIdentity)
@@ -103,18 +103,18 @@ enum StoreChange: Equatable, Sendable {
     /// A channel that may exist on the server and that nobody wants; to be unregistered.
     case saveWithdrawal(ChannelID)
     case removeWithdrawal(ChannelID)
-    case saveFarewell(Farewell)
-    case removeFarewell(device: String)
-    /// What the server is told of a message, each time that it sends it.
+    case saveDeregistration(Deregistration)
+    case removeDeregistration(device: String)
+    /// The answer that is sent to the server for a message, each time that it sends it.
     case saveAnswer(MessageAnswer)
-    /// The server was not told this yet.
+    /// The server was not notified this yet.
     case saveReport(MessageAnswer)
-    /// The server was told everything.
+    /// The server was notified of everything.
     case removeReports
     /// What this install is to the vendor's push service.
     case saveDevice(PushDeviceMachine)
-    /// What the server was not told yet of the user; nil when it was.
-    case saveUser(UserWord?)
+    /// What the server was not notified yet of the user; nil when it was.
+    case saveUser(UserClaim?)
     case saveMessage(BufferedMessage, of: String)
     /// The starts of the app's code for a message that did not end.
     case saveStarts(position: Int64, Int)
@@ -127,7 +127,7 @@ enum StoreChange: Equatable, Sendable {
 }
 
 /// A device that was signed out, and that the server may not know of yet.
-struct Farewell: Hashable, Sendable {
+struct Deregistration: Hashable, Sendable {
     var device: String
     /// A secret: never logged.
     var credential: String
@@ -136,7 +136,7 @@ struct Farewell: Hashable, Sendable {
     /// The secret of a registration whose credential the server never accepted: a secret, too. The server may have replaced
     /// the credential.
     var registration: String?
-    /// The address of the server that it is told to.
+    /// The address of the server that the request goes to.
     var server: String
 }
 
@@ -146,7 +146,7 @@ struct MessageAnswer: Hashable, Sendable {
     /// One of ``ResultCode``.
     var code: Int
 
-    /// How the server is told.
+    /// The frame that notifies the server.
     var frame: ClientFrame {
         code < 300 ? .ack([.init(version: id, code: code)]) : .nack(version: id, code: code)
     }

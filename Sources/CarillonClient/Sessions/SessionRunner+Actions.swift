@@ -14,7 +14,7 @@ extension SessionRunner {
         }
     }
 
-    func tell(_ fact: SubscriptionFact) {
+    func notify(_ fact: SubscriptionFact) {
         switch fact {
         case .connected(let version, let isRestored):
             subscriptions.connected(version: version, isRestored: isRestored)
@@ -42,7 +42,7 @@ extension SessionRunner {
             guard firings.add(firing, starts: starts) else { return }
             catchUps.took()
             // A firing comes again with each connection until the app is done with it.
-            guard let entry = firings.tells(firing, starts: starts) else { return }
+            guard let entry = firings.notifies(firing, starts: starts) else { return }
             subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, start: delegateStart(of: entry))
         }
     }
@@ -63,7 +63,7 @@ extension SessionRunner {
             catchUps.took()
             inbox(of: identifier).append(message)
         case .dropMessages(let identifier): inbox(of: identifier).removeMessages()
-        case .tellAvailability(let present):
+        case .notifyAvailability(let present):
             if present.service { failures.becameLive() }
             availability.post(present)
         case .deliverToken(let address, let identifier): deliver(address, of: identifier)
@@ -90,16 +90,16 @@ extension SessionRunner {
             failures.obstructed(PushError(code, message))
         case .reportDevice(let report, let identity): self.report(report, identity)
         case .reportUser(let word, let identity): report(word, identity)
-        case .sayFarewell(let farewell): say(farewell)
-        case .tellDevice(let events): deviceListeners.tell(events)
-        case .tellSubscriptions(let fact): tell(fact)
-        case .tellServices:
+        case .deregister(let deregistration): deregister(deregistration)
+        case .notifyDevice(let events): deviceListeners.notify(events)
+        case .notifySubscriptions(let fact): notify(fact)
+        case .notifyServices:
             catchUps.took()
             lookForServiceEvents()
-        case .tellProviders: providerChanges.send()
-        case .tellServicesRevision(let revision, let isRestored): servicesListener.withLock { $0 }?(revision, isRestored)
+        case .notifyProviders: providerChanges.send()
+        case .notifyServicesRevision(let revision, let isRestored): servicesListener.withLock { $0 }?(revision, isRestored)
         case .openAsks: asks.connected()
-        case .tellAsks(let answer): asks.answered(answer)
+        case .notifyAsks(let answer): asks.answered(answer)
         case .markInstall(let device): markInstall(device)
         case .noteCaughtUp:
             catchUps.caughtUp()

@@ -62,7 +62,7 @@ extension SessionRunner {
     func shareKeys(of session: ClientSession, isFirst: Bool = false) {
         guard shared != nil else { return }
         var keys: [ChannelID: SubscriptionKeys] = [:]
-        for channel in session.channels.values {
+        for channel in session.channels.machines.values {
             guard let id = channel.channelID else { continue }
             switch channel.state {
             case .connecting, .open, .disconnecting: keys[id] = channel.keys

@@ -104,7 +104,7 @@ extension SessionRunner {
             metadata: ["subscription": "\(firing.subscriptionID)", "id": "\(firing.id)", "starts": "\(starts)"])
         catchUps.took()
         // The delegates are not called with the firing again: they may have ended the process.
-        subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, isTold: false)
-        deviceListeners.tell([.firingCrashed(firing)])
+        subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, isNotified: false)
+        deviceListeners.notify([.firingCrashed(firing)])
     }
 }

@@ -4,16 +4,18 @@ import Synchronization
 extension SessionRunner {
     var move: SessionMove { session.withLock { $0.move } }
 
-    var deviceID: String? { session.withLock { $0.identity?.device } }
+    var deviceID: String? { session.withLock { $0.registration.identity?.device } }
 
-    var identity: DeviceIdentity? { session.withLock { $0.identity } }
+    var identity: DeviceIdentity? { session.withLock { $0.registration.identity } }
 
     /// The identity for requests beside the socket; nil while the server refuses its credential and the registration is repeated,
     /// so that they wait.
-    var usableIdentity: DeviceIdentity? { session.withLock { $0.mustRegisterAgain ? nil : $0.identity } }
+    var usableIdentity: DeviceIdentity? { session.withLock { $0.registration.mustRepeat ? nil : $0.registration.identity } }
 
     var updateScope: UpdateScope {
-        session.withLock { UpdateScope(identity: $0.identity, user: $0.takenUser, isUserPending: $0.user != nil) }
+        session.withLock {
+            UpdateScope(identity: $0.registration.identity, user: $0.user.taken, isUserPending: $0.user.pending != nil)
+        }
     }
 
     /// How long it is until the next attempt to connect; nil when none is due.
@@ -24,9 +26,9 @@ extension SessionRunner {
         }
     }
 
-    /// The time until the failed farewell is sent again; nil if there is none.
-    var farewellDelay: Duration? {
-        session.withLock { session in session.farewellDueAt.map { max(.zero, $0 - .now) } }
+    /// The time until the failed deregistration is sent again; nil if there is none.
+    var deregistrationDelay: Duration? {
+        session.withLock { session in session.deregistrations.dueAt.map { max(.zero, $0 - .now) } }
     }
 
     /// Whether something runs the session.
@@ -37,12 +39,12 @@ extension SessionRunner {
 
     var device: PushDeviceMachine { session.withLock { $0.device } }
 
-    var isUserPending: Bool { session.withLock { $0.user != nil } }
+    var isUserPending: Bool { session.withLock { $0.user.pending != nil } }
 
     /// The number of what the app said of its user, until the server answers; nil if the app named the user whom the server knows.
     var pendingUserNumber: UInt64? {
         session.withLock { session in
-            session.isOtherUserPending ? session.userNumbers.said : nil
+            session.user.isOtherPending ? session.user.numbers.said : nil
         }
     }
 
@@ -50,7 +52,7 @@ extension SessionRunner {
     var isOtherUserPending: Bool { pendingUserNumber != nil }
 
     /// The number of what the server took last of the user.
-    var takenUserNumber: UInt64 { session.withLock { $0.userNumbers.taken } }
+    var takenUserNumber: UInt64 { session.withLock { $0.user.numbers.taken } }
 
     func channel(_ identifier: String) -> ChannelMachine {
         session.withLock { $0.channels[identifier] } ?? ChannelMachine()
@@ -65,14 +67,14 @@ extension SessionRunner {
         }
     }
 
-    var farewells: [Farewell] { session.withLock { $0.farewells } }
+    var deregistrations: [Deregistration] { session.withLock { $0.deregistrations.waiting } }
 
-    var registration: String? { session.withLock { $0.registration } }
+    var registration: String? { session.withLock { $0.registration.secret } }
 
-    var renewal: String? { session.withLock { $0.renewal } }
+    var renewal: String? { session.withLock { $0.registration.renewal } }
 
     var summaries: [PushChannelSummary] {
-        let (channels, buffers) = session.withLock { ($0.channels, $0.buffers) }
+        let (channels, buffers) = session.withLock { ($0.channels.machines, $0.messages.buffers) }
         return Set(channels.keys).union(buffers.filter { $0.value.messages > 0 }.keys).sorted().map { identifier in
             PushChannelSummary(
                 identifier: identifier, state: PushChannelState(channels[identifier]?.state ?? .none),

@@ -78,7 +78,7 @@ final class SessionRunner: Sendable {
     init(store: ClientStore, session: ClientSession, shared: SharedFolder? = nil, logger: Logger) {
         self.store = store
         self.shared = shared
-        storedBefore = session.buffers.mapValues(\.lastPosition)
+        storedBefore = session.messages.buffers.mapValues(\.lastPosition)
         self.session = Mutex(session)
         self.logger = logger
         let suspects = SuspectTurns()
@@ -90,8 +90,8 @@ final class SessionRunner: Sendable {
         let listeners = deviceListeners
         subscriptions = NotificationSubscriptions(shared: shared) { request in
             own.runner?.begin({ session, _ in session.asked(request) }) { _ in }
-        } tell: { events in
-            listeners.tell(events)
+        } notify: { events in
+            listeners.notify(events)
         } want: {
             // Nothing is written, so that nothing can fail.
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
@@ -102,7 +102,7 @@ final class SessionRunner: Sendable {
                 begins: { entry, isOver in await own.runner?.beginFiring(entry, isOver: isOver) ?? false },
                 handled: { entry in own.runner?.firingHandled(entry) },
                 brokeOff: { entry in own.runner?.firingBrokeOff(entry) }))
-        firings.setPaused(session.isOtherUserPending)
+        firings.setPaused(session.user.isOtherPending)
         own.set(self)
         shareKeys(of: session, isFirst: true)
     }
@@ -217,7 +217,7 @@ final class SessionRunner: Sendable {
     /// Takes in facts together. Answers false, and has done nothing, when they could not be stored and may be one by one.
     private func take(_ group: [StepQueue.Step], isLastTry: Bool = false, _ database: Database) -> Bool {
         var next = session.withLock { $0 }
-        let (user, takenUser) = (next.user, next.takenUser)
+        let (user, takenUser) = (next.user.pending, next.user.taken)
         var actions: [SessionAction] = []
         var results: [Result<Void, PushError>] = []
         do {
@@ -246,7 +246,7 @@ final class SessionRunner: Sendable {
         }
         for action in actions { carryOut(action) }
         // Firings of a former user are dropped by now.
-        if next.user != user || next.takenUser != takenUser { firings.setPaused(next.isOtherUserPending) }
+        if next.user.pending != user || next.user.taken != takenUser { firings.setPaused(next.user.isOtherPending) }
         setAlarm(at: next.deadline)
         for (step, result) in zip(group, results) { step.done(result) }
         return true

@@ -9,7 +9,7 @@ import GRDB
 
 /// The client's durable state: one SQLite file, one transaction a step.
 ///
-/// The file is in WAL mode. What the app or the server is told of waits for the disk (`synchronous=FULL`): a token, and a
+/// The file is in WAL mode. What the app or the server is notified of waits for the disk (`synchronous=FULL`): a token, and a
 /// message that is acknowledged, must survive the loss of power. That the app is done with a message does not wait
 /// (`NORMAL`): the note survives the end of the process, and after a loss of power the message may be shown once more,
 /// which delivery at least once allows.
@@ -41,7 +41,7 @@ final class ClientStore: Sendable {
             try queue.writeWithoutTransaction { database in
                 try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
                 try ClientSchema.prepare(database, paths)
-                // Takes the lock now, where the fault can be told to whoever opens the store.
+                // Takes the lock now, where the fault can be reported to whoever opens the store.
                 try database.inTransaction(.immediate) { .commit }
             }
         } catch {
@@ -89,7 +89,7 @@ final class ClientStore: Sendable {
 
     // MARK: Messages
 
-    /// What the server was told of a message before; nil when it did not come before.
+    /// What the server was notified of a message before; nil when it did not come before.
     static func answer(to id: String, in database: Database) throws(PushError) -> Int? {
         do {
             return try Int.fetchOne(

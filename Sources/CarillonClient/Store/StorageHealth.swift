@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether the storage works. It tells when the storage begins to fail and when it works again, and wakes operations that wait to be repeated.
+/// Whether the storage works. It reports when the storage begins to fail and when it works again, and wakes operations that wait to be repeated.
 ///
 /// The storage fails after a transaction failed, until a transaction wrote something; and while an operation is repeated because of the
 /// storage, as for a file that does not fit on the disk. After such an operation was given up, the storage fails until an operation succeeds.
@@ -33,7 +33,7 @@ final class StorageHealth: Sendable {
     /// The longest wait between two attempts.
     static let longestWait = Duration.seconds(60)
 
-    /// Sets who is told. The listener is called under a lock, so that it hears the changes in their order.
+    /// Sets the listener. The listener is called under a lock, so that it hears the changes in their order.
     func setListener(_ listener: @escaping @Sendable (Change) -> Void) { state.withLock { $0.listener = listener } }
 
     var isFailing: Bool { state.withLock { $0.isFailing } }

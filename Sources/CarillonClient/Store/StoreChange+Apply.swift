@@ -64,17 +64,17 @@ extension StoreChange {
                 "INSERT OR IGNORE INTO withdrawal (channel_id) VALUES (?)", [id.description])
         case .removeWithdrawal(let id):
             try database.run("DELETE FROM withdrawal WHERE channel_id = ?", [id.description])
-        case .saveFarewell(let farewell):
+        case .saveDeregistration(let deregistration):
             try database.run(
                 """
                 INSERT OR REPLACE INTO farewell (device, credential, server, next_credential, registration)
                 VALUES (?, ?, ?, ?, ?)
                 """,
                 [
-                    farewell.device, farewell.credential, farewell.server, farewell.nextCredential,
-                    farewell.registration,
+                    deregistration.device, deregistration.credential, deregistration.server, deregistration.nextCredential,
+                    deregistration.registration,
                 ])
-        case .removeFarewell(let device):
+        case .removeDeregistration(let device):
             try database.run("DELETE FROM farewell WHERE device = ?", [device])
         case .saveDevice(let device):
             try device.save(to: database)
@@ -88,10 +88,10 @@ extension StoreChange {
                 message.position, identifier, message.id, Data(message.body), message.coding?.name.rawValue,
                 message.coding?.encryption, message.coding?.cryptoKey,
             ])
-        case .saveUser(let word):
+        case .saveUser(let claim):
             try database.execute(sql: "DELETE FROM push_user")
-            if let word {
-                try database.run("INSERT INTO push_user (id, token) VALUES (1, ?)", [word.token])
+            if let claim {
+                try database.run("INSERT INTO push_user (id, token) VALUES (1, ?)", [claim.token])
             }
         case .saveStarts(let position, let starts):
             try database.run("UPDATE message SET starts = ? WHERE position = ?", [starts, position])
@@ -119,7 +119,7 @@ extension StoreChange {
             try database.run("INSERT INTO report (id, code) VALUES (?, ?)", [answer.id, answer.code])
             try database.run(
                 "DELETE FROM report WHERE position <= (SELECT max(position) FROM report) - ?",
-                [ClientSession.reportsLimit])
+                [SessionMessages.reportsLimit])
         case .removeReports:
             try database.execute(sql: "DELETE FROM report")
         case .saveAnswer(let message):
@@ -184,10 +184,10 @@ extension StoredState {
         try state.loadMessages(from: database)
         state.device = try PushDeviceMachine.load(from: database)
         state.user = try Row.first(database, "SELECT token FROM push_user").map { row in
-            (row["token"] as String?).map(UserWord.signedIn) ?? .signedOut
+            (row["token"] as String?).map(UserClaim.signedIn) ?? .signedOut
         }
-        state.farewells = try Row.all(database, "SELECT * FROM farewell ORDER BY device").map {
-            Farewell(
+        state.deregistrations = try Row.all(database, "SELECT * FROM farewell ORDER BY device").map {
+            Deregistration(
                 device: $0["device"], credential: $0["credential"], nextCredential: $0["next_credential"],
                 registration: $0["registration"], server: $0["server"])
         }

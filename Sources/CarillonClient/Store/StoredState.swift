@@ -18,11 +18,11 @@ struct StoredState: Sendable {
     var isRestored = false
     /// The secret of a renewal that is not over.
     var renewal: String?
-    var farewells: [Farewell] = []
+    var deregistrations: [Deregistration] = []
     var namedServers: [NamedServer] = []
     var device = PushDeviceMachine()
-    /// What the server was not told of the user.
-    var user: UserWord?
+    /// What the server was not notified of the user.
+    var user: UserClaim?
     /// Whose the server said the device is.
     var takenUser: String?
 }

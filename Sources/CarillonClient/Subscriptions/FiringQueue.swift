@@ -23,7 +23,7 @@ final class FiringQueue: Sendable {
         var brokeOff: @Sendable (Entry) -> Void = { _ in }
     }
 
-    private struct Told {
+    private struct Notified {
         let number: Int
         /// The starts that ended with the process before the firing came.
         let starts: Int
@@ -42,8 +42,8 @@ final class FiringQueue: Sendable {
         /// Rises when the device gets another user, or is signed out.
         var owner = 0
         /// The firings that listeners of subscriptions received, until the server is answered.
-        var told: [String: Told] = [:]
-        var lastTold = 0
+        var notified: [String: Notified] = [:]
+        var lastNotified = 0
         /// Whether the app named another user and the server has not answered. The app does not receive firings then.
         var isPaused = false
         /// Counts the changes for the callers that wait in ``FiringQueue/isResumed(isOver:)``.
@@ -66,7 +66,7 @@ final class FiringQueue: Sendable {
     /// The most bytes of these firings. A firing that is larger is taken alone.
     static let byteLimit = 8 << 20
     /// The largest number of firings that are remembered because listeners of subscriptions received them.
-    static let toldLimit = 1000
+    static let notifiedLimit = 1000
 
     private let state = Mutex(State())
     private let calls: Calls
@@ -88,25 +88,25 @@ final class FiringQueue: Sendable {
 
     /// Returns the starts that ended with the process before the firing came; nil if it did not come in this process. A start of this process has
     /// not ended with it.
-    func starts(of id: String) -> Int? { state.withLock { $0.inHand[id]?.starts ?? $0.told[id]?.starts } }
+    func starts(of id: String) -> Int? { state.withLock { $0.inHand[id]?.starts ?? $0.notified[id]?.starts } }
 
     /// Returns the firing with which the listeners of its subscription are called; nil if they were called when the firing came before.
-    func tells(_ firing: SubscriptionFiring, starts: Int) -> Entry? {
+    func notifies(_ firing: SubscriptionFiring, starts: Int) -> Entry? {
         state.withLock { state in
-            guard state.told[firing.id] == nil else { return nil }
-            if state.told.count >= Self.toldLimit,
-                let oldest = state.told.min(by: { $0.value.number < $1.value.number })?.key
+            guard state.notified[firing.id] == nil else { return nil }
+            if state.notified.count >= Self.notifiedLimit,
+                let oldest = state.notified.min(by: { $0.value.number < $1.value.number })?.key
             {
-                state.told[oldest] = nil
+                state.notified[oldest] = nil
             }
-            state.lastTold += 1
-            state.told[firing.id] = Told(number: state.lastTold, starts: starts)
+            state.lastNotified += 1
+            state.notified[firing.id] = Notified(number: state.lastNotified, starts: starts)
             return Entry(firing: firing, starts: starts, owner: state.owner)
         }
     }
 
     /// Forgets a firing when the server is answered, or when no listener was called with it.
-    func forget(_ id: String) { state.withLock { $0.told[id] = nil } }
+    func forget(_ id: String) { state.withLock { $0.notified[id] = nil } }
 
     /// Returns whether the firing was added. A firing that waits, that the app has, or that exceeds a limit is not added, and the server sends it
     /// again.
@@ -157,7 +157,7 @@ final class FiringQueue: Sendable {
     func ownerChanged() {
         state.withLock { state in
             state.owner += 1
-            state.told = [:]
+            state.notified = [:]
             state.dropWaiting()
         }
         noteChange()

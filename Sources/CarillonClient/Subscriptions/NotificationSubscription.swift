@@ -7,7 +7,7 @@ import Synchronization
     public import Foundation
 #endif
 
-/// A device's standing order: the server watches items, and tells the device when a condition comes true, also while the app does not
+/// A device's standing order: the server watches items, and notifies the device when a condition comes true, also while the app does not
 /// run.
 ///
 /// ```swift
@@ -77,7 +77,7 @@ public final class NotificationSubscription: Sendable {
     ///   - format: What is shown.
     ///   - trigger: The condition, in the language of `CarillonExpression`; nil fires with each update.
     ///   - policy: When it fires; nil is `once` with a trigger, and with each update without one.
-    ///   - requestedMaxFrequency: Firings of an item a second at the most, 0.00001 to 1,000, such as 0.5 for one in two seconds; nil tells
+    ///   - requestedMaxFrequency: Firings of an item a second at the most, 0.00001 to 1,000, such as 0.5 for one in two seconds; nil leaves it to
     ///     of each at once. It says nothing of a policy that fires once.
     ///   - requestedBufferSize: How many firings of an item wait for that, 1 to 100, of which the newest stay; nil is 1 where the item
     ///     merges, and 100 where its updates are distinct.

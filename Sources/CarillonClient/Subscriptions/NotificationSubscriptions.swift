@@ -6,7 +6,7 @@ import Synchronization
 
 /// The device's subscriptions: what the app gave to the client, and what else the server has of the device.
 ///
-/// They are asked for once the app uses this; what the server has is known when ``PushDeviceEvent/subscriptionsUpdated`` was told.
+/// They are asked for once the app uses this; what the server has is known when ``PushDeviceEvent/subscriptionsUpdated`` was reported.
 public final class NotificationSubscriptions: Sendable {
     /// Which are meant.
     public enum Filter: Sendable {
@@ -37,7 +37,7 @@ public final class NotificationSubscriptions: Sendable {
 
     private let state = Mutex(State())
     private let ask: @Sendable (ClientFrame.Request) -> Void
-    private let tell: @Sendable ([PushDeviceEvent]) -> Void
+    private let notify: @Sendable ([PushDeviceEvent]) -> Void
     private let want: @Sendable () -> Void
     private let shared: SharedFolder?
 
@@ -47,18 +47,18 @@ public final class NotificationSubscriptions: Sendable {
     ///   - shared: Where the keys are of what is private.
     init(
         shared: SharedFolder? = nil, ask: @escaping @Sendable (ClientFrame.Request) -> Void,
-        tell: @escaping @Sendable ([PushDeviceEvent]) -> Void,
+        notify: @escaping @Sendable ([PushDeviceEvent]) -> Void,
         want: @escaping @Sendable () -> Void = {}
     ) {
         self.ask = ask
-        self.tell = tell
+        self.notify = notify
         self.want = want
         self.shared = shared
     }
 
     // MARK: Giving
 
-    /// Gives a subscription to the client, which sends it to the server now or at the next connection. What becomes of it is told to
+    /// Gives a subscription to the client, which sends it to the server now or at the next connection. What becomes of it is reported to
     /// its listeners.
     ///
     /// - Throws: ``PushError`` with ``PushError/Code/triggerInvalid``, ``PushError/Code/subscriptionInvalid`` or
@@ -117,7 +117,7 @@ public final class NotificationSubscriptions: Sendable {
         perform { state in state.machine.wanted() + state.machine.unsubscribedMany(filter.own) }
     }
 
-    /// Changes the condition. While it is active the server is told, and arms it anew; of changes that wait, the last counts.
+    /// Changes the condition. While it is active the server is notified, and arms it anew; of changes that wait, the last counts.
     ///
     /// - Parameters:
     ///   - subscription: Active or not.
@@ -131,7 +131,7 @@ public final class NotificationSubscriptions: Sendable {
         }
     }
 
-    /// Changes what is shown. While it is active the server is told, and arms it anew; of changes that wait, the last counts.
+    /// Changes what is shown. While it is active the server is notified, and arms it anew; of changes that wait, the last counts.
     /// - Throws: ``PushError`` with ``PushError/Code/subscriptionInvalid``.
     public func change(_ subscription: NotificationSubscription, format: NotificationFormat) throws(PushError) {
         try change(subscription, .format) { $0.format = format }
@@ -180,7 +180,7 @@ public final class NotificationSubscriptions: Sendable {
 
     // MARK: Looking
 
-    /// Asks the server what there is by now; ``PushDeviceEvent/subscriptionsUpdated`` is told when it is known. Without a connection it
+    /// Asks the server what there is by now; ``PushDeviceEvent/subscriptionsUpdated`` is reported when it is known. Without a connection it
     /// is asked at the next one, as at each.
     public func refresh() { perform { $0.machine.refreshed() } }
 
@@ -208,15 +208,15 @@ public final class NotificationSubscriptions: Sendable {
     func signedOut() { perform { $0.machine.signedOut() } }
     func answered(_ answer: ServerFrame.Answer) { perform { $0.machine.answered(answer) } }
     /// - Parameters:
-    ///   - isTold: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
+    ///   - isNotified: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
     ///   - start: Surrounds the calls of the subscription's delegates.
-    func fired(_ id: String, at milliseconds: Int64, isTold: Bool = true, start: DelegateStart? = nil) {
-        perform(start: start) { $0.machine.fired(id, at: milliseconds, isTold: isTold) }
+    func fired(_ id: String, at milliseconds: Int64, isNotified: Bool = true, start: DelegateStart? = nil) {
+        perform(start: start) { $0.machine.fired(id, at: milliseconds, isNotified: isNotified) }
     }
 
     // MARK: What the machine says
 
-    /// In one turn, so that what happened is told in its order.
+    /// In one turn, so that what happened is reported in its order.
     private func perform<Fault: Error>(
         start: DelegateStart? = nil,
         _ change: (inout State) throws(Fault) -> [SubscriptionsMachine.Action]
@@ -235,13 +235,13 @@ public final class NotificationSubscriptions: Sendable {
     private func perform(_ action: SubscriptionsMachine.Action, _ start: DelegateStart?, _ state: inout State) {
         switch action {
         case .ask(let request): ask(request)
-        case .tell(let number, let entry, let events):
+        case .notify(let number, let entry, let events):
             guard let object = state.objects[number] else { return }
             object.set(.init(entry))
-            object.listeners.tell(events, start: start)
+            object.listeners.notify(events, start: start)
         case .found(let number, let entry): state.objects[number] = NotificationSubscription(.init(entry))
         case .forget(let number): state.objects[number] = nil
-        case .listed: tell([.subscriptionsUpdated])
+        case .listed: notify([.subscriptionsUpdated])
         case .want: want()
         case .wait(let seconds):
             MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: .seconds(Int64(seconds))) { [weak self] in

@@ -39,7 +39,7 @@ struct SubscriptionDefinition: Equatable, Sendable {
         return JSONValue.object(members.filter { $0.value != .null }).bytes
     }
 
-    /// As the server told it.
+    /// As the server reported it.
     init(_ body: SubscriptionBody) {
         items = body.items
         fields = body.fields

@@ -19,7 +19,7 @@ struct SubscriptionsMachine: Sendable {
         var statusAt: Int64?
         var id: String?
         var actual: SubscriptionDefinition?
-        /// What the app changed, and the server was not told yet.
+        /// What the app changed, and the server was not notified yet.
         var changed: Set<Change> = []
         /// It may be there: the server was asked for it.
         var wasSent = false
@@ -39,29 +39,12 @@ struct SubscriptionsMachine: Sendable {
         case status(NotificationSubscription.Status)
     }
 
-    private enum Question: Equatable, Sendable {
-        case put(Int)
-        case change(Int, Set<Change>)
-        case remove(Int)
-        /// What is there under the key of an entry that is to take its place.
-        case removeKey(Int)
-        case removeMany(Filter)
-        case compare
-        case list(after: String?)
-
-        /// The entry that it is about.
-        var number: Int? {
-            switch self {
-            case .put(let number), .change(let number, _), .remove(let number), .removeKey(let number): number
-            case .removeMany, .compare, .list: nil
-            }
-        }
-    }
+    private typealias Question = SubscriptionQuestion
 
     enum Action: Equatable, Sendable {
         case ask(ClientFrame.Request)
         /// An entry is this now, and that happened to it.
-        case tell(Int, Entry, [NotificationSubscriptionEvent])
+        case notify(Int, Entry, [NotificationSubscriptionEvent])
         /// One was found on the server that the app did not make.
         case found(Int, Entry)
         /// It is gone, or another entry stands for it.
@@ -91,9 +74,7 @@ struct SubscriptionsMachine: Sendable {
     /// its list was seen.
     private var isRestored = false
 
-    private static let path = "/v1/device/subscriptions"
     private static let requestVersion = 3
-    private static let listedAtOnce = 100
     private static let retrySeconds = 5
 
     // MARK: The app
@@ -159,11 +140,13 @@ struct SubscriptionsMachine: Sendable {
         guard entries[number] != nil else { return [] }
         entries[number]?.definition = definition
         // What is not sent yet goes as it is then.
-        if questions.contains(.put(number)) { return [.tell(number, entries[number] ?? Entry(definition: definition), [])] }
+        if questions.contains(.put(number)) {
+            return [.notify(number, entries[number] ?? Entry(definition: definition), [])]
+        }
         entries[number]?.changed.insert(change)
         let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
-        let told: [Action] = entries[number].map { [.tell(number, $0, [])] } ?? []
-        return told + (isAsked ? [] : ask(.change(number, [])))
+        let notifications: [Action] = entries[number].map { [.notify(number, $0, [])] } ?? []
+        return notifications + (isAsked ? [] : ask(.change(number, [])))
     }
 
     // MARK: The connection
@@ -292,48 +275,8 @@ struct SubscriptionsMachine: Sendable {
 
     private mutating func request(of question: Question) -> ClientFrame.Request? {
         nextID += 1
-        func request(_ method: String, _ rest: String = "", _ body: [UInt8] = []) -> ClientFrame.Request {
-            ClientFrame.Request(id: nextID, method: method, path: Self.path + rest, body: body)
-        }
-        switch question {
-        case .put(let number):
-            guard let entry = entries[number] else { return nil }
-            return request("POST", "", entry.definition.body)
-        case .change(let number, let changes):
-            guard let entry = entries[number], let id = entry.id else { return nil }
-            var members: [JSONValue.Member] = []
-            if changes.contains(.trigger) {
-                members.append(.init(name: "trigger", value: entry.definition.trigger.map { .string($0) } ?? .null))
-            }
-            if changes.contains(.format) { members.append(.init(name: "format", value: entry.definition.format.json)) }
-            return request("PATCH", "/\(id)", JSONValue.object(members).bytes)
-        case .remove(let number):
-            if let id = entries[number]?.id { return request("DELETE", "/\(id)") }
-            // It may be there by its key.
-            return entries[number]?.definition.key.map { request("DELETE", "?key=\(Self.percentEncoded($0))") }
-        case .removeKey(let number):
-            return entries[number]?.definition.key.map { request("DELETE", "?key=\(Self.percentEncoded($0))") }
-        case .removeMany(.all): return request("DELETE")
-        case .removeMany(.status(let status)): return request("DELETE", "?status=\(status.rawValue)")
-        case .compare:
-            guard let declared else { return nil }
-            let keys = declared.compactMap { number -> JSONValue.Member? in
-                guard let definition = entries[number]?.definition, let key = definition.key else { return nil }
-                return .init(name: key, value: .string(definition.hash))
-            }
-            let body = JSONValue.object([.init(name: "keys", value: .object(keys))])
-            return request("PUT", "", body.bytes)
-        case .list(let after):
-            if after == nil { seen = [] }
-            return request("GET", "?limit=\(Self.listedAtOnce)" + (after.map { "&after=\($0)" } ?? ""))
-        }
-    }
-
-    private static func percentEncoded(_ text: String) -> String {
-        text.utf8.reduce(into: "") { encoded, byte in
-            let isPlain = byte < 0x80 && (Character(UnicodeScalar(byte)).isLetter || Character(UnicodeScalar(byte)).isNumber)
-            encoded += isPlain ? String(UnicodeScalar(byte)) : "%" + Hexadecimal.encode([byte])
-        }
+        if question == .list(after: nil) { seen = [] }
+        return question.request(id: nextID, about: entries, declared)
     }
 
     // MARK: Answers
@@ -478,7 +421,7 @@ struct SubscriptionsMachine: Sendable {
             entries[other] = nil
             var replaced = present
             (replaced.status, replaced.statusAt, replaced.id) = (.unknown, nil, nil)
-            actions += [.tell(other, replaced, [.statusChanged(.unknown)]), .forget(other)]
+            actions += [.notify(other, replaced, [.statusChanged(.unknown)]), .forget(other)]
         }
         seen.insert(number)
         let actual = SubscriptionDefinition(body)
@@ -514,22 +457,22 @@ struct SubscriptionsMachine: Sendable {
         // What the app changed before it was known what it is called.
         let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
         if !entry.changed.isEmpty, !isAsked { questions.append(.change(number, [])) }
-        return actions + [.tell(number, entry, events)]
+        return actions + [.notify(number, entry, events)]
     }
 
-    /// A subscription fired, as the device was told.
+    /// A subscription fired, as the device was notified.
     ///
-    /// - Parameter isTold: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
-    mutating func fired(_ id: String, at milliseconds: Int64, isTold: Bool = true) -> [Action] {
+    /// - Parameter isNotified: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
+    mutating func fired(_ id: String, at milliseconds: Int64, isNotified: Bool = true) -> [Action] {
         guard let number = entries.first(where: { $0.value.id == id })?.key, let entry = entries[number] else { return [] }
-        let triggered: [NotificationSubscriptionEvent] = isTold ? [.triggered] : []
+        let triggered: [NotificationSubscriptionEvent] = isNotified ? [.triggered] : []
         guard entry.actual?.policy == .once, entry.status == .subscribed else {
-            return isTold ? [.tell(number, entry, triggered)] : []
+            return isNotified ? [.notify(number, entry, triggered)] : []
         }
         entries[number]?.status = .triggered
         entries[number]?.statusAt = milliseconds
         let events: [NotificationSubscriptionEvent] = [.statusChanged(.triggered)] + triggered
-        return entries[number].map { [.tell(number, $0, events)] } ?? []
+        return entries[number].map { [.notify(number, $0, events)] } ?? []
     }
 
     // MARK: Endings
@@ -537,7 +480,7 @@ struct SubscriptionsMachine: Sendable {
     private mutating func set(_ number: Int, _ status: NotificationSubscription.Status) -> [Action] {
         entries[number]?.status = status
         entries[number]?.statusAt = nil
-        return entries[number].map { [.tell(number, $0, [.statusChanged(status)])] } ?? []
+        return entries[number].map { [.notify(number, $0, [.statusChanged(status)])] } ?? []
     }
 
     /// It is not there any more.
@@ -546,7 +489,7 @@ struct SubscriptionsMachine: Sendable {
         declared?.removeAll { $0 == number }
         questions.removeAll { $0.number == number }
         (entry.status, entry.statusAt, entry.id, entry.actual) = (.unknown, nil, nil, nil)
-        return [.tell(number, entry, [.statusChanged(.unknown), .unsubscribed]), .forget(number)]
+        return [.notify(number, entry, [.statusChanged(.unknown), .unsubscribed]), .forget(number)]
     }
 
     private mutating func failed(_ question: Question, _ error: PushError) -> [Action] {
@@ -557,7 +500,7 @@ struct SubscriptionsMachine: Sendable {
             guard var entry = entries.removeValue(forKey: number) else { return [] }
             declared?.removeAll { $0 == number }
             (entry.status, entry.statusAt) = (.unknown, nil)
-            return [.tell(number, entry, [.subscriptionFailed(error), .statusChanged(.unknown)]), .forget(number)]
+            return [.notify(number, entry, [.subscriptionFailed(error), .statusChanged(.unknown)]), .forget(number)]
         case .change(let number, let changes):
             guard var entry = entries[number] else { return [] }
             // It stays as it was there.
@@ -568,13 +511,13 @@ struct SubscriptionsMachine: Sendable {
             }
             entries[number] = entry
             let properties = changes.map(\.property).sorted { $0.rawValue < $1.rawValue }
-            return [.tell(number, entry, properties.map { .modificationFailed($0, error) })]
+            return [.notify(number, entry, properties.map { .modificationFailed($0, error) })]
         case .remove(let number):
-            return entries[number].map { [.tell(number, $0, [.unsubscriptionFailed(error)])] } ?? []
+            return entries[number].map { [.notify(number, $0, [.unsubscriptionFailed(error)])] } ?? []
         case .removeMany(let filter):
             return entries.keys.sorted().flatMap { number -> [Action] in
                 guard let entry = entries[number], filter.takes(entry.status) else { return [] }
-                return [.tell(number, entry, [.unsubscriptionFailed(error)])]
+                return [.notify(number, entry, [.unsubscriptionFailed(error)])]
             }
         case .compare: return (declared ?? []).flatMap { failed(.put($0), error) }
         case .list: return []

@@ -13,23 +13,18 @@ struct ClientRegistrar: Sendable {
     let server: WebAddress
     let app: String
     let clientKey: String?
-    let transport: any ClientTransport
-    var recognition = ServerRecognition()
+    let api: ServerAPI
 
-    enum Registration: Sendable {
-        /// - Parameter isRepeatable: The server answers each repetition with the same credential.
-        case registered(DeviceIdentity, server: String?, isRepeatable: Bool)
+    enum Answer<Value: Sendable>: Sendable {
+        case done(Value)
         case failed(RegistrationFailure, PushError)
     }
 
-    enum Location: Sendable {
-        case located(ServerBody)
-        case failed(RegistrationFailure, PushError)
-    }
-
-    enum Deletion: Sendable {
-        case done
-        case failed(RegistrationFailure, PushError)
+    struct Registered: Sendable {
+        var identity: DeviceIdentity
+        var server: String?
+        /// The server answers each repetition with the same credential.
+        var isRepeatable: Bool
     }
 
     /// A fresh secret for one registration or renewal, which may take several attempts.
@@ -41,92 +36,68 @@ struct ClientRegistrar: Sendable {
     }
 
     /// - Parameter secret: The same for each attempt of one registration.
-    func register(as secret: String) async -> Registration {
-        let device: RegisteredDevice
+    func register(as secret: String) async -> Answer<Registered> {
         switch await requestDevice(as: secret) {
-        case .success(let registered): device = registered
-        case .failure(let fault): return .failed(fault.kind, fault.error)
+        case .done(let device):
+            if let error = socketFault(device.socket) { return .failed(.refused, error) }
+            let identity = DeviceIdentity(device: device.id, credential: device.credential, socket: device.socket)
+            return .done(
+                Registered(identity: identity, server: device.server, isRepeatable: device.repeatable == true))
+        case .failed(let failure, let error): return .failed(failure, error)
         }
-        if let fault = socketFault(device.socket) { return .failed(.refused, fault) }
-        return .registered(
-            DeviceIdentity(device: device.id, credential: device.credential, socket: device.socket),
-            server: device.server, isRepeatable: device.repeatable == true)
     }
 
     /// Registers a device with the configured server, and returns it whatever its socket is.
-    private func requestDevice(as secret: String) async -> Result<RegisteredDevice, Fault> {
+    private func requestDevice(as secret: String) async -> Answer<RegisteredDevice> {
         guard let clientKey else {
-            return .failure(
-                Fault(
-                    kind: .refused,
-                    error: PushError(
-                        .clientKeyMissing,
-                        "clientKey: the device is not registered, and only a key with the role client can register it.")))
+            return .failed(
+                .refused,
+                PushError(
+                    .clientKeyMissing,
+                    "clientKey: the device is not registered, and only a key with the role client can register it."))
         }
-        let body = RegisterDevice(app: app, registration: secret)
-        let reply = await ask(
-            question(.post, "/v1/devices", bearer: clientKey, json: try? JSONEncoder().encode(body)),
-            "to register the device"
-        ) { $0.json(201, as: RegisteredDevice.self) }
-        switch reply {
-        case .failed(let fault): return .failure(fault)
-        case .refused(let refusal, let wait):
-            return .failure(fault(refusal, wait, "register the device", .registrationRefused))
-        case .done(let device): return .success(device)
-        }
+        let body = try? JSONEncoder().encode(RegisterDevice(app: app, registration: secret))
+        return await ask(
+            .post, "/v1/devices", bearer: clientKey, json: body, "to register the device",
+            expecting: .json(201, as: RegisteredDevice.self)
+        ).answer { fault($0, $1, "register the device", .registrationRefused) }
     }
 
-    /// Asks the server who it is, and where its sockets are. It is told nothing.
-    func locate() async -> Location {
-        let reply = await ask(question(.get, "/v1/server", bearer: nil), "to ask for its sockets") {
-            $0.json(200, as: ServerBody.self)
-        }
-        switch reply {
-        case .failed(let fault): return .failed(fault.kind, fault.error)
-        case .refused(let refusal, let wait):
-            let fault = unavailable("answered with status \(refusal.status) where it says who it is", wait)
-            return .failed(fault.kind, fault.error)
-        case .done(let body):
-            if let fault = socketFault(body.socket) { return .failed(.refused, fault) }
-            return .located(body)
-        }
+    /// Asks the server who it is, and where its sockets are. The request contains nothing.
+    func locate() async -> Answer<ServerBody> {
+        let answer = await ask(
+            .get, "/v1/server", bearer: nil, "to ask for its sockets", expecting: .json(200, as: ServerBody.self)
+        ).answer { unavailable("answered with status \($0.status) where it says who it is", $1) }
+        if case .done(let body) = answer, let error = socketFault(body.socket) { return .failed(.refused, error) }
+        return answer
     }
 
-    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the farewell has the
+    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the deregistration has the
     /// secret of a registration: then a server of an earlier version may have replaced the credential, and the registration is repeated
     /// for a valid one. A refusal of the repetition does not show that the device is gone.
-    func delete(_ farewell: Farewell) async -> Deletion {
-        for credential in [farewell.credential, farewell.nextCredential].compactMap(\.self) {
-            if let end = await delete(with: credential, at: farewell.server) { return end }
+    func delete(_ deregistration: Deregistration) async -> Answer<Void> {
+        for credential in [deregistration.credential, deregistration.nextCredential].compactMap(\.self) {
+            if let end = await delete(with: credential, at: deregistration.server) { return end }
         }
-        guard let secret = farewell.registration else { return .done }
+        guard let secret = deregistration.registration else { return .done(()) }
         // The key is for the configured server only. Another server removes the device, which never connected, when it is idle.
-        guard base(farewell.server) == base(server.text) else { return .done }
+        guard ServerAPI.base(deregistration.server) == api.base else { return .done(()) }
         switch await requestDevice(as: secret) {
-        case .success(let device):
-            if let end = await delete(with: device.credential, at: farewell.server) { return end }
+        case .done(let device):
+            if let end = await delete(with: device.credential, at: deregistration.server) { return end }
             let fault = unavailable("refused the credential of a repeated registration", nil)
             return .failed(fault.kind, fault.error)
-        case .failure(let fault):
-            return .failed(fault.kind == .refused ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
+        case .failed(.refused, let error): return .failed(.unavailable(retryAfter: nil), error)
+        case .failed(let failure, let error): return .failed(failure, error)
         }
     }
 
-    /// An address of a server without a slash at its end.
-    private func base(_ address: String) -> String { address.hasSuffix("/") ? String(address.dropLast()) : address }
-
     /// - Returns: Nil if the server refuses the credential.
-    private func delete(with credential: String, at address: String) async -> Deletion? {
-        let reply = await askForNoContent(
-            question(.delete, "/v1/device", at: address, bearer: credential), "to delete the device")
-        switch reply {
-        case .done: return .done
-        case .failed(let fault): return .failed(fault.kind, fault.error)
-        case .refused(let refusal, _) where refusal.code == .credentialInvalid: return nil
-        case .refused(let refusal, let wait):
-            let fault = unavailable("answered the deletion of the device with status \(refusal.status)", wait)
-            return .failed(fault.kind, fault.error)
-        }
+    private func delete(with credential: String, at address: String) async -> Answer<Void>? {
+        let reply = await ask(
+            .delete, "/v1/device", at: address, bearer: credential, "to delete the device", expecting: .noContent)
+        if case .refused(let refusal, _) = reply, refusal.code == .credentialInvalid { return nil }
+        return reply.answer { unavailable("answered the deletion of the device with status \($0.status)", $1) }
     }
 
     enum Renewal: Sendable {
@@ -143,8 +114,9 @@ struct ClientRegistrar: Sendable {
         let body = Data(JSONValue.object([.init(name: "secret", value: .string(secret))]).bytes)
         // An earlier attempt may have been taken, whose answer was lost.
         for credential in [identity.credential, identity.renewed(with: secret)] {
-            let reply = await askForNoContent(
-                question(.put, "/v1/device/credential", bearer: credential, json: body), "to renew the credential")
+            let reply = await ask(
+                .put, "/v1/device/credential", bearer: credential, json: body, "to renew the credential",
+                expecting: .noContent)
             switch reply {
             case .done: return .done
             case .failed(let fault): return .failed(fault.kind, fault.error)
@@ -161,29 +133,22 @@ struct ClientRegistrar: Sendable {
         return .unknown
     }
 
-    enum Reported: Sendable {
-        case taken(PushDeviceStatus, since: Int64)
-        case failed(RegistrationFailure, PushError)
-    }
-
-    /// Says all that there is to say of the device.
-    func report(_ report: PushDeviceMachine.Report, _ identity: DeviceIdentity) async -> Reported {
-        let reply = await ask(
-            question(.put, "/v1/device", bearer: identity.credential, json: report.body), "to register the push token"
-        ) { (response: ServerResponse) -> (status: PushDeviceStatus, since: Int64)? in
-            guard let device = response.json(200, as: ReportedDevice.self),
-                let status = PushDeviceStatus(device.status, device.reason),
-                let since = Timestamp3339.milliseconds(device.statusAt)
-            else { return nil }
-            return (status, since)
-        }
-        switch reply {
-        case .failed(let fault): return .failed(fault.kind, fault.error)
-        case .refused(let refusal, let wait):
+    /// Reports all that there is to report of the device. Returns its status, and since when the device has that status.
+    func report(
+        _ report: PushDeviceMachine.Report, _ identity: DeviceIdentity
+    ) async -> Answer<(status: PushDeviceStatus, since: Int64)> {
+        await ask(
+            .put, "/v1/device", bearer: identity.credential, json: report.body, "to register the push token",
+            expecting: .content { (answer: WebAnswer) -> (status: PushDeviceStatus, since: Int64)? in
+                guard let device = answer.response().json(200, as: ReportedDevice.self),
+                    let status = PushDeviceStatus(device.status, device.reason),
+                    let since = Timestamp3339.milliseconds(device.statusAt)
+                else { return nil }
+                return (status, since)
+            }
+        ).answer { refusal, wait in
             let fault = fault(refusal, wait, "register the push token", .registrationRefused)
-            // Whose credential is refused is told so on the socket as well, and begins anew there.
-            return .failed(refusal.status == 401 ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
-        case .done(let device): return .taken(device.status, since: device.since)
+            return refusal.status == 401 ? fault.ofCredential : fault
         }
     }
 
@@ -198,59 +163,39 @@ struct ClientRegistrar: Sendable {
         var reason: String?
     }
 
-    enum Said: Sendable {
-        /// Whose the device is.
-        case done(String?)
-        case failed(RegistrationFailure, PushError)
-    }
-
-    /// Says whose the device is.
-    func report(_ word: UserWord, _ identity: DeviceIdentity) async -> Said {
-        let value = word.token.map { JSONValue.string($0) } ?? .null
+    /// Reports the user of the device. Returns the user that the device has.
+    func report(_ claim: UserClaim, _ identity: DeviceIdentity) async -> Answer<String?> {
+        let value = claim.token.map { JSONValue.string($0) } ?? .null
         let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
-        let reply = await ask(
-            question(.patch, "/v1/device", bearer: identity.credential, json: body), "to tell it of the user"
-        ) { (response: ServerResponse) -> String?? in
-            response.json(200, as: ReportedUser.self).map(\.user)
-        }
-        switch reply {
-        case .done(let user): return .done(user)
-        case .failed(let fault): return .failed(fault.kind, fault.error)
-        case .refused(let refusal, let wait):
+        return await ask(
+            .patch, "/v1/device", bearer: identity.credential, json: body, "to report the user to it",
+            expecting: .content { (answer: WebAnswer) -> String?? in
+                answer.response().json(200, as: ReportedUser.self).map(\.user)
+            }
+        ).answer { refusal, wait in
             let fault = fault(refusal, wait, "take the user token", .userRefused)
             // Its key may be too young for the server to know.
-            if wait != nil { return .failed(.unavailable(retryAfter: wait), fault.error) }
-            // Whose credential is refused is told so on the socket as well, and begins anew there.
-            let isOfCredential = refusal.status == 401 && refusal.code != .userTokenInvalid
-            return .failed(isOfCredential ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
+            if wait != nil { return Fault(kind: .unavailable(retryAfter: wait), error: fault.error) }
+            return refusal.status == 401 && refusal.code != .userTokenInvalid ? fault.ofCredential : fault
         }
     }
 
     /// Has the server count the number on the app's icon from the beginning.
     func resetBadge(_ identity: DeviceIdentity) async throws(PushError) {
-        let reply = await askForNoContent(
-            question(.post, "/v1/device/badge/reset", bearer: identity.credential), "to reset the badge")
-        switch reply {
-        case .done: break
-        case .failed(let fault): throw fault.error
-        case .refused(let refusal, let wait): throw fault(refusal, wait, "reset the badge", .serverUnavailable).error
-        }
+        let answer = await ask(
+            .post, "/v1/device/badge/reset", bearer: identity.credential, "to reset the badge", expecting: .noContent
+        ).answer { fault($0, $1, "reset the badge", .serverUnavailable) }
+        if case .failed(_, let error) = answer { throw error }
     }
 
     // MARK: One request
 
-    private struct Question {
-        var method: WebQuestion.Method
-        /// The server's address, without a slash at its end.
-        var base: String
-        var path: String
-        var bearer: String?
-        var json: Data?
-    }
-
-    private struct Fault: Error {
+    private struct Fault {
         var kind: RegistrationFailure
         var error: PushError
+
+        /// A device whose credential is refused is notified on the socket as well, and begins anew there.
+        var ofCredential: Fault { Fault(kind: .unavailable(retryAfter: nil), error: error) }
     }
 
     private enum Reply<Value: Sendable>: Sendable {
@@ -258,57 +203,40 @@ struct ClientRegistrar: Sendable {
         case refused(ServerRefusal, wait: Duration?)
         /// No answer of the server came.
         case failed(Fault)
+
+        func answer(_ refused: (ServerRefusal, Duration?) -> Fault) -> Answer<Value> {
+            let fault: Fault
+            switch self {
+            case .done(let value): return .done(value)
+            case .failed(let failed): fault = failed
+            case .refused(let refusal, let wait): fault = refused(refusal, wait)
+            }
+            return .failed(fault.kind, fault.error)
+        }
     }
 
-    /// - Parameter address: Nil: the configured address of the server.
-    private func question(
-        _ method: WebQuestion.Method, _ path: String, at address: String? = nil, bearer: String?, json: Data? = nil
-    ) -> Question {
-        Question(method: method, base: base(address ?? server.text), path: path, bearer: bearer, json: json)
-    }
-
-    private func ask<Value: Sendable>(
-        _ question: Question, _ purpose: String, reading read: @Sendable (ServerResponse) -> Value?
+    /// - Parameter address: The address of a server; nil for the configured one.
+    private func ask<Value>(
+        _ method: WebQuestion.Method, _ path: String, at address: String? = nil, bearer: String?, json: Data? = nil,
+        _ purpose: String, expecting success: SuccessForm<Value>
     ) async -> Reply<Value> {
-        do throws(TransportFault) {
-            let web = try web(question)
-            return reply(try await recognition.ask(web, of: question.base, over: transport, reading: read))
-        } catch {
-            return .failed(unreachable(question.base, error, purpose))
+        let api = address.map(api.at) ?? api
+        guard let question = api.question(method, path, bearer: bearer, json: json) else {
+            return .failed(unreachable(ConnectionFailure(TransportFault(.unreachable, nil), at: api.base), purpose))
         }
-    }
-
-    private func askForNoContent(_ question: Question, _ purpose: String) async -> Reply<Void> {
-        do throws(TransportFault) {
-            let web = try web(question)
-            return reply(try await recognition.askForNoContent(web, of: question.base, over: transport))
-        } catch {
-            return .failed(unreachable(question.base, error, purpose))
-        }
-    }
-
-    private func web(_ question: Question) throws(TransportFault) -> WebQuestion {
-        guard let address = WebAddress(http: question.base + question.path) else { throw TransportFault(.unreachable, nil) }
-        return WebQuestion(
-            method: question.method, address: address, bearer: question.bearer, json: question.json,
-            answerLimit: Limits.apiBodyBytes)
-    }
-
-    private func reply<Value: Sendable>(_ answer: ServerAnswer<Value>) -> Reply<Value> {
-        switch answer {
-        case .success(let value): .done(value)
-        case .refused(let refusal, let wait): .refused(refusal, wait: wait)
-        case .foreign(let error, let wait): .failed(Fault(kind: .unavailable(retryAfter: wait), error: error))
+        switch await api.send(question, expecting: success) {
+        case .success(let value): return .done(value)
+        case .refused(let refusal, let wait): return .refused(refusal, wait: wait)
+        case .foreign(let error, let wait):
+            return .failed(Fault(kind: .unavailable(retryAfter: wait), error: error))
+        case .unreachable(let failure): return .failed(unreachable(failure, purpose))
         }
     }
 
     // MARK: Faults
 
-    private func unreachable(_ base: String, _ fault: TransportFault, _ purpose: String) -> Fault {
-        let address = WebAddress(http: base)?.origin ?? base
-        return Fault(
-            kind: .unreachable,
-            error: ConnectionFailure(fault, at: address).error(.serverUnreachable, purpose))
+    private func unreachable(_ failure: ConnectionFailure, _ purpose: String) -> Fault {
+        Fault(kind: .unreachable, error: failure.error(.serverUnreachable, purpose))
     }
 
     private func fault(

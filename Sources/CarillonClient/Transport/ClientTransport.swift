@@ -7,17 +7,19 @@ import CarillonWire
     import Foundation
 #endif
 
-/// How the client reaches a server: one question over HTTP, or a WebSocket that stays. Each attempt resolves the name anew.
-protocol ClientTransport: Sendable {
-    /// Connects, and hands the connection to the closure; it is closed when the closure ends.
-    /// - Throws: ``TransportFault`` when there is no connection to hand over. Faults of a connection that stood are the
-    ///   end of its events.
+/// Sends one request over HTTP, on a connection of its own. Each attempt resolves the name anew.
+protocol WebTransport: Sendable {
+    /// Sends one request. No redirect is followed.
+    func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer
+}
+
+/// How the client reaches a server: one request over HTTP, or a WebSocket that stays.
+protocol ClientTransport: WebTransport {
+    /// Connects, and passes the connection to the closure; it is closed when the closure ends.
+    /// - Throws: ``TransportFault`` if there is no connection. Faults of an open connection are the end of its events.
     func withConnection(
         to address: WebAddress, _ body: (WebSocketConnection) async -> Void
     ) async throws(TransportFault)
-
-    /// Asks once, on a connection of its own. No redirect is followed.
-    func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer
 }
 
 /// One request over HTTP.
@@ -42,18 +44,20 @@ struct WebQuestion: Sendable {
 
 struct WebAnswer: Sendable {
     var status: Int
-    var retryAfter: String?
-    var body: Data
-    var contentType: String?
-    /// The value of `Carillon-Server`.
-    var server: String?
+    /// The header fields by their names in lower case; the first of each name.
+    var headers: [String: String]
+    /// Empty if the transport dropped it, or if it is a file.
+    var body = Data()
 
-    var response: ServerResponse {
-        ServerResponse(status: status, contentType: contentType, server: server, body: body)
+    func response(isHead: Bool = false) -> ServerResponse {
+        ServerResponse(
+            status: status, contentType: headers["content-type"], server: headers[HeaderNames.server.lowercased()],
+            body: body,
+            isHead: isHead)
     }
 
     /// The wait that the response asks for.
-    var wait: Duration? { retryAfter.flatMap { RetryAfter.duration($0, at: Date().milliseconds) } }
+    var wait: Duration? { headers["retry-after"].flatMap { RetryAfter.duration($0, at: Date().milliseconds) } }
 }
 
 /// Why there is no connection, or no answer.

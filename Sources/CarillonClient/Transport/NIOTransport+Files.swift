@@ -19,27 +19,11 @@ struct FileQuestion: Sendable {
     /// What is sent: a part of a file.
     var body: (file: DiskFile, range: Range<Int64>)?
     /// Whether the body of a response is the file, or a part of it, that the question asks for.
-    var isFile: @Sendable (FileAnswer) -> Bool = { _ in false }
-}
-
-struct FileAnswer: Sendable {
-    var status: Int
-    var headers: [String: String]
-    /// Of an answer that is no file.
-    var body = Data()
-
-    func response(isHead: Bool) -> ServerResponse {
-        ServerResponse(
-            status: status, contentType: headers["content-type"], server: headers["carillon-server"], body: body,
-            isHead: isHead)
-    }
-
-    /// The wait that the response asks for.
-    var wait: Duration? { headers["retry-after"].flatMap { RetryAfter.duration($0, at: Date().milliseconds) } }
+    var isFile: @Sendable (WebAnswer) -> Bool = { _ in false }
 }
 
 /// How files go to a server and come from it: pausing where either side does.
-protocol FileTransport: Sendable {
+protocol FileTransport: WebTransport {
     /// Asks once, on a connection of its own.
     ///
     /// - Parameters:
@@ -47,8 +31,8 @@ protocol FileTransport: Sendable {
     ///   - received: Takes the bytes of an answer that is the file.
     func exchange(
         _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-    ) async throws -> FileAnswer
+        received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> WebAnswer
 }
 
 extension NIOTransport: FileTransport {
@@ -61,8 +45,8 @@ extension NIOTransport: FileTransport {
 
     func exchange(
         _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-    ) async throws -> FileAnswer {
+        received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> WebAnswer {
         let progress = ConnectProgress()
         do {
             let channel: Exchange = try await open(question.address, progress) { channel in
@@ -74,7 +58,7 @@ extension NIOTransport: FileTransport {
             }
             let movement = Movement()
             return try await channel.executeThenClose { inbound, outbound in
-                try await withThrowingTaskGroup(of: FileAnswer?.self) { group in
+                try await withThrowingTaskGroup(of: WebAnswer?.self) { group in
                     group.addTask {
                         do {
                             try await Self.send(question, to: outbound, movement, sent)
@@ -136,16 +120,14 @@ extension NIOTransport: FileTransport {
 
     private static func read(
         _ inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>, _ question: FileQuestion, _ movement: Movement,
-        _ received: (FileAnswer, Data) async throws(PushError) -> Void
-    ) async throws -> FileAnswer {
-        var answer: FileAnswer?
+        _ received: (WebAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> WebAnswer {
+        var answer: WebAnswer?
         for try await part in inbound {
             movement.happened()
             switch part {
             case .head(let head):
-                let fields = head.headers.map { ($0.name.lowercased(), $0.value) }
-                answer = FileAnswer(
-                    status: Int(head.status.code), headers: Dictionary(fields, uniquingKeysWith: { first, _ in first }))
+                answer = WebAnswer(head)
             case .body(let bytes):
                 guard var known = answer else { continue }
                 let data = Data(bytes.readableBytesView)

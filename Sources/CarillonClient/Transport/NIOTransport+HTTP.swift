@@ -44,6 +44,14 @@ extension NIOTransport {
     }
 }
 
+extension WebAnswer {
+    /// Makes an answer without its body.
+    init(_ head: HTTPResponseHead) {
+        let fields = head.headers.map { ($0.name.lowercased(), $0.value) }
+        self.init(status: Int(head.status.code), headers: Dictionary(fields, uniquingKeysWith: { first, _ in first }))
+    }
+}
+
 /// Reads one answer, and closes the connection.
 private final class AnswerHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
@@ -76,11 +84,9 @@ private final class AnswerHandler: ChannelInboundHandler {
     private func finish(_ context: ChannelHandlerContext) {
         guard let head else { return }
         self.head = nil
-        answer.succeed(
-            WebAnswer(
-                status: Int(head.status.code), retryAfter: head.headers.first(name: "Retry-After"), body: body,
-                contentType: head.headers.first(name: "Content-Type"),
-                server: head.headers.first(name: HeaderNames.server)))
+        var response = WebAnswer(head)
+        response.body = body
+        answer.succeed(response)
         context.close(promise: nil)
     }
 

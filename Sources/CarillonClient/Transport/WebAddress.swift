@@ -1,3 +1,5 @@
+import CarillonBasics
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -45,5 +47,19 @@ struct WebAddress: Hashable, Sendable {
         let path = components.percentEncodedPath.isEmpty ? "/" : components.percentEncodedPath
         target = path + (components.percentEncodedQuery.map { "?" + $0 } ?? "")
         authority = (bare.contains(":") ? "[\(bare)]" : bare) + (port == ordinary ? "" : ":\(port)")
+    }
+}
+
+extension String {
+    /// The text as a value of a query: all but what RFC 3986 section 2.3 leaves as it is is encoded.
+    var queryEncoded: String {
+        utf8.reduce(into: "") { encoded, byte in
+            let character = Character(Unicode.Scalar(byte))
+            if byte < 0x80, character.isLetter || character.isNumber || "-._~".contains(character) {
+                encoded.append(character)
+            } else {
+                encoded += "%" + Hexadecimal.encode([byte]).uppercased()
+            }
+        }
     }
 }

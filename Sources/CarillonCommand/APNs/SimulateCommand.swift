@@ -101,7 +101,7 @@ struct SimulateCommand: AsyncParsableCommand {
         }
     }
 
-    /// `HOST:PORT`, `[v6]:PORT`, or `none`; port 0 is any that is free.
+    /// Reads `HOST:PORT`, `[v6]:PORT`, or `none`. Port 0 is any free port.
     private static func address(_ text: String, _ option: String) throws -> (host: String, port: Int)? {
         if text == "none" { return nil }
         let isAnyPort = text.hasSuffix(":0")
@@ -161,7 +161,7 @@ struct SimulateCommand: AsyncParsableCommand {
     }
 }
 
-/// The simulator, from the start of a service group to its end.
+/// Runs the simulator as long as its service group.
 private struct SimulatorService: Service {
     let simulator: APNsSimulator
     let announce: @Sendable (APNsSimulator) -> Void

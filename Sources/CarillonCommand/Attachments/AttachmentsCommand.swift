@@ -39,7 +39,7 @@ struct AttachmentsCommand: AsyncParsableCommand {
                     }
                     let readers = readers.map { $0 == "senders" ? AttachmentReader.senders : .device($0) }
                     let upload = try await options.store.upload(file, for: readers, lifetime: .seconds(ttl), moves: move)
-                    try options.tell(try await options.following(upload), in: manifest)
+                    try options.notify(try await options.following(upload), in: manifest)
                     upload.confirm()
                 }
             }
@@ -89,7 +89,7 @@ struct AttachmentsCommand: AsyncParsableCommand {
             try await reportingFaults(interrupted: "interrupted; the same command goes on") {
                 try await options.reporting {
                     for upload in try options.store.uploads() {
-                        try options.tell(try await options.following(upload), in: nil)
+                        try options.notify(try await options.following(upload), in: nil)
                         upload.confirm()
                     }
                 }
@@ -122,7 +122,7 @@ struct TransferOptions: ParsableArguments {
         }
     }
 
-    /// Shows how far it is, to whoever looks.
+    /// Shows the progress of the transfer.
     func following<Value>(_ transfer: AttachmentTransfer<Value>) async throws -> Value {
         var shown = ContinuousClock.now - .seconds(1)
         let isShown = !json && isatty(STDERR_FILENO) == 1
@@ -141,7 +141,7 @@ struct TransferOptions: ParsableArguments {
         return try await transfer.value
     }
 
-    func tell(_ manifest: AttachmentManifest, in path: String?) throws {
+    func notify(_ manifest: AttachmentManifest, in path: String?) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
@@ -149,7 +149,7 @@ struct TransferOptions: ParsableArguments {
         guard let path else { return Printer.printJSON(Array(text)) }
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else {
-            // It is worth more than the file that was asked for.
+            // The manifest must not be lost, even if the file cannot be written.
             Printer.printJSON(Array(text))
             throw CommandFault(ExitStatus.output, "\(path) cannot be written; the manifest was printed")
         }
@@ -164,7 +164,7 @@ struct TransferOptions: ParsableArguments {
         return decoder
     }()
 
-    /// Turns the library's faults into sentences and exit codes.
+    /// Converts the library's errors to sentences and exit codes.
     func reporting(_ work: () async throws -> Void) async throws {
         do {
             try await work()

@@ -63,7 +63,7 @@ struct RestoreCommand: AsyncParsableCommand {
         }
     }
 
-    /// Says how many live updates there are, and how to list them.
+    /// Returns a sentence with the number of live audience updates and the command that lists them.
     static func sentence(of updates: LiveUpdateCount) -> String {
         let what = "\(updates.live) live update\(updates.live == 1 ? "" : "s")"
         guard updates.live > 0 else { return what }
@@ -74,7 +74,7 @@ struct RestoreCommand: AsyncParsableCommand {
     }
 }
 
-/// Where a server keeps everything.
+/// The directory in which a server stores all its data.
 struct DataDirectory: ParsableArguments {
     @Option(help: "The server's data directory; CARILLON_DATA in the environment does as well.") var data: String?
 

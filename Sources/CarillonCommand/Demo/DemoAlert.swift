@@ -6,8 +6,8 @@ import CarillonServer
 import CarillonWire
 import Foundation
 
-/// The story of a price: the app has the server watch it, and sleeps; the back end publishes, and the phone shows a notification when
-/// the price crosses.
+/// The scenario of an item subscription: the app subscribes to a price and disconnects. The backend publishes prices, and the
+/// phone shows a notification when the price crosses a limit.
 struct DemoAlert {
     let client: PushClient
     let token: String
@@ -18,7 +18,7 @@ struct DemoAlert {
 
     private static let item = "stock.ACME"
 
-    func tell() async throws {
+    func notify() async throws {
         guard let serial = try await domain.apps.serial(of: app), let item = ItemName(Self.item) else { return }
         let rules = JSONValue.object([
             .init(

@@ -45,11 +45,11 @@ struct DemoCommand: AsyncParsableCommand {
         let server = CarillonServer(
             settings: try options.settings(), stores: Composition.stores, logger: options.logger
         ) { began.yield($0) }
-        let story = DemoStory(server: running, simulator: simulator, directory: directory, staysUp: !once)
+        let scenario = DemoScenario(server: running, simulator: simulator, directory: directory, staysUp: !once)
         let interrupt = InterruptService()
         let configuration = ServiceGroupConfiguration(
             services: [
-                .init(service: server), .init(service: story, successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: server), .init(service: scenario, successTerminationBehavior: .gracefullyShutdownGroup),
                 .init(service: interrupt, successTerminationBehavior: .gracefullyShutdownGroup),
             ],
             gracefulShutdownSignals: [.sigterm],

@@ -3,13 +3,13 @@ import CarillonWire
 import Foundation
 import NIOHTTP1
 
-/// The story of one push, from the backend to the app and back.
+/// The scenario of one push, from the backend to the app and back.
 struct DemoPush {
     let channel: PushChannel
     let say: @Sendable (String) -> Void
 
-    /// Opens the channel as an app, sends one message as a backend, and shows its way.
-    func tell() async throws {
+    /// Opens the channel as an app, sends one message as a backend, and shows each step.
+    func notify() async throws {
         if channel.state != .open { try await channel.connect() }
         var sending: Task<[Moment], any Error>?
         var moments: [Moment] = []
@@ -41,7 +41,7 @@ struct DemoPush {
         }
     }
 
-    /// Ends with the server's answer; its value is awaited above.
+    /// The task ends with the server's answer. The caller awaits its value.
     private func send(to endpoint: String) -> Task<[Moment], any Error> {
         Task {
             let client = APIClient(server: "", key: nil)

@@ -6,13 +6,14 @@ import CarillonWire
 import Crypto
 import Foundation
 
-/// The story of services between apps: one app of Ada's sends another of hers a file, sealed from device to device, and is answered.
+/// The scenario of services between apps: one app of the user Ada sends a file to another one, sealed from device to device, and
+/// receives a reply.
 struct DemoServices {
     let server: String
     let domain: HomeDomain
     let app: AppID
     let key: String
-    /// Where the two apps live while the story is told.
+    /// The storage directory of the two apps during the scenario.
     let directory: String
     let say: @Sendable (String) -> Void
 
@@ -20,7 +21,7 @@ struct DemoServices {
     private static let transfer = ServiceDefinition.transferFile
     private static let secret = Hexadecimal.encode((0..<32).map { _ in UInt8.random(in: 0...255) })
 
-    func tell() async throws {
+    func notify() async throws {
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let provider = try await client(try AppID.checked(Self.files), "files")
         let consumer = try await client(app, "mail")
@@ -58,7 +59,7 @@ struct DemoServices {
         )
     }
 
-    /// An app of Ada's that runs.
+    /// Starts an app of the user Ada.
     private func client(_ app: AppID, _ name: String) async throws -> PushClient {
         if try await domain.apps.serial(of: app) == nil { _ = try await domain.apps.create(app) }
         let rules = JSONValue.object([.init(name: "secrets", value: .array([.string(Self.secret)]))])
@@ -75,7 +76,7 @@ struct DemoServices {
         return client
     }
 
-    /// What the app's own server would have signed (RFC 7519).
+    /// Returns a token that the app's backend would sign (RFC 7519).
     private static func token(of user: String, for app: AppID) -> String {
         let expiry = Int(Date().timeIntervalSince1970) + 600
         let parts = [#"{"alg":"HS256"}"#, #"{"sub":"\#(user)","aud":"\#(app)","exp":\#(expiry)}"#]

@@ -6,8 +6,8 @@ import CarillonWire
 import Foundation
 import NIOHTTP1
 
-/// The story of a phone that sleeps: the app has no connection, the server wakes it through Apple's push service, which is
-/// simulated here, and the app fetches what waits.
+/// The scenario of an app without a connection: the server wakes it through Apple's push service, which is simulated here, and
+/// the app fetches the waiting messages.
 struct DemoSleep {
     let client: PushClient
     let channel: PushChannel
@@ -18,7 +18,7 @@ struct DemoSleep {
 
     let token = (0..<32).map { _ in Hexadecimal.encode([UInt8.random(in: 0...255)]) }.joined()
 
-    func tell() async throws {
+    func notify() async throws {
         try await prepare()
         await client.stop()
         say("The phone sleeps: the app has no connection, and is not run.")
@@ -50,7 +50,7 @@ struct DemoSleep {
         }
     }
 
-    /// The operator gives the server what the app pushes with, and the system gives the app its push token.
+    /// Sets the app's push credentials at the server as an operator, and passes the push token to the app as the system.
     private func prepare() async throws {
         let key = simulator.signingKey
         let members = [("p8", key.privateKey ?? ""), ("keyID", key.id), ("teamID", key.teamID)]

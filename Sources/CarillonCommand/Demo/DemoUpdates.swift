@@ -6,7 +6,7 @@ import CarillonWire
 import Foundation
 import Synchronization
 
-/// The story of updates for an audience: what is for the north reaches a phone in the north, which says what it did with it.
+/// The scenario of audience updates: an update for the region "north" reaches a phone there, which reports the result.
 struct DemoUpdates {
     let client: PushClient
     let domain: HomeDomain
@@ -20,7 +20,7 @@ struct DemoUpdates {
         }
     }
 
-    func tell() async throws {
+    func notify() async throws {
         guard let serial = try await domain.apps.serial(of: app) else { return }
         try await domain.updates.setRules(try Self.rules, of: serial)
         let content = DemoContent(say: say)
@@ -48,7 +48,7 @@ struct DemoUpdates {
     }
 }
 
-/// An app's content, in memory, and its user interface, which is a line for what happens.
+/// An app's content in memory, and its user interface, which prints a line for each event.
 private final class DemoContent: CarillonClient.ContentStore, UpdatePresenter {
     private let applied = Mutex<Set<UpdateEffect>>([])
     private let say: @Sendable (String) -> Void

@@ -1,33 +1,33 @@
 import CarillonClient
 import NIOHTTP1
 
-/// The story of a back end that is looked after: it is stopped, and the channel is told why; it comes back, says that it
-/// lost the token, and gets it again.
+/// The scenario of a watch: the backend is stopped, and the channel reports the reason. When it restarts, it reports the loss of
+/// the token, and receives the token again.
 struct DemoWatch {
     let channel: PushChannel
-    let backEnd = DemoBackEnd()
+    let backend = DemoBackend()
     let say: @Sendable (String) -> Void
 
-    func tell() async throws {
-        try await backEnd.start()
-        let deliver: @Sendable (String) async throws -> Void = { [backEnd] endpoint in
+    func notify() async throws {
+        try await backend.start()
+        let deliver: @Sendable (String) async throws -> Void = { [backend] endpoint in
             let client = APIClient(server: "", key: nil)
             _ = try client.accepted(
-                try await client.send(.POST, "\(backEnd.address)/token", body: Array(endpoint.utf8)),
+                try await client.send(.POST, "\(backend.address)/token", body: Array(endpoint.utf8)),
                 as: { _ in true })
         }
         if channel.isTokenDelivered, let endpoint = channel.endpoint { try await deliver(endpoint) }
         channel.setTokenDelivery { try await deliver($0.endpoint) }
-        for await _ in backEnd.answeredPings { break }
+        for await _ in backend.answeredPings { break }
         say("The app gave the endpoint to its back end, which has the server ping it every second, and answers.")
-        try await backEnd.stop()
+        try await backend.stop()
         say("The back end is stopped.")
         try await follow()
         channel.setTokenDelivery(nil)
         if let endpoint = channel.endpoint {
             _ = try await APIClient(server: "", key: nil).send(.DELETE, "\(endpoint)/watch")
         }
-        try await backEnd.stop()
+        try await backend.stop()
     }
 
     private func follow() async throws {
@@ -37,7 +37,7 @@ struct DemoWatch {
                 say("  pingFailed 605: it has lost the token. The client library gives the token to it again.")
             case .pingFailed(let failure):
                 say("  pingFailed \(failure.code): the channel is told why, and stays open.")
-                try await backEnd.start()
+                try await backend.start()
                 say("The back end comes back, and remembers nothing.")
             case .recovered:
                 return say("  recovered: the back end has the token, and answers.")

@@ -127,7 +127,7 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
     }
 }
 
-/// The lines of standard input, as they come.
+/// The lines of standard input, as they arrive.
 struct InputLines {
     enum Line {
         case line([UInt8])
@@ -172,7 +172,7 @@ struct InputLines {
         var piece = [UInt8](repeating: 0, count: 1 << 16)
         var count = 0
         repeat { count = Foundation.read(STDIN_FILENO, &piece, piece.count) } while count < 0 && errno == EINTR
-        // What cannot be read is at its end.
+        // A read error counts as the end of the input.
         isEnded = count <= 0
         buffer += piece.prefix(max(0, count))
     }

@@ -2,7 +2,8 @@ import CarillonBasics
 import CarillonExpression
 import Foundation
 
-/// Values as JSON that says their types: `{"int": "4"}`, `{"list": [{"string": "a"}]}`, `{"map": [[{"string": "k"}, {"null": null}]]}`.
+/// Values as JSON with their types: `{"int": "4"}`, `{"list": [{"string": "a"}]}`,
+/// `{"map": [[{"string": "k"}, {"null": null}]]}`.
 enum TaggedValue {
     struct Fault: Error {
         let sentence: String
@@ -11,7 +12,7 @@ enum TaggedValue {
         init(_ sentence: String, code: String = "line") { (self.sentence, self.code) = (sentence, code) }
     }
 
-    /// Of an answer, in bytes.
+    /// The largest answer, in bytes.
     static let longest = 16 << 20
 
     static func read(_ json: JSONValue) throws(Fault) -> ExpressionValue {
@@ -57,7 +58,7 @@ enum TaggedValue {
         case ("timestamp", .string(let text)):
             if let instant = ExpressionTimestamp(text) { return .timestamp(instant) }
         case ("duration", .string(let text)): if let span = ExpressionDuration(text) { return .duration(span) }
-        // Of a value nothing is unknown.
+        // The type of a value is always known, so `dynamic` is not valid.
         case ("type", .string(let name)): if let type = ExpressionType(name), type != .dynamic { return .type(type) }
         default: return nil
         }
@@ -77,9 +78,9 @@ enum TaggedValue {
         }
     }
 
-    /// The negative zero is a text, since a number of JSON has no sign of its zero.
+    /// Writes negative zero as text, because a JSON number does not keep the sign of zero.
     static func write(_ value: ExpressionValue, to writer: inout JSONWriter) {
-        // A value can hold another many times over: what is too long to be written is not written to its end.
+        // A value can contain another one many times. Writing stops when the answer is too long.
         guard writer.bytes.count <= longest else { return }
         writer.object { writer in
             switch value {

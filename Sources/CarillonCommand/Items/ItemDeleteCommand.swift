@@ -1,7 +1,7 @@
 import ArgumentParser
 import NIOHTTP1
 
-/// `carillon items delete`: an item of an app goes.
+/// `carillon items delete`: deletes an item of an app.
 struct ItemDeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Delete an item with its values.",

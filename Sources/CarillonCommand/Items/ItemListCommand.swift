@@ -2,7 +2,7 @@ import ArgumentParser
 import CarillonWire
 import NIOHTTP1
 
-/// `carillon items list`: the items of an app.
+/// `carillon items list`: lists the items of an app.
 struct ItemListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the items of an app, in the order of their names.")

@@ -37,7 +37,7 @@ struct ItemsCommand: AsyncParsableCommand {
             guard (source == nil) == (sequence == nil) else { throw ValidationError("--source and --sequence go together.") }
             for field in fields {
                 guard let sign = field.firstIndex(of: "=") else { throw ValidationError("\"\(field)\" is not name=value.") }
-                // A number that cannot be sent is a mistake, and not a text.
+                // A number out of range is an error, and is not sent as text.
                 if let number = NumberOutOfRange(in: Array(field[field.index(after: sign)...].utf8)) {
                     throw ValidationError("The field \"\(field[..<sign])\" is not valid: \(number.clauseWithNumber).")
                 }
@@ -66,7 +66,7 @@ struct ItemsCommand: AsyncParsableCommand {
             var repeated: Bool
         }
 
-        /// With the digits as they were written.
+        /// The body. Numbers keep the digits that the user wrote.
         private var body: [UInt8] {
             JSONWriter.object { json in
                 json.member("fields") { json in
@@ -100,7 +100,7 @@ struct ItemsCommand: AsyncParsableCommand {
                     do {
                         refused += try await publish(lines, from: line, client)
                     } catch let fault as CommandFault where line > 0 {
-                        // Its count begins with the part that was sent.
+                        // Line numbers in the server's message count from the beginning of the sent part.
                         throw CommandFault(
                             fault.code,
                             "\(fault.message); the part that begins behind line \(line), all before it was answered")
@@ -167,7 +167,7 @@ struct ItemsCommand: AsyncParsableCommand {
                         if read.version != last { Printer.printJSON(read.text) }
                         last = read.version
                     } catch let fault as CommandFault where fault.message.hasPrefix(ErrorCode.itemUnknown.rawValue) {
-                        // Its first update makes it.
+                        // The first update creates the item.
                     }
                     try await Task.sleep(for: .seconds(1))
                 }
@@ -176,7 +176,7 @@ struct ItemsCommand: AsyncParsableCommand {
     }
 }
 
-/// Who publishes, and where.
+/// The options that select the publisher and the server.
 struct PublisherOptions: ParsableArguments {
     @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
     var server: String?
@@ -208,7 +208,7 @@ struct PublisherOptions: ParsableArguments {
     }
 }
 
-/// `carillon items rules`: what an app says of its items.
+/// `carillon items rules`: the rules for the items of an app.
 struct ItemRulesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rules",
@@ -244,7 +244,7 @@ struct ItemRulesCommand: AsyncParsableCommand {
         }
 
         private struct Ended: Decodable {
-            /// Nil from a server of an earlier version, which ends none.
+            /// Nil from a server of an earlier version, which ends no subscriptions.
             var ends: Int?
         }
 

@@ -87,7 +87,7 @@ extension CommandFault {
             case .configurationInvalid where error.message.hasPrefix("trustRootsPath: "): ExitStatus.noInput
             default: ExitStatus.refused
             }
-        // The option of the command that sets it.
+        // The message names the command's option instead of the library's setting.
         let message = error.message.replacing("trustRootsPath: ", with: "--ca: ", maxReplacements: 1)
         self.init(code, (error.serverCode.map { $0 + ": " } ?? "") + message)
     }

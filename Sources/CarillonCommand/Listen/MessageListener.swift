@@ -3,7 +3,7 @@ import CarillonClient
 import CarillonWire
 import ServiceLifecycle
 
-/// Opens one channel, and prints its events until it is over or the process is told to stop.
+/// Opens one channel, and prints its events until it ends or the process is stopped.
 struct MessageListener: Service {
     let client: PushClient
     let channel: PushChannel
@@ -13,7 +13,7 @@ struct MessageListener: Service {
 
     func run() async throws {
         try await cancelWhenGracefulShutdown {
-            // Each task answers whether the listener is done with it.
+            // Each task returns whether the listener has finished.
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 group.addTask {
                     await reportAvailability()
@@ -40,7 +40,8 @@ struct MessageListener: Service {
         }
     }
 
-    /// A channel can be closed while the server is away, and is; but nobody waits for that at a terminal.
+    /// Fails if the server cannot be reached. A channel can be closed without the server, but a user at a terminal should not
+    /// have to wait until the server is available.
     private func failWithoutServer() async throws -> Bool {
         while true {
             if let failure = client.lastFailure, !client.availability.service,

@@ -7,11 +7,11 @@ import NIOHTTP1
 import NIOSSL
 import Synchronization
 
-/// Speaks to a server's HTTP API for the command line.
+/// A client of a server's HTTP API for the command line.
 struct APIClient: Sendable {
     struct Answer: Sendable {
         var method: HTTPMethod
-        /// The address that was asked, without its query and without the token of a channel.
+        /// The address of the request, without its query and without the token of a channel.
         var place: String
         var status: Int
         var headers: HTTPHeaders
@@ -31,7 +31,7 @@ struct APIClient: Sendable {
             return members.allSatisfy { name in found.contains { $0.name == name } }
         }
 
-        /// Whether a message was accepted.
+        /// Whether the server accepted a message.
         var isReceipt: Bool {
             status == 201 && headers.contains(name: "location") && headers.contains(name: "ttl")
         }
@@ -39,10 +39,10 @@ struct APIClient: Sendable {
 
     let server: String
     let key: String?
-    /// A PEM file of certificate authorities to trust in place of the system's.
+    /// A PEM file of certificate authorities that are trusted instead of the system's.
     var authority: String?
 
-    /// The clients of the process by the file of their authorities; they live as long as the process.
+    /// The clients of the process, by the file of their certificate authorities. They are kept until the process ends.
     private static let clients = Mutex<[String?: HTTPClient]>([:])
 
     private static func http(trusting authority: String?) throws -> HTTPClient {
@@ -54,7 +54,7 @@ struct APIClient: Sendable {
         }
     }
 
-    /// A command that cannot connect reports it, and does not try again.
+    /// Creates a client without retries. A command reports a connection fault at once.
     private static func makeClient(trusting authority: String?) throws -> HTTPClient {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
         configuration.connectionPool.retryConnectionEstablishment = false
@@ -67,13 +67,13 @@ struct APIClient: Sendable {
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
 
-    /// A value as it stands in a query.
+    /// Returns a value in the form for a query.
     static func inQuery(_ value: String) -> String {
         let plain = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
         return value.addingPercentEncoding(withAllowedCharacters: plain) ?? value
     }
 
-    /// The path of the server's Unix socket; nil of one that is reached over a network.
+    /// The path of the server's Unix socket; nil for a server that is reached over a network.
     private var socketPath: String? { server.hasPrefix("unix:") ? String(server.dropFirst("unix:".count)) : nil }
 
     private var base: String {
@@ -86,19 +86,20 @@ struct APIClient: Sendable {
     /// - Parameters:
     ///   - path: A path of the server, or a whole address.
     ///   - timeout: The time for the request and for the whole answer.
-    /// - Throws: ``CommandFault`` with ``ExitStatus/unreachable`` when the answer does not come.
+    /// - Throws: ``CommandFault`` with ``ExitStatus/unreachable`` if the answer does not arrive in time.
     func send(
         _ method: HTTPMethod, _ path: String, headers: [(String, String)] = [], body: [UInt8]? = nil,
         timeout: TimeAmount = .seconds(30)
     ) async throws -> Answer {
         var answer = try await exchange(method, path, headers: headers, body: body, timeout: timeout)
-        // Such a response has no sign of the server but its name.
+        // Only the header can show that the server sent such a response.
         let isEmpty = answer.status == 204 || answer.body == Data("{}".utf8)
         if isEmpty, !answer.response.isNamed { answer.isOfNameless = await isNameless(path) }
         return answer
     }
 
-    /// Whether the server that has a path never names itself: its description comes, and has no `Carillon-Server`.
+    /// Whether the server at an address never sends `Carillon-Server`. This is so if the server returns its description without
+    /// the header.
     private func isNameless(_ path: String) async -> Bool {
         let start = path.range(of: "://").flatMap { path[$0.upperBound...].firstIndex { $0 == "/" || $0 == "?" } }
         let origin = path.contains("://") ? String(path[..<(start ?? path.endIndex)]) : base
@@ -118,13 +119,13 @@ struct APIClient: Sendable {
         var request = HTTPClientRequest(url: path.contains("://") ? path : base + path)
         request.method = method
         if let key { request.headers.add(name: "authorization", value: "Bearer \(key)") }
-        // An address of a socket has no host, and a request must have one.
+        // The address of a Unix socket has no host, but a request requires one.
         if socketPath != nil { request.headers.add(name: "host", value: "localhost") }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(body) }
         let place = socketPath == nil ? Self.origin(of: request.url) : server
         let http = try Self.http(trusting: authority)
-        // The deadline of a request ends with the head of the answer, and the body could stall.
+        // The deadline of a request covers only the head of the answer, and the body could stall.
         return try await withThrowingTaskGroup(of: Answer.self) { group in
             group.addTask { [request] in try await Self.answer(to: request, of: place, by: http) }
             group.addTask {
@@ -138,7 +139,7 @@ struct APIClient: Sendable {
         }
     }
 
-    /// An address without its path, which can have a token.
+    /// Returns an address without its path, because the path can contain a token.
     private static func origin(of url: String) -> String {
         url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
     }
@@ -163,14 +164,15 @@ struct APIClient: Sendable {
         }
     }
 
-    /// Returns an address without its query and without the token of a channel. The place of a Unix socket is `unix:/path`.
+    /// Returns an address without its query and without the token of a channel. For a Unix socket the address begins with
+    /// `unix:/path`.
     private static func shown(_ url: String, of place: String) -> String {
         let path = url.dropFirst(origin(of: url).count).prefix { $0 != "?" }
         guard let token = path.range(of: "/push/") else { return place + path }
         return place + path[..<token.upperBound] + "…"
     }
 
-    /// Sends a body of the API, if there is one, and reads one; a refusal is thrown.
+    /// Sends a request, with a body if there is one, and reads the body of the response. Throws a refusal.
     ///
     /// - Parameter members: The members that each successful response has, if the type does not require them.
     func call<Result: Decodable>(
@@ -189,12 +191,12 @@ struct APIClient: Sendable {
         try await call(method, path, String?.none, as: type, with: members)
     }
 
-    /// Returns the answer if the server sent it and it is one of success. The success of a DELETE request is 204.
+    /// Returns the answer if it is successful and the server sent it. A successful DELETE request has status 204.
     ///
-    /// - Parameter isDocumented: Whether an answer of success has the form that is documented for its request. A request
-    ///   other than DELETE must say it.
-    /// - Throws: ``CommandFault`` with what the server's problem document says, or with ``ExitStatus/tryAgain`` when another
-    ///   program answered in the server's place.
+    /// - Parameter isDocumented: Whether a successful answer has the documented form. It is required for all methods except
+    ///   DELETE.
+    /// - Throws: ``CommandFault`` with the text of the server's problem document, or with ``ExitStatus/tryAgain`` if another
+    ///   program answered instead of the server.
     func accepted(_ answer: Answer, as isDocumented: (Answer) -> Bool = { _ in false }) throws -> Answer {
         let verdict: ServerResponse.Verdict<Void> =
             if answer.method == .DELETE {
@@ -211,7 +213,7 @@ struct APIClient: Sendable {
         }
     }
 
-    /// Reads the body of an answer of success.
+    /// Reads the body of a successful answer.
     func value<Result: Decodable>(of answer: Answer, as type: Result.Type) throws -> Result {
         guard let value = try? JSONDecoder().decode(type, from: answer.body) else { throw Self.foreign(answer) }
         return value

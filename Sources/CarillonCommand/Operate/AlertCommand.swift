@@ -4,7 +4,7 @@ import CarillonServer
 import CarillonWire
 import NIOHTTP1
 
-/// `carillon apps alert`: what an app shows for an urgent message.
+/// `carillon apps alert`: the alert that an app shows for an urgent message.
 struct AlertCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "alert", abstract: "Set, show and remove the text that an app shows for a message while it sleeps.",

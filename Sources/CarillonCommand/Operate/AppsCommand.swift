@@ -9,7 +9,7 @@ struct AppsCommand: AsyncParsableCommand {
         commandName: "apps", abstract: "Create, list and delete apps, and set what they push with.",
         subcommands: [
             Create.self, List.self, Delete.self, CredentialsCommand.self, AlertCommand.self, UsersCommand.self,
-            VetoCommand.self, ParametersCommand.self, AuditCommand.self, RealmCommand.self, ServersCommand.self,
+            ApprovalHookCommand.self, ParametersCommand.self, AuditCommand.self, RealmCommand.self, ServersCommand.self,
         ])
 
     struct Create: AsyncParsableCommand {

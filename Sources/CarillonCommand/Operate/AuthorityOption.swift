@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Which certificate authorities a command trusts.
+/// The option for trusted certificate authorities.
 struct AuthorityOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(

@@ -6,7 +6,7 @@ import CarillonWire
 import Foundation
 import NIOHTTP1
 
-/// `carillon apps credentials`: what an app pushes with through Apple.
+/// `carillon apps credentials`: the push credentials of an app for Apple's push service.
 struct CredentialsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "credentials", abstract: "Set, list and remove what an app pushes with through Apple.",
@@ -74,7 +74,7 @@ struct CredentialsCommand: AsyncParsableCommand {
     }
 }
 
-/// The files of a token key or a certificate, as the server takes them.
+/// The files of a signing key or a certificate, in the form that the server accepts.
 struct CredentialFiles: ParsableArguments {
     @Option(help: ArgumentHelp("The token key: the .p8 file of Apple's developer portal.", valueName: "file"))
     var p8: String?
@@ -135,8 +135,7 @@ struct CredentialFiles: ParsableArguments {
         return .object(members.compactMap { name, value in value.map { .init(name: name, value: .string($0)) } })
     }
 
-    /// Returns the key of a file in PEM form, without the other contents of the file. A file without a P-256 private key is not
-    /// sent.
+    /// Returns the key of a file in PEM, without the other contents of the file. A file without a P-256 private key is not sent.
     private static func tokenKey(_ file: String) throws -> String {
         let material = try InputFile.secretMaterial(file)
         do {

@@ -1,12 +1,12 @@
 import Foundation
 
-/// The process's environment.
+/// The environment of the process.
 enum Environment {
     static var all: [String: String] { withoutLineEnds(ProcessInfo.processInfo.environment) }
 
     static subscript(name: String) -> String? { all[name] }
 
-    /// Removes CR and LF at the end of values: files of variables with the line ends of another system leave them there.
+    /// Removes CR and LF at the end of values, which can remain from variable files with the line breaks of another system.
     static func withoutLineEnds(_ variables: [String: String]) -> [String: String] {
         variables.mapValues { value in
             var scalars = value.unicodeScalars

@@ -5,7 +5,7 @@ import CarillonWire
 import Logging
 import NIOPosix
 
-/// Who does an operator's work: the data directory itself while no server runs, or a running server.
+/// The options that select the target of an operator's command: the data directory of a stopped server, or a running server.
 struct OperatorOptions: ParsableArguments {
     @Option(help: "The data directory, while no server uses it; or CARILLON_DATA in the environment.")
     var data: String?
@@ -33,7 +33,7 @@ struct OperatorOptions: ParsableArguments {
 
     func validate() throws { _ = try side(Environment.all) }
 
-    /// What was said on the command line goes before the environment.
+    /// Returns the target. Options have precedence over the environment.
     func side(_ environment: [String: String]) throws -> Side {
         let directory = environment["CARILLON_DATA"]
         let address = environment["CARILLON_SERVER"]
@@ -51,7 +51,7 @@ struct OperatorOptions: ParsableArguments {
 
     var printer: Printer { Printer(isJSON: json) }
 
-    /// Does the work on whichever side was named.
+    /// Runs the command on the selected target.
     ///
     /// - Parameter stores: Opens the store of a data directory.
     func perform(
@@ -78,7 +78,7 @@ struct OperatorOptions: ParsableArguments {
     }
 }
 
-/// How a first app or key comes into a directory that holds nothing yet.
+/// The option that permits the first app or key in an empty data directory.
 struct NewStoreOption: ParsableArguments {
     @Flag(name: .customLong("init"), help: "Make the data directory when it holds no data yet.") var makesMissing = false
 }

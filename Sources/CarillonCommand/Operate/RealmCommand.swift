@@ -4,7 +4,7 @@ import CarillonServer
 import CarillonWire
 import NIOHTTP1
 
-/// `carillon apps realm`: with which other apps an app shares its users.
+/// `carillon apps realm`: the realm of an app.
 struct RealmCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "realm", abstract: "Say which apps share their users, so that these may call services of each other.",

@@ -1,9 +1,9 @@
 import AsyncHTTPClient
 import CarillonClient
 
-/// Why a request to a server has no answer, for people.
+/// Describes why a request received no answer.
 enum RequestFailure {
-    /// Returns nil for an error of something else than a connection or a request.
+    /// Returns nil for an error that concerns neither a connection nor a request.
     static func reason(_ error: any Error) -> ConnectionReason? {
         guard let error = error as? HTTPClientError else { return ConnectionReason.known(error) }
         switch error {
@@ -19,7 +19,7 @@ enum RequestFailure {
         }
     }
 
-    /// Returns the reason and what to do about it, without a full stop.
+    /// Returns the reason and a remedy, without a full stop.
     static func sentence(_ error: any Error) -> String {
         let reason = reason(error) ?? ConnectionReason(error)
         guard let advice = reason.advice else { return reason.summary }

@@ -4,7 +4,7 @@ import CarillonServer
 import CarillonWire
 import NIOHTTP1
 
-/// `carillon apps servers`: which devices of an app are servers.
+/// `carillon apps servers`: the backend devices of an app.
 struct ServersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "servers",

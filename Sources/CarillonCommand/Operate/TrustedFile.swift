@@ -2,9 +2,9 @@ import CarillonAPNs
 import CarillonBasics
 import NIOSSL
 
-/// A file of certificates that the person trusts.
+/// A file of trusted certificates.
 struct TrustedFile {
-    /// The certificates in PEM form, also those of a file in DER.
+    /// The certificates in PEM, converted if the file is in DER.
     let pem: String
     let certificates: [NIOSSLCertificate]
 
@@ -22,6 +22,6 @@ struct TrustedFile {
 }
 
 extension KeyFault {
-    /// The sentence in the form of the command line, without a full stop.
+    /// Returns the sentence in the form of the command line, without a full stop.
     func words(_ subject: String, need: String) -> String { String(sentence(subject, need: need).dropLast()) }
 }

@@ -4,7 +4,7 @@ import CarillonServer
 import CarillonWire
 import NIOHTTP1
 
-/// `carillon apps users`: how an app's users are told.
+/// `carillon apps users`: the rules by which an app's users are identified.
 struct UsersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "users", abstract: "Set, show and remove how the users of an app are told.",

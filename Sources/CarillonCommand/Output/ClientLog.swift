@@ -3,7 +3,7 @@ import CarillonServer
 import Foundation
 import Logging
 
-/// The log of a command that uses the client library. A failure to connect is one line for people, or one JSON object.
+/// The log of a command that uses the client library. A failed connection is reported as one line of text or one JSON object.
 struct ClientLog: ForwardingLogHandler {
     let printer: Printer
     var base: any LogHandler
@@ -25,21 +25,21 @@ struct ClientLog: ForwardingLogHandler {
         if printer.isJSON {
             printer.print(failure.values, otherwise: "")
         } else {
-            // A line of progress may be there.
+            // A progress line can be on the terminal.
             if isatty(STDERR_FILENO) == 1 { StandardError.clearLine() }
             StandardError.print("carillon: \(failure.sentence)")
         }
     }
 }
 
-/// What the client library logs when it cannot connect.
+/// The event that the client library logs if it cannot connect.
 struct FailedConnection: Equatable {
     var address: String
     var reason: String
     var advice: String?
     var retryMilliseconds: Int64?
 
-    /// Nil for the metadata of another event.
+    /// Returns nil for the metadata of another event.
     init?(_ metadata: Logger.Metadata) {
         guard let address = metadata["address"], let reason = metadata["reason"] else { return nil }
         self.address = address.description

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonServer
 import CarillonWire
 
-/// The exit codes, after `sysexits.h` where it has one.
+/// The exit codes. They follow `sysexits.h` where it defines a suitable one.
 enum ExitStatus {
     static let otherOutcome = ExitCode(3)
     static let refused = ExitCode(65)
@@ -13,15 +13,15 @@ enum ExitStatus {
     static let output = ExitCode(74)
     static let tryAgain = ExitCode(75)
     static let notAllowed = ExitCode(77)
-    /// What shells say of a program that Ctrl-C ended.
+    /// The code that shells report for a program that Ctrl-C ended.
     static let interrupted = ExitCode(130)
 }
 
-/// Ends a command with a sentence and a code.
+/// Ends a command with a sentence and an exit code.
 struct CommandFault: Error {
     var code: ExitCode
     var message: String
-    /// More lines.
+    /// Further lines of the message.
     var details: [String]
 
     init(_ code: ExitCode, _ message: String, details: [String] = []) {
@@ -51,11 +51,11 @@ struct CommandFault: Error {
     }
 }
 
-/// Runs a command's work, and turns its faults into a sentence on standard error and an exit code.
+/// Runs a command's work, and converts its errors to a sentence on standard error and an exit code.
 ///
 /// - Parameters:
-///   - sentence: What is said when Ctrl-C ends the command; nil: the work sees to that.
-///   - cleanUp: Removes what Ctrl-C would leave half done.
+///   - sentence: The message if Ctrl-C ends the command; nil: the work handles Ctrl-C itself.
+///   - cleanUp: Removes incomplete results after Ctrl-C.
 func reportingFaults(
     interrupted sentence: String? = nil, cleanUp: @escaping @Sendable () -> Void = {}, _ work: () async throws -> Void
 ) async throws {

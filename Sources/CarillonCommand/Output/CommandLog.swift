@@ -1,21 +1,21 @@
 import Foundation
 import Logging
 
-/// The log of a command: lines on standard error, in which each event is one line whatever its values contain.
+/// The log of a command on standard error. Each event is one line, independent of its values.
 enum CommandLog {
-    /// Makes all loggers of the process write such lines. It is called once.
+    /// Sets this log for all loggers of the process. Must be called once.
     static func bootstrap() { LoggingSystem.bootstrap(handler) }
 
     static func handler(_ label: String) -> any LogHandler { StreamLogHandler(label: label, stream: Lines()) }
 
-    /// The line of an event, with its end.
+    /// Returns the line of an event, with its line break.
     static func line(_ text: String) -> String {
         // "\r\n" is one character, but two scalars.
         let scalars = text.unicodeScalars
         return String(scalars.last == "\n" ? scalars.dropLast() : scalars[...]).escapedForTerminal() + "\n"
     }
 
-    /// Gets each event as one text that ends with a line feed.
+    /// Receives each event as one text that ends with a line feed.
     private struct Lines: TextOutputStream, Sendable {
         mutating func write(_ text: String) {
             try? FileHandle.standardError.write(contentsOf: Data(CommandLog.line(text).utf8))

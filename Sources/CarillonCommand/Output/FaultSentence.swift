@@ -1,7 +1,7 @@
 import CarillonClient
 import Foundation
 
-/// Sentences for errors that no command expects. Texts of libraries are not part of them.
+/// Returns sentences for unexpected errors. They do not contain texts of libraries.
 enum FaultSentence {
     static func of(_ error: any Error) -> String {
         if let reason = RequestFailure.reason(error) { return reason.summary }
@@ -10,7 +10,7 @@ enum FaultSentence {
         case is EncodingError: return "a value cannot be written as JSON"
         case is CocoaError, is POSIXError: return error.localizedDescription
         case let error as any LocalizedError: return error.errorDescription ?? unexpected(error)
-        // The errors of the project describe themselves.
+        // The errors of Carillon have descriptions of their own.
         default:
             let isDescribed = error as Any is any CustomStringConvertible
             let isOurs = String(reflecting: type(of: error)).hasPrefix("Carillon")

@@ -5,13 +5,13 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 
-/// What Ctrl-C does to a command that has nothing to finish: a sentence, and the exit code that shells know.
+/// Handles Ctrl-C for a command without pending work: prints a sentence, and ends with the exit code that shells expect.
 ///
-/// The process ends there and then: what a store or a server was asked for is done as a whole or not at all.
+/// The process ends immediately. Requests to a store or a server are either done completely or not at all.
 final class Interruption {
     private let source: any DispatchSourceSignal
 
-    /// - Parameter cleanUp: Removes what would be left half done.
+    /// - Parameter cleanUp: Removes incomplete results.
     init(_ sentence: String, cleanUp: @escaping @Sendable () -> Void) {
         signal(SIGINT, SIG_IGN)
         source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
@@ -26,7 +26,7 @@ final class Interruption {
     func end() { source.cancel() }
 }
 
-/// Ends a group of services at Ctrl-C, and knows afterwards that it did.
+/// Ends a group of services at Ctrl-C, and records that it did.
 final class InterruptService: Service {
     private let isInterrupted = Atomic<Bool>(false)
 
@@ -39,7 +39,7 @@ final class InterruptService: Service {
         }
     }
 
-    /// Says the sentence when Ctrl-C it was, and ends the command with its exit code.
+    /// After Ctrl-C, prints the sentence and ends the command with its exit code.
     func report(_ sentence: String) throws {
         guard isInterrupted.load(ordering: .relaxed) else { return }
         StandardError.print("carillon: \(sentence)")

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Synchronization
 
-/// Writes a command's output: lines for people, or one JSON object a line.
+/// Writes a command's output: lines of text, or one JSON object for each line.
 struct Printer: Sendable {
     let isJSON: Bool
 
@@ -22,7 +22,7 @@ struct Printer: Sendable {
     /// Prints a text as one line.
     static func printLine(_ line: String) { write(line.escapedForTerminal()) }
 
-    /// Prints a JSON text; unsafe characters become escapes, so that it stays the same JSON.
+    /// Prints a JSON text. Unsafe characters become escapes, so that the meaning of the JSON does not change.
     static func printJSON(_ text: [UInt8]) {
         write(String(decoding: text, as: UTF8.self).escapedForTerminal(keepsLines: true))
     }
@@ -37,7 +37,7 @@ struct Printer: Sendable {
                     "carillon: the output cannot be written, so that this ends here: \(FaultSentence.of(error))")
                 exit(ExitStatus.output.rawValue)
             }
-            // Whoever read has gone, as `head` does; programs end then without a word.
+            // The reader has closed the pipe, as `head` does. Programs then end without a message.
             signal(SIGPIPE, SIG_DFL)
             raise(SIGPIPE)
             exit(EXIT_FAILURE)

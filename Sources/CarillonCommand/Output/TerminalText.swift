@@ -1,12 +1,12 @@
 extension String {
-    /// The text as a command writes it, on a terminal or elsewhere: characters that could steer a terminal, forge a line or change
-    /// the direction of reading are written as escapes of JSON. So the result of valid JSON is the same JSON.
+    /// Returns the text as a command writes it, on a terminal or elsewhere. Characters that could control a terminal, imitate a
+    /// line or change the direction of text are written as JSON escapes. Valid JSON therefore stays the same JSON.
     ///
-    /// The characters are controls, U+061C, U+200E, U+200F, U+2028 to U+202E and U+2066 to U+2069. An escaped text stays as it is when it
-    /// is escaped again.
+    /// The characters are controls, U+061C, U+200E, U+200F, U+2028 to U+202E and U+2066 to U+2069. Escaping an escaped text does
+    /// not change it.
     ///
-    /// - Parameter keepsLines: Whether line feeds stay, as in JSON of several lines. Tabs and carriage returns, which valid JSON has
-    ///   between its tokens only, become spaces then.
+    /// - Parameter keepsLines: Whether line feeds are kept, as in JSON of several lines. Tabs and carriage returns, which valid
+    ///   JSON has only between its tokens, then become spaces.
     func escapedForTerminal(keepsLines: Bool = false) -> String {
         guard unicodeScalars.contains(where: \.isUnsafeOnTerminal) else { return self }
         var text = ""
@@ -40,7 +40,7 @@ extension Unicode.Scalar {
 }
 
 extension BinaryInteger {
-    /// With commas between groups of three digits.
+    /// The number with commas between groups of three digits.
     var grouped: String {
         var text = ""
         for (index, digit) in String(self).reversed().enumerated() {

@@ -60,7 +60,7 @@ struct SendCommand: AsyncParsableCommand {
         case aes128gcm, aesgcm
     }
 
-    /// With a subscription, a single argument is the text.
+    /// With a Web Push subscription, a single argument is the text.
     private var isAddressLeftOut: Bool { subscriptionFile != nil && text == nil && file == nil }
     private var address: String? { isAddressLeftOut ? nil : endpoint }
     private var message: String? { isAddressLeftOut ? endpoint : text }
@@ -68,7 +68,7 @@ struct SendCommand: AsyncParsableCommand {
     enum Content: Equatable {
         case text(String)
         case file(String)
-        /// - Parameter isNamed: Whether it was asked for by name; otherwise nothing there is a mistake.
+        /// - Parameter isNamed: Whether the user named standard input. Otherwise empty input is an error.
         case standardInput(isNamed: Bool)
     }
 
@@ -117,7 +117,7 @@ struct SendCommand: AsyncParsableCommand {
         guard wait else { return }
         switch standing {
         case "waiting", "offered": try await awaitOutcome(of: id, at: location, client)
-        // What the answer says is all there is to know: nothing need be kept of the message.
+        // The response contains the final outcome, so the message need not be stored for queries.
         default: try conclude(id, outcome: standing, code: nil)
         }
     }
@@ -196,7 +196,7 @@ struct SendCommand: AsyncParsableCommand {
                 let message = try await client.call(.GET, location, as: MessageBody.self)
                 if let outcome = message.outcome { return try conclude(id, outcome: outcome, code: message.code) }
             } catch let fault as CommandFault where fault.code == ExitStatus.tryAgain {
-                // The message was accepted: its outcome is asked for again.
+                // The message was accepted, so the outcome is requested again.
                 try await Task.sleep(for: .seconds(1))
             }
             try await Task.sleep(for: .milliseconds(200))

@@ -26,7 +26,7 @@ struct VapidSigner {
 
     private static let need = "a P-256 private key, in PEM form or as 32 bytes in base64url"
 
-    /// Reads a key that is written as base64url alone.
+    /// Reads a key that consists only of base64url.
     private static func bare(_ material: KeyMaterial) throws -> [UInt8] {
         let spaces = CharacterSet.whitespacesAndNewlines.union(CharacterSet(charactersIn: "\u{FEFF}"))
         let text = (material.text ?? "").trimmingCharacters(in: spaces)
@@ -43,7 +43,7 @@ struct VapidSigner {
         return bytes
     }
 
-    /// The `Authorization` header for an endpoint, good for twelve hours.
+    /// Returns the `Authorization` header for an endpoint. It is valid for twelve hours.
     func authorization(forEndpoint endpoint: String, at now: Date) throws -> String {
         guard let url = URL(string: endpoint), let scheme = url.scheme, let host = url.host else {
             throw CommandFault(ExitStatus.refused, "the endpoint is not an address")

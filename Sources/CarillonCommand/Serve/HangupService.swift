@@ -3,7 +3,7 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Logs SIGHUP, which has no other effect: a terminal that closes does not end the server, and no file is read again.
+/// Logs SIGHUP. The signal has no other effect: closing a terminal does not end the server, and no file is read again.
 struct HangupService: Service {
     let logger: Logger
 

@@ -6,9 +6,9 @@
     import Darwin
 #endif
 
-/// The number of files, and so of sockets, that the process may have open.
+/// The number of files, including sockets, that the process can open.
 enum OpenFiles {
-    /// Raises it as far as the system lets this user, and says how far that is.
+    /// Raises the limit as far as the system permits, and returns it.
     @discardableResult
     static func raiseLimit() -> Int {
         #if canImport(Glibc)

@@ -84,7 +84,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    /// The options that were given, by the names of their settings.
+    /// The options on the command line, by the names of their settings.
     var flags: [String: String] {
         var flags: [String: String] = [:]
         flags["listen"] = listen

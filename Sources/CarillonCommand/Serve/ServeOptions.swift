@@ -5,12 +5,12 @@ import Configuration
 import Foundation
 import Logging
 
-/// What `serve` was told, by flags, then by the environment, then by a file.
+/// The settings of `serve`. Precedence: command-line flag, then environment variable, then configuration file.
 struct ServeOptions {
     private let values: [String: String]
     let logger: Logger
 
-    /// - Parameter environment: Variables as the process has them.
+    /// - Parameter environment: The unchanged variables of the process.
     init(
         flags: [String: String], file: String?, environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws {
@@ -37,7 +37,7 @@ struct ServeOptions {
         self.logger = logger
     }
 
-    /// - Parameter openFiles: How many the process may have.
+    /// - Parameter openFiles: The number of files that the process can open.
     func settings(openFiles: Int = .max) throws -> ServerSettings {
         guard let data = values["data"] else {
             throw CommandFault(.validationFailure, "say with --data DIR (or CARILLON_DATA) where to keep everything")
@@ -52,7 +52,7 @@ struct ServeOptions {
         return settings
     }
 
-    /// - Throws: ``CommandFault`` if the places where the server listens name no address and none was set.
+    /// - Throws: ``CommandFault`` if the listen addresses do not determine a public URL and none was set.
     static func checkPublicURL(_ settings: ServerSettings) throws {
         if settings.publicURL != nil { return }
         if !settings.inheritedSockets.isEmpty {
@@ -68,7 +68,7 @@ struct ServeOptions {
 
     private func isOn(_ name: String) -> Bool { values[name].flatMap(ServeSetting.truth) == true }
 
-    /// More connections than the system allows files for would only be found out in the middle of the night.
+    /// Checks the number of connections at the start. Otherwise a lack of open files would be found only under load.
     private func fit(_ settings: inout ServerSettings, to openFiles: Int) throws {
         let budget = OpenFileBudget(files: openFiles, calls: settings.outward.pace.underWay)
         let fit = budget.fit(

@@ -2,9 +2,9 @@ import ArgumentParser
 import CarillonBasics
 import Foundation
 
-/// The environment and the file that `serve` reads, as names and texts; a name that means nothing is refused.
+/// Reads the environment and the file of `serve` as names and texts. Unknown names are rejected.
 enum ServeSources {
-    /// Variables of other commands, which `serve` has no use for.
+    /// Variables of other commands, which `serve` ignores.
     private static let others: Set<String> = [
         "CARILLON_CONFIG", "CARILLON_SERVER", "CARILLON_KEY", "CARILLON_CA", "CARILLON_APNS_PASSPHRASE",
     ]
@@ -63,7 +63,7 @@ enum ServeSources {
         "CARILLON_" + name.uppercased().replacing("-", with: "_")
     }
 
-    /// What Kubernetes and Docker tell of a service that is called carillon.
+    /// Whether a variable is one that Kubernetes and Docker set for a service named carillon.
     private static func isOfOrchestrator(_ variable: String) -> Bool {
         variable.wholeMatch(of: /CARILLON_(SERVICE_(HOST|PORT(_.+)?)|PORT(_[0-9]+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?|NAME)/)
             != nil

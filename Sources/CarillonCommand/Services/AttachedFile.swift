@@ -3,9 +3,9 @@ import Foundation
 
 /// The value of `--attach`: a path, or a name and a path.
 enum AttachedFile {
-    /// Reads `PATH` or `NAME=PATH`. The text of a path that exists is a path, whatever characters it has.
+    /// Reads `PATH` or `NAME=PATH`. A text that is an existing path counts as a path, even if it contains "=".
     ///
-    /// The file travels under its last component unless a name is given.
+    /// Without a name, the file is sent under its last path component.
     static func parsed(
         _ text: String, isFile: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }
     ) -> NamedFile {

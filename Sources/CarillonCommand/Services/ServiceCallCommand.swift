@@ -53,7 +53,7 @@ struct ServiceCallCommand: AsyncParsableCommand {
                             foreground: ForegroundPreference(rawValue: foreground) ?? .none)
                         show(reply)
                     } catch {
-                        // Also after an interruption, which cancels this task: ends after two seconds.
+                        // This also runs after an interruption, which cancels this task. It ends after two seconds at most.
                         await Task { await client.serviceClient.waitForRemovals(atMost: .seconds(2)) }.value
                         throw error
                     }

@@ -93,16 +93,16 @@ struct ServiceAcceptCommand: AsyncParsableCommand {
     }
 }
 
-/// Which identities `services accept` accepts.
+/// The identities that `services accept` accepts.
 struct IdentityChoice: Equatable {
     var fingerprints: [String]
-    /// Whether a person decides about each.
+    /// Whether the user must confirm each identity.
     var mustAsk: Bool
 
     /// - Parameters:
-    ///   - accepted: The fingerprints of the install that are accepted.
-    ///   - offered: The fingerprints that the install came with, and that are not accepted.
-    ///   - wanted: The fingerprint that was given to the command.
+    ///   - accepted: The accepted fingerprints of the install.
+    ///   - offered: The fingerprints that the install presented and that are not accepted yet.
+    ///   - wanted: The fingerprint in the command's arguments.
     static func make(
         _ install: String, accepted: [String], offered: [String], wanted: String?, isTerminal: Bool
     ) throws -> IdentityChoice {

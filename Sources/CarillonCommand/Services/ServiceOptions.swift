@@ -3,7 +3,7 @@ import CarillonBasics
 import CarillonClient
 import Foundation
 
-/// Whose device a command of services is, and where it is kept.
+/// The options for the device of a services command: its user, and its storage.
 struct ServiceOptions: ParsableArguments {
     @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
     var server: String?
@@ -25,7 +25,7 @@ struct ServiceOptions: ParsableArguments {
 
     var printer: Printer { Printer(isJSON: json) }
 
-    /// - Parameter signsIn: Whether the device becomes the user's whose token was given.
+    /// - Parameter signsIn: Whether the device is registered for the user of the token.
     func makeClient(signsIn: Bool = true) async throws -> PushClient {
         let server = try ServerChoice.url(server)
         var configuration = PushClient.Configuration(
@@ -38,7 +38,7 @@ struct ServiceOptions: ParsableArguments {
         return client
     }
 
-    /// Runs a client as long as some work takes.
+    /// Runs a client while the work runs.
     func withClient(_ work: (PushClient) async throws -> Void) async throws {
         try await Self.reporting {
             let client = try await makeClient()
@@ -81,7 +81,7 @@ extension CommandFault {
 }
 
 extension ServiceMethod {
-    /// As it is written on a command line: `com.example.echo/1.0/echo`.
+    /// Reads the form of the command line: `com.example.echo/1.0/echo`.
     static func parsed(_ text: String) throws -> ServiceMethod {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 3 else {
@@ -92,7 +92,7 @@ extension ServiceMethod {
 }
 
 extension ServiceValue {
-    /// Plain JSON; an object with the one member `$bytes` is bytes, in base64url.
+    /// Reads plain JSON. An object with the only member `$bytes` contains bytes in base64url.
     static func parsed(_ text: String) throws -> ServiceValue {
         guard let json = JSONValue(parsing: Array(text.utf8)), let value = ServiceValue(plain: json), value.isValid else {
             let name = "the value of a service"
@@ -131,7 +131,7 @@ extension ServiceValue {
         }
     }
 
-    /// The same way round.
+    /// The value as plain JSON, in the same form.
     var plainJSON: JSONValue {
         switch self {
         case .null: .null

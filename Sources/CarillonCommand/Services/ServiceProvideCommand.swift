@@ -54,12 +54,13 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         for definition in definitions { await client.serviceClient.use(definition) }
         let picture = try icon.map { Data(try InputFile.bytes($0)) }
         try await provider.offer(name: name, version: appVersion, icon: picture, methods)
-        // Both end with the command.
+        // Both tasks end with the command.
         let events = client.serviceProvider.events
-        let telling = [
-            Task { await Self.tellDevice(of: client.serviceProvider, printer) }, Task { await Self.tell(events, printer) },
+        let notifying = [
+            Task { await Self.notifyDevice(of: client.serviceProvider, printer) },
+            Task { await Self.notify(events, printer) },
         ]
-        defer { for task in telling { task.cancel() } }
+        defer { for task in notifying { task.cancel() } }
         let interrupt = InterruptService()
         var group = ServiceGroupConfiguration(
             services: [
@@ -79,8 +80,8 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         return { _ in ServiceReply() }
     }
 
-    /// Who this device is, once the server knows the device and its user.
-    private static func tellDevice(of provider: ServiceProvider, _ printer: Printer) async {
+    /// Reports the identity of this device, when the server knows the device and its user.
+    private static func notifyDevice(of provider: ServiceProvider, _ printer: Printer) async {
         guard let fingerprint = await Self.fingerprint({ try await provider.fingerprint }) else { return }
         printer.print(
             ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
@@ -88,8 +89,8 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         printer.print(["event": "device", "device": .text(device)], otherwise: "device  \(device)")
     }
 
-    /// Who asks this device to come to the front, and whose identity changed.
-    private static func tell(_ events: AsyncStream<ServiceProviderEvent>, _ printer: Printer) async {
+    /// Reports apps that request this device to come to the foreground, and changed identities.
+    private static func notify(_ events: AsyncStream<ServiceProviderEvent>, _ printer: Printer) async {
         for await event in events {
             switch event {
             case .frontRequested(let application):
@@ -111,10 +112,10 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         }
     }
 
-    /// Reads the fingerprint of this device. Waits while the server cannot be reached, which the client reports, and while the storage
-    /// fails, which is reported once.
+    /// Reads the fingerprint of this device. Waits while the server cannot be reached, which the client reports, and while the
+    /// storage fails, which is reported once.
     ///
-    /// - Returns: Nil when the task is cancelled, or the storage is of no use.
+    /// - Returns: Nil if the task is cancelled or the storage is unusable.
     static func fingerprint(
         retryingAfter wait: Duration = .seconds(1), _ read: () async throws -> String
     ) async -> String? {
@@ -128,7 +129,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
                 if !isReported { StandardError.print("carillon: \(error.message)") }
                 isReported = true
                 guard error.code == .storageUnavailable else { return nil }
-                // Cancelled: the command ends.
+                // The task was cancelled because the command ends.
                 do { try await Task.sleep(for: wait) } catch { return nil }
             } catch {
                 return nil
@@ -151,7 +152,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
     }
 }
 
-/// Lets a program answer a request.
+/// Runs a program that answers a request.
 enum AnsweringProgram {
     static func run(_ path: String, _ request: ServiceRequest) async throws -> ServiceReply {
         let input = JSONValue.object([

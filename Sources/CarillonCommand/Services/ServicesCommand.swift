@@ -109,7 +109,7 @@ struct ServicesCommand: AsyncParsableCommand {
     }
 }
 
-/// What kind of provider is looked for.
+/// The kinds of providers that can be searched for.
 enum ProviderType: String, CaseIterable, ExpressibleByArgument {
     case application
     case server

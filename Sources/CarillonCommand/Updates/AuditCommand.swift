@@ -5,7 +5,7 @@ import CarillonServer
 import CarillonWire
 import NIOHTTP1
 
-/// `carillon apps audit`: who published, withdrew and put back updates.
+/// `carillon apps audit`: lists the keys that published, withdrew and requeued audience updates.
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit", abstract: "Show who published, withdrew and requeued the app's updates, the latest first.",

@@ -6,7 +6,7 @@ import CarillonWire
 import Foundation
 import NIOHTTP1
 
-/// `carillon apps parameters`: what an app's devices say of themselves, and its audiences speak of.
+/// `carillon apps parameters`: the parameters that an app's devices report and its audiences use.
 struct ParametersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "parameters",

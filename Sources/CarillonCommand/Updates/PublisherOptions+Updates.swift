@@ -1,7 +1,7 @@
 import CarillonBasics
 
 extension PublisherOptions {
-    /// With the app, where one is named.
+    /// Returns the path with the app as a parameter, if one is named.
     func path(_ path: String, _ parameters: [(String, String)] = []) -> String {
         let all = (app.map { [("app", $0)] } ?? []) + parameters
         guard !all.isEmpty else { return path }
@@ -10,7 +10,7 @@ extension PublisherOptions {
 }
 
 extension JSONValue {
-    /// Empty where there is none.
+    /// Returns the text of a member; empty if the member is absent.
     func text(_ name: String) -> String {
         if case .string(let text)? = self[name] { text } else { "" }
     }

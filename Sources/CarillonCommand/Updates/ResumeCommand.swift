@@ -21,7 +21,7 @@ extension UpdatesCommand {
                 var names = updates
                 if all { try await List.each(.max, "paused", options) { names.append($0.text("id")) } }
                 let client = try options.client
-                // The oldest first, as they were published.
+                // The oldest update is first, in the order of publication.
                 for name in all ? names.reversed() : names {
                     _ = try client.accepted(
                         try await client.send(.POST, options.path("/v1/updates/\(APIClient.inQuery(name))/resume")),

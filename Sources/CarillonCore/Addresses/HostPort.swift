@@ -14,7 +14,7 @@ package struct HostPort: Hashable, Sendable {
         self.host = String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host)
     }
 
-    /// Returns the host at the beginning of a text that was found valid, as it is written there.
+    /// Returns the host at the beginning of a valid text, as it is written there.
     static func host(of text: Substring) -> Substring {
         if text.hasPrefix("["), let end = text.firstIndex(of: "]") { return text[...end] }
         return text.prefix { !":/?#".contains($0) }

@@ -1,17 +1,17 @@
-/// The addresses of this server: those under its public URL, and those that it gave out while it had another public URL.
+/// The addresses of this server: URLs under its public URL, and under earlier public URLs.
 package struct OwnAddresses: Equatable, Sendable {
-    /// What an address of this server consists of.
+    /// The parts of an address of this server.
     package struct Match: Equatable, Sendable {
-        /// Whether the address has nothing but an origin.
+        /// Whether the address consists of an origin only.
         package let isOrigin: Bool
-        /// What follows the public URL, which can have a path; nil if the address is not under the public URL.
+        /// The part after the public URL, which can have a path; nil if the address is not under the public URL.
         package let path: String?
     }
 
     private struct Base: Equatable, Sendable {
-        /// Normalised.
+        /// The origin in normalized form.
         let origin: String
-        /// Without a slash at the end.
+        /// The path without a slash at the end.
         let path: String
 
         init(_ text: String) {
@@ -39,7 +39,7 @@ package struct OwnAddresses: Equatable, Sendable {
         bases = urls.map { Base($0) }.sorted { $0.path.utf8.count > $1.path.utf8.count }
     }
 
-    /// Returns what an address consists of if it is one of this server; nil if it is an address of another one.
+    /// Returns the parts of an address of this server; nil if the address belongs to another server.
     package func match(_ address: String) -> Match? {
         let (start, end) = Self.split(address)
         guard let origin = WebOrigin(start)?.text else { return nil }
@@ -55,7 +55,7 @@ package struct OwnAddresses: Equatable, Sendable {
         return ours.isEmpty || !isOrigin ? nil : Match(isOrigin: true, path: nil)
     }
 
-    /// Returns the scheme, host and port, and what follows.
+    /// Returns the scheme, host and port, and the rest.
     private static func split(_ address: String) -> (origin: Substring, rest: Substring) {
         let scheme = address.prefix { $0 != "/" }
         let start = address.index(scheme.endIndex, offsetBy: 2, limitedBy: address.endIndex) ?? address.endIndex

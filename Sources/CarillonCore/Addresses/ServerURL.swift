@@ -1,4 +1,4 @@
-/// The address at which a Carillon server is reached: its scheme, host and port, and the path that all of its own begin with.
+/// The address of a Carillon server: its scheme, host and port, and the path with which all of its paths begin.
 package struct ServerURL: Hashable, Sendable {
     /// Scheme and host are in lower case. A port that the scheme implies and slashes at the end are left out.
     package let text: String

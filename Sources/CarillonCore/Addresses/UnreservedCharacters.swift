@@ -1,6 +1,6 @@
 extension String {
     /// The address with its percent-encoded unreserved characters decoded, so that both spellings are one address (RFC 3986
-    /// section 6.2.2.2). Other percent-encoded characters are kept, and so is everything after an incomplete escape.
+    /// section 6.2.2.2). Other percent-encoded characters stay encoded, as does everything after an incomplete escape.
     package var decodingUnreserved: String {
         guard utf8.contains(UInt8(ascii: "%")) else { return self }
         var decoded: [UInt8] = []
@@ -12,7 +12,7 @@ extension String {
             }
             let digits = rest.prefix(2)
             guard let character = Self.character(digits) else {
-                // A character that is decoded after it could complete the escape.
+                // A decoded character after this byte could complete the escape.
                 decoded.append(byte)
                 decoded += rest
                 break

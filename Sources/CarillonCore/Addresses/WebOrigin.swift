@@ -3,7 +3,7 @@ package struct WebOrigin: Hashable, Sendable {
     /// `scheme://host` or `scheme://host:port`, in lower case and without a port that the scheme implies.
     package let text: String
 
-    /// Returns nil for a text that has more than an origin. A slash at the end is ignored.
+    /// Returns nil if the text contains more than an origin. A slash at the end is ignored.
     package init?(_ text: some StringProtocol) {
         var text = text.lowercased()[...]
         if text.hasSuffix("/") { text = text.dropLast() }

@@ -2,12 +2,12 @@ package import CarillonWire
 import Metrics
 import Synchronization
 
-/// Whose share of the server's work is used up: rates of a channel, a device, an app, and a network address.
+/// Applies the rate limits of channels, devices, apps and network addresses.
 package final class Allowances: Sendable {
     package struct Settings: Equatable, Sendable {
-        /// Anonymous devices of one address; nil: as many as come.
+        /// The maximum number of anonymous devices of one address; nil: no limit.
         package var anonymousDevices: Int?
-        /// Messages to one channel; nil: as many as come.
+        /// Messages to one channel; nil: no limit.
         package var channelMessages: Rate?
         /// Messages to all channels of one device.
         package var deviceMessages: Rate?
@@ -19,9 +19,9 @@ package final class Allowances: Sendable {
         package var deviceRegistrations: Rate?
         /// Attachments that one device, or the senders of one app, begin to upload.
         package var uploads: Rate?
-        /// Requests of services that one device makes.
+        /// Service requests of one device.
         package var serviceRequests: Rate?
-        /// Devices and channels that come from one address.
+        /// Devices and channels that are registered from one address.
         package var addressRegistrations: Rate?
 
         package init() {
@@ -46,7 +46,7 @@ package final class Allowances: Sendable {
     private let serviceRequests: Meter<DeviceSerial>
     private let addressRegistrations: Meter<NetworkAddress>
     private let anonymousDevices: Int?
-    /// Addresses that had their share of anonymous devices, and until when nobody asks the store about them again.
+    /// Addresses that reached the limit of anonymous devices, and the time until which the store is not read for them again.
     private let fullAddresses = Mutex<[NetworkAddress: Int64]>([:])
     private let anonymousRefused = ServerMetric.shareRefusals.counter("anonymous_devices")
     private let ticks: TickSource
@@ -65,9 +65,9 @@ package final class Allowances: Sendable {
         self.ticks = ticks
     }
 
-    /// A message is posted.
+    /// Counts a message.
     ///
-    /// - Throws: ``ErrorCode/rateLimited``, with the time after which another try may succeed.
+    /// - Throws: ``ErrorCode/rateLimited``, with the time after which a retry can succeed.
     package func takeMessage(to channel: ChannelSerial, of device: DeviceSerial, in app: AppSerial) throws(Refusal) {
         let now = ticks.now()
         try channelMessages.take(channel, at: now)
@@ -75,25 +75,26 @@ package final class Allowances: Sendable {
         try appMessages.take(app, at: now)
     }
 
-    /// An item of an app is updated.
+    /// Counts an update of an item of an app.
     func takeUpdate(of app: AppSerial) throws(Refusal) { try appUpdates.take(app, at: ticks.now()) }
 
-    /// An upload of an attachment is begun.
+    /// Counts the start of an upload of an attachment.
     package func takeUpload(by owner: AttachmentUser) throws(Refusal) { try uploads.take(owner, at: ticks.now()) }
 
-    /// A device asks a service of another.
+    /// Counts a service request of a device.
     package func takeServiceRequest(by device: DeviceSerial) throws(Refusal) {
         try serviceRequests.take(device, at: ticks.now())
     }
 
-    /// A device is registered from an address.
+    /// Counts the registration of a device from an address.
     package func takeDevice(from address: NetworkAddress?) throws(Refusal) {
         if let address { try addressRegistrations.take(address.owner, at: ticks.now()) }
     }
 
-    /// The share of an address in anonymous devices; nil if it is not limited. Behind a loopback address there is a proxy.
+    /// Returns the limit of anonymous devices of an address; nil if there is none. Loopback addresses have no limit, because they
+    /// belong to a proxy.
     ///
-    /// - Throws: ``ErrorCode/rateLimited`` where the address was full less than a minute ago.
+    /// - Throws: ``ErrorCode/rateLimited`` if the address reached its limit less than a minute ago.
     func anonymousShare(of address: NetworkAddress?) throws(Refusal) -> AddressShare? {
         guard let anonymousDevices, let address, !address.isLoopback else { return nil }
         let now = ticks.now()
@@ -106,7 +107,7 @@ package final class Allowances: Sendable {
         return AddressShare(address: address.owner, limit: anonymousDevices)
     }
 
-    /// The refusal of an anonymous device whose address has its share, as the store says.
+    /// Returns the refusal of an anonymous device whose address has reached its limit in the store.
     func refuseAnonymousDevice(from address: NetworkAddress?) -> Refusal {
         let now = ticks.now()
         fullAddresses.withLock { full in
@@ -127,7 +128,7 @@ package final class Allowances: Sendable {
             retryAfterSeconds: 3600)
     }
 
-    /// A device opens a channel, or changes what it says of itself; it is nil when it is not stored yet.
+    /// Counts a channel that a device opens, or a change of the device's reports. The device is nil if it is not stored yet.
     package func takeRegistration(of device: DeviceSerial?, from address: NetworkAddress?) throws(Refusal) {
         let now = ticks.now()
         if let device { try deviceRegistrations.take(device, at: now) }
@@ -135,7 +136,7 @@ package final class Allowances: Sendable {
     }
 }
 
-/// The buckets of one kind, and the words and the counter of its refusals.
+/// The token buckets of one kind, and the text and the counter of its refusals.
 private struct Meter<Key: Hashable & Sendable>: Sendable {
     private final class Shard: Sendable {
         let buckets: Mutex<TokenBuckets<Key>>

@@ -1,15 +1,15 @@
 import CarillonWire
 
 extension NetworkAddress {
-    /// The address that stands for its owner: a network of IPv6 is assigned in blocks of 2^64.
+    /// The address under which its owner is counted. IPv6 networks are assigned in blocks of 2^64 addresses.
     package var owner: NetworkAddress {
         guard case .v6(let value) = self else { return self }
-        // IPv4 that is written as IPv6 (RFC 4291 section 2.5.5.2), as a proxy does that listens on both.
+        // IPv4 that is written as IPv6 (RFC 4291 section 2.5.5.2), for example by a proxy that listens on both.
         if value.high == 0, value.low >> 32 == 0xFFFF { return .v4(UInt32(truncatingIfNeeded: value.low)) }
         return .v6(Bytes16(high: value.high, low: 0))
     }
 
-    /// Whether it is of this machine, where a proxy may run.
+    /// Whether this is an address of this machine, where a proxy can run.
     package var isLoopback: Bool {
         switch self {
         case .v4(let value): value >> 24 == 127

@@ -1,4 +1,4 @@
-/// How often something may be done: so often a second in the long run, and so often at once after a rest.
+/// A rate limit: the number of operations per second on average, and the number that are allowed at once after a pause.
 package struct Rate: Equatable, Sendable {
     package var perSecond: Int
     package var burst: Int

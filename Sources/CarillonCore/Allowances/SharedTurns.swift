@@ -2,7 +2,7 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// Requests that read or evaluate much: one at a time of an app, and a few of all apps, so that none delays others.
+/// Limits expensive requests: one at a time for each app, and a few for all apps, so that no app delays the others.
 package final class SharedTurns: Sendable {
     package typealias Limits = TurnQueue<AppSerial>.Limits
 
@@ -33,9 +33,9 @@ package final class SharedTurns: Sendable {
         refused = ServerMetric.rateRefusals.counter(kind.rawValue)
     }
 
-    /// Does the work of a request of an app when it is the request's turn.
+    /// Performs a request of an app when it is the request's turn.
     ///
-    /// - Throws: ``ErrorCode/rateLimited`` where others take too long; the work was not begun then.
+    /// - Throws: ``ErrorCode/rateLimited`` if other requests take too long. The request was not begun then.
     package func take<Value: Sendable>(
         of app: AppSerial, _ work: @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -47,7 +47,7 @@ package final class SharedTurns: Sendable {
         return try await work()
     }
 
-    /// Returns whether the request may go on.
+    /// Returns whether the request may begin.
     private func begin(_ app: AppSerial) async -> Bool {
         await withCheckedContinuation { continuation in
             let asked = state.withLock { state in

@@ -1,7 +1,7 @@
 import Metrics
 import Synchronization
 
-/// How many units of a resource each key has at the moment, such as connections of an address, and how many it may have.
+/// Counts the units of a resource that each key has, such as connections of an address, and applies a quota.
 package final class Shares<Key: Hashable & Sendable>: Sendable {
     private final class Shard: Sendable {
         let counts = Mutex<[Key: Int]>([:])
@@ -18,7 +18,7 @@ package final class Shares<Key: Hashable & Sendable>: Sendable {
         refused = ServerMetric.shareRefusals.counter(subject)
     }
 
-    /// Returns false, and counts a refusal, if the key would exceed its share. The caller gives the units back.
+    /// Returns false, and counts a refusal, if the key would exceed its quota. The caller must release the units.
     package func take(_ key: Key, _ units: Int = 1) -> Bool {
         let isFree = shard(of: key).counts.withLock { counts in
             let count = counts[key, default: 0]
@@ -37,7 +37,7 @@ package final class Shares<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// How many units a key has.
+    /// The number of units that a key has.
     package func count(of key: Key) -> Int { shard(of: key).counts.withLock { $0[key, default: 0] } }
 
     private func shard(of key: Key) -> Shard { shards[Int(UInt(bitPattern: key.hashValue) % UInt(shards.count))] }

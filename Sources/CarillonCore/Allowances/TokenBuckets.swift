@@ -1,15 +1,14 @@
-/// One token bucket for each key, all of one rate. Times are nanoseconds of a clock that is never set back.
+/// One token bucket for each key, all with one rate. Times are nanoseconds of a monotonic clock.
 ///
-/// Of a bucket only the moment is kept at which it will be full again; one that is full is not kept at all. When there are
-/// more buckets than may be, those that filled up meanwhile are let go; a key that still finds no place has its way, and is
-/// counted.
+/// A bucket is stored as the time at which it is full again. Full buckets are not stored. If the table is full, buckets that are
+/// full by then are removed. If the table is still full, requests with a new key are allowed and counted in `unremembered`.
 package struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
     private let interval: Int64
     private let depth: Int64
     private let capacity: Int
     private var fullAt: [Key: Int64] = [:]
     private var nextCleaning: Int64 = .min
-    /// How many takings were let through because no place was left to remember them.
+    /// The number of requests that were allowed because the table had no room for their key.
     package private(set) var unremembered = 0
 
     private static var cleaningPause: Int64 { 1_000_000_000 }
@@ -22,7 +21,8 @@ package struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
 
     package var count: Int { fullAt.count }
 
-    /// Takes tokens out of the key's bucket. Nil when they were there; else after how many nanoseconds they will be.
+    /// Takes tokens from the key's bucket. Returns nil if there were enough tokens; otherwise the nanoseconds until there are
+    /// enough, and takes none.
     package mutating func take(_ key: Key, _ tokens: Int = 1, at now: Int64) -> Int64? {
         let place = fullAt.index(forKey: key)
         let filled = max(place.map { fullAt.values[$0] } ?? now, now) + interval * Int64(tokens)

@@ -1,13 +1,14 @@
-/// Which of the requests that take long may go on: a number at a time of each owner and of all owners together. The others wait. Of those that
-/// wait, the owner whose last request went on longest ago is next, with its oldest request.
+/// Decides which expensive requests may run: a limited number for each owner and for all owners together. The others wait. The
+/// next request is the oldest one of the owner whose last request started longest ago.
 package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
     package struct Limits: Sendable {
         package var perOwner: Int
         package var all: Int
-        /// How many of each owner may wait, and how many of all owners together; one more is refused at once.
+        /// The number of requests that may wait for each owner, and for all owners together. Further requests are refused at
+        /// once.
         package var waitingPerOwner: Int
         package var waiting: Int
-        /// How long one waits before it is refused.
+        /// How long a request waits before it is refused.
         package var wait: Duration
 
         package init(
@@ -23,7 +24,7 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
 
     package enum Asked: Equatable, Sendable {
         case granted
-        /// It has this number until it is granted, or gives up.
+        /// The request has this number until it is granted or gives up.
         case waits(Int)
         case refused
     }
@@ -34,7 +35,7 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
     private var waiting: [(number: Int, owner: Owner)] = []
     private var waitingOf: [Owner: Int] = [:]
     private var lastNumber = 0
-    /// Of owners that have requests here: the number of the last that went on.
+    /// The number of the last granted request, by owner. Only owners with requests in the queue are present.
     private var lastGranted: [Owner: Int] = [:]
     private var grants = 0
 
@@ -49,7 +50,7 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
         return .waits(lastNumber)
     }
 
-    /// One that was granted is done. Returns which of those that waited are granted now.
+    /// A granted request ended. Returns the waiting requests that are granted now.
     package mutating func end(_ owner: Owner) -> [Int] {
         runningInAll -= 1
         let left = running[owner, default: 1] - 1
@@ -64,7 +65,7 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
         return granted
     }
 
-    /// One waited too long. Returns whether it still waited.
+    /// A request waited too long. Returns whether it was still waiting.
     package mutating func giveUp(_ number: Int) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.number == number }) else { return false }
         waitsNoMore(waiting.remove(at: index).owner)
@@ -81,10 +82,10 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
         if running[owner] == nil, waitingOf[owner] == nil { lastGranted[owner] = nil }
     }
 
-    /// The place of the next request that may go on.
+    /// The index of the next request that may run.
     private var next: Int? {
         let free = waiting.indices.filter { running[waiting[$0].owner, default: 0] < limits.perOwner }
-        // Of several of one owner, the first is the oldest.
+        // The first of several requests of one owner is the oldest.
         return free.min { lastGranted[waiting[$0].owner, default: 0] < lastGranted[waiting[$1].owner, default: 0] }
     }
 

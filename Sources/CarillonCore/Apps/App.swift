@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// A namespace: what keys, devices and their limits belong to.
+/// A namespace that owns keys and devices and has limits.
 package struct App: Equatable, Sendable {
     package var serial: AppSerial
     package var id: AppID

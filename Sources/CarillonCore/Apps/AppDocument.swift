@@ -1,14 +1,14 @@
-/// A setting of an app, as the registry stores it. Only its feature reads the bytes.
+/// A setting of an app, as the registry stores it. Only the feature of the setting reads the bytes.
 package struct AppDocument: Equatable, Sendable {
     package enum Kind: String, CaseIterable, Sendable {
         case itemRules = "item_rules"
         case parameterRules = "parameter_rules"
         /// The rules by which users are authenticated, sealed.
         case userRules = "user_rules"
-        /// The address of the app's own server, with the sealed secret that signs questions.
+        /// The address of the app's approval hook, with the sealed secret that signs its requests.
         case approvalHook = "approval_hook"
         case alertText = "alert_text"
-        /// The summary of a credential for an environment, with the sealed credential.
+        /// The summary of push credentials for an environment, with the sealed push credentials.
         case credential
         /// The name of the realm. Apps of one realm share their users; stores compare the bytes to find them.
         case realm
@@ -18,7 +18,7 @@ package struct AppDocument: Equatable, Sendable {
     package struct Key: Hashable, Sendable {
         package var app: AppSerial
         package var kind: Kind
-        /// The environment of a credential; empty for other kinds.
+        /// The environment of push credentials; empty for other kinds.
         package var name: String
 
         package init(_ kind: Kind, of app: AppSerial, name: String = "") {

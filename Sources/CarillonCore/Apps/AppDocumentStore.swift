@@ -11,10 +11,10 @@ package protocol AppDocumentStore: Sendable {
     func document(_ key: AppDocument.Key) async throws -> AppDocument?
     /// Returns the apps that have documents of a kind, in the order of their names, without deleted apps.
     func apps(with kind: AppDocument.Kind) async throws -> [App]
-    /// Stores a document, and replaces the present one whole. The last of several calls at once counts.
+    /// Stores a document, and replaces the present one completely. The last of several concurrent calls takes effect.
     ///
     /// - Returns: The version of the document, which is later than all versions before; nil if there is no such app, or it was deleted.
     func putDocument(_ bytes: [UInt8], as key: AppDocument.Key, at now: Timestamp) async throws -> RegistryVersion?
-    /// Removes a document. Returns false if there was none; of calls at once, one returns true.
+    /// Removes a document. Returns false if there was none. Of concurrent calls, one returns true.
     func removeDocument(_ key: AppDocument.Key) async throws -> Bool
 }

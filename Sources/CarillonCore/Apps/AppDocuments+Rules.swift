@@ -1,17 +1,17 @@
 import CarillonBasics
 
 extension AppDocuments {
-    /// Rules of an app, with the version of their document; 0 without a document.
+    /// The rules of an app, with the version of their document; 0 without a document.
     struct ReadRules<Rules: Sendable>: Sendable {
         var rules: Rules
         var version: Int64
     }
 
-    /// Returns the rules in a document of JSON.
+    /// Returns the rules of a JSON document.
     ///
     /// - Parameters:
     ///   - empty: The rules of an app without a document, or with a document that is not JSON.
-    ///   - make: Makes the rules of the content of the document.
+    ///   - make: Makes the rules from the content of the document.
     func rules<Rules: Sendable>(
         _ key: AppDocument.Key, orElse empty: Rules, _ make: (JSONValue) throws -> Rules
     ) async throws -> ReadRules<Rules> {

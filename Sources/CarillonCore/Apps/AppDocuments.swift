@@ -1,11 +1,11 @@
 package import CarillonWire
 import Synchronization
 
-/// The documents of apps as values of their features, remembered for all of them.
+/// Caches the documents of all apps as values of their features.
 ///
-/// Each use compares the version of the registry with the version at the last reading. If the registry changed, the document is read
-/// again, and its value is made again if the document has another version. Every use therefore sees all changes that were returned
-/// before it, whoever made them.
+/// Each use compares the version of the registry with the version at the last reading. If the registry changed, the document is
+/// read again, and its value is made again if the document has another version. Every use therefore sees all changes that were
+/// returned before it, also changes by other processes.
 package final class AppDocuments: Sendable {
     private struct Known {
         /// Nil if there was no document.
@@ -26,8 +26,8 @@ package final class AppDocuments: Sendable {
     }
 
     private struct State {
-        var documents: RecentValues<AppDocument.Key, Known>
-        /// Counts how often values were forgotten.
+        var documents: LRUCache<AppDocument.Key, Known>
+        /// The number of times at which values were removed.
         var forgettings = 0
         var apps: [AppDocument.Kind: KnownApps] = [:]
     }
@@ -35,21 +35,21 @@ package final class AppDocuments: Sendable {
     private let store: any AppDocumentStore
     private let state: Mutex<State>
 
-    /// The number of documents that are remembered at least; twice as many are remembered at most. An app in use takes up to six places,
-    /// one for each kind that is remembered.
+    /// The minimum number of documents that are cached. At most twice as many are cached. An app in use takes up to six places,
+    /// one for each kind that is cached.
     package static let standardCapacity = 20_000
 
     /// - Parameter capacity: See ``standardCapacity``. The absence of a document counts as a document.
     package init(store: any AppDocumentStore, capacity: Int = AppDocuments.standardCapacity) {
         self.store = store
-        state = Mutex(State(documents: RecentValues(capacity: capacity)))
+        state = Mutex(State(documents: LRUCache(capacity: capacity)))
     }
 
     // MARK: Reading
 
     /// Returns the value of a document. A feature reads the documents of a kind as values of one type.
     ///
-    /// - Parameter make: Makes the value of the document, or of its absence. What it throws is not remembered.
+    /// - Parameter make: Makes the value of the document, or of its absence. Errors are not cached.
     package func value<Value: Sendable>(
         of key: AppDocument.Key, _ make: (AppDocument?) throws -> Value
     ) async throws -> Value {
@@ -68,7 +68,7 @@ package final class AppDocuments: Sendable {
         return value
     }
 
-    /// Remembers a reading, unless another one began later, or values were forgotten since it began.
+    /// Caches a reading, unless another reading began later, or values were removed since this one began.
     private func note(_ known: Known, of key: AppDocument.Key, since forgettings: Int) {
         state.withLock { state in
             guard state.forgettings == forgettings else { return }
@@ -77,11 +77,11 @@ package final class AppDocuments: Sendable {
         }
     }
 
-    /// Reads a document from the store, and remembers nothing. This is for documents that are read seldom and have large or secret
+    /// Reads a document from the store without caching it. This is for documents that are read seldom and have large or secret
     /// contents.
     package func document(_ key: AppDocument.Key) async throws -> AppDocument? { try await store.document(key) }
 
-    /// Whether the value of a document, or of its absence, is remembered.
+    /// Whether the value of a document, or of its absence, is cached.
     package func remembers(_ key: AppDocument.Key) -> Bool { state.withLock { $0.documents.contains(key) } }
 
     /// Returns the apps that have documents of a kind.
@@ -113,12 +113,12 @@ package final class AppDocuments: Sendable {
         return try await store.removeDocument(key)
     }
 
-    // MARK: Forgetting
+    // MARK: Removing
 
-    /// Forgets the values of a deleted app, which can contain secrets.
+    /// Removes the values of a deleted app, which can contain secrets.
     package func forget(_ app: AppSerial) { forget { $0.removeAll { $0.app == app } } }
 
-    private func forget(_ change: (inout RecentValues<AppDocument.Key, Known>) -> Void) {
+    private func forget(_ change: (inout LRUCache<AppDocument.Key, Known>) -> Void) {
         state.withLock { state in
             state.forgettings += 1
             change(&state.documents)

@@ -1,6 +1,6 @@
-/// A text that operators may see, and a secret that is sealed under the key ring, as the bytes of one document.
+/// A text that operators may read, and a secret that is sealed with the key ring, as the bytes of one document.
 package struct SealedDocument: Equatable, Sendable {
-    /// Contains no NUL character.
+    /// The text contains no NUL character.
     package var text: String
     package var sealed: [UInt8]
 

@@ -1,20 +1,20 @@
 package import CarillonWire
 
-/// A file that somebody left with the server for others, as the store knows it. What is in it is sealed, and has no name here.
+/// A file that was uploaded for other readers, as the store has it. The content is sealed and has no name here.
 package struct Attachment: Equatable, Sendable {
     package var serial: AttachmentSerial
     package var id: AttachmentID
     package var app: AppSerial
-    /// Nil if the owner's device has another user by now.
+    /// Nil if the owner's device has another user now.
     package var owner: Party?
-    /// Of the whole file, in bytes.
+    /// The length of the whole file in bytes.
     package var length: Int64
-    /// How much of it is on disk for good.
+    /// The number of bytes that are durably on disk.
     package var synced: Int64
     package var isComplete: Bool
-    /// What the SHA-256 of the whole must be, where the uploader said it.
+    /// The expected SHA-256 of the whole file; nil if the uploader sent none.
     package var digest: [UInt8]?
-    /// How long it is kept once it is whole.
+    /// How long the file is kept after it is complete.
     package var lifetimeSeconds: Int64
     package var expiresAt: Timestamp
 
@@ -35,30 +35,31 @@ package struct Attachment: Equatable, Sendable {
     }
 }
 
-/// The store's number for an attachment; never used twice.
+/// The number of an attachment in the store. A number is never used again.
 package struct AttachmentSerial: Hashable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }
 }
 
 package struct AttachmentLimits: Sendable {
-    /// Of one file, in bytes.
+    /// The maximum length of one file in bytes.
     package var fileBytes: Int64 = 2 << 30
-    /// Of all that a user uploaded, or a device that has no user.
+    /// The maximum number of bytes of all uploads of a user, or of a device without a user.
     package var userBytes: Int64 = 5 << 30
     package var appBytes: Int64 = 50 << 30
-    /// What a file takes of an allowance at least: rows and blocks cost, too.
+    /// The number of bytes for which a smaller file counts, because rows and blocks have a cost, too.
     package var leastCharge: Int64 = 64 << 10
-    /// So much an upload that is not whole reserves beyond what came of it.
+    /// The number of bytes that an incomplete upload reserves beyond the received bytes.
     package var aheadBytes: Int64 = 64 << 20
-    /// What the uploads of one user that are not whole may reserve together: a part of the app's allowance, and that of one upload at least.
+    /// The maximum number of bytes that the incomplete uploads of one user reserve together: a part of the app's quota, but at
+    /// least one reservation.
     package var reservedOfUser: Int64 { max(appBytes / 20, aheadBytes) }
-    /// How many uploads a device may have begun and not ended.
+    /// The maximum number of unfinished uploads of a device.
     package var uploadsOfDevice = 4
-    /// The same of all senders of an app.
+    /// The maximum number of unfinished uploads of all senders of an app.
     package var uploadsOfSenders = 64
-    /// How many may be brought and fetched at once: in all, by all of an app, by a user's devices, by one device, and by all senders of an
-    /// app.
+    /// The maximum numbers of concurrent uploads and downloads: in total, of an app, of a user's devices, of one device, and of
+    /// all senders of an app.
     package var transfers = 1024
     package var transfersOfApp = 512
     package var transfersOfUser = 32
@@ -67,25 +68,25 @@ package struct AttachmentLimits: Sendable {
     package var readers = 32
     package var defaultLifetimeSeconds: Int64 = 7 * 86_400
     package var longestLifetimeSeconds: Int64 = 28 * 86_400
-    /// How long an upload that is not whole is kept behind its last byte.
+    /// How long an incomplete upload is kept after its last byte.
     package var unfinishedSeconds: Int64 = 86_400
-    /// What must stay free on the disk for everything else.
+    /// The number of bytes that must stay free on the disk.
     package var freeBytes: Int64 = 256 << 20
-    /// After so much an upload is brought to the disk, and its offset is noted.
+    /// The number of bytes after which an upload is synchronized to the disk and its offset is stored.
     package var syncBytes: Int64 = 16 << 20
 
     package init() {}
 }
 
-/// An upload that somebody wishes to begin.
-package struct AttachmentWish: Sendable {
+/// A request to begin an upload.
+package struct AttachmentRequest: Sendable {
     package var proposed: AttachmentID
     package var owner: AttachmentUser
     package var length: Int64
     package var digest: [UInt8]?
     package var readers: [Party]
     package var lifetimeSeconds: Int64
-    /// The hash of the `Idempotency-Key`, and that of the request.
+    /// The hash of the `Idempotency-Key`, and the hash of the request.
     package var idempotency: (key: [UInt8], fingerprint: [UInt8])?
     package var limits: AttachmentLimits
 
@@ -106,25 +107,25 @@ package struct AttachmentWish: Sendable {
 
 package enum AttachmentAddition: Equatable, Sendable {
     case added(Attachment)
-    /// It was begun before, with the same key.
+    /// The upload was begun before with the same key.
     case repeated(Attachment)
-    /// The key was used for another.
+    /// The key was used for another upload.
     case reused
     case tooManyUploads(limit: Int)
-    /// There is no room in the allowance.
+    /// The quota of the user is exceeded.
     case overUser(limit: Int64)
     case overApp(limit: Int64)
-    /// The user's uploads that are not whole reserve as much as they may.
+    /// The incomplete uploads of the user reserve the maximum already.
     case overReserved(limit: Int64)
     case ownerGone
 }
 
-/// Whether an upload may bring more.
+/// Whether an upload may send more bytes.
 package enum AttachmentReservation: Equatable, Sendable {
     case reserved
     case overUser(limit: Int64)
     case overApp(limit: Int64)
     case overReserved(limit: Int64)
-    /// It was removed.
+    /// The upload was removed.
     case gone
 }

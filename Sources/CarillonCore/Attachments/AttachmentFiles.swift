@@ -1,24 +1,47 @@
 package import CarillonWire
 
-/// Where the bytes of attachments are. Every call may wait for the disk.
+/// The bytes of attachments: in a folder, or in a bucket of an object store.
 ///
-/// Faults are ``StoreFault``s: `full` where the disk is.
+/// An upload takes bytes, and becomes an attachment when it is published. One request at a time works on an upload, while any number of
+/// requests read, list and remove.
+///
+/// Faults are ``StoreFault``s: `full` if there is no room, and `unavailable` otherwise. Of bytes for which there is no room, nothing is left.
 package protocol AttachmentFiles: Sendable {
-    /// Makes an empty file that grows.
+    /// Begins an upload without bytes, durably. Fails if there is an upload with this id.
     func create(_ id: AttachmentID) async throws
-    /// Opens a file that grows, and cuts off what lies behind the offset. Nil when it is missing or shorter.
+    /// Opens an upload, and removes its bytes from the offset on. An attachment becomes an upload again, which cannot be read until it is
+    /// published.
+    ///
+    /// - Parameter offset: 0, or a number of bytes that a ``GrowingFile/sync()`` made durable.
+    /// - Returns: Nil if there is no upload with this id, or if it has fewer bytes.
     func openGrowing(_ id: AttachmentID, at offset: Int64) async throws -> (any GrowingFile)?
-    /// Gives a file that has grown its name. One that has it is left.
+    /// Makes an attachment of the durable bytes of an upload, at once and durably. An attachment stays as it is. Fails if there is neither.
     func publish(_ id: AttachmentID) async throws
-    /// Nil when there is none under its name.
+    /// Opens an attachment. Nil if there is none with this id, also while there is an upload.
     func open(_ id: AttachmentID) async throws -> (any ReadableFile)?
+    /// Removes uploads and attachments. An id of neither is ignored.
     func remove(_ ids: [AttachmentID]) async throws
-    /// The SHA-256 of a file that grows.
+    /// Returns the SHA-256 of the durable bytes of an upload.
     func digest(ofGrowing id: AttachmentID) async throws -> [UInt8]
-    /// How many bytes the disk has left.
+    /// Returns the number of bytes for which there is room; `Int64.max` if nothing limits it.
     func freeBytes() async throws -> Int64
-    /// The next files in the order of their places that are older than a moment; nil behind the last.
-    func files(after place: Int, before moment: Timestamp) async throws -> (ids: [AttachmentID], place: Int)?
+    /// Returns a page of the uploads and attachments whose last change was before a moment, in any order. The pages have each of them, apart
+    /// from those that are changed or removed meanwhile. An id can be listed twice.
+    ///
+    /// - Parameter place: ``AttachmentPage/next`` of the page before; nil for the first page.
+    func list(after place: String?, before moment: Timestamp) async throws -> AttachmentPage
+}
+
+package struct AttachmentPage: Sendable {
+    /// Can be empty, also before the last page.
+    package var ids: [AttachmentID]
+    /// Where the next page begins, in a form that only these ``AttachmentFiles`` read; nil behind the last page.
+    package var next: String?
+
+    package init(_ ids: [AttachmentID], next: String? = nil) {
+        self.ids = ids
+        self.next = next
+    }
 }
 
 /// Bytes that a file takes without copying them first.
@@ -27,15 +50,19 @@ package protocol FileBytes: Sendable {
     func withBytes<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value
 }
 
-/// It closes when nobody has it any more.
+/// An open upload. It closes when nobody has it any more. The bytes after the last ``sync()`` are lost with it.
 package protocol GrowingFile: Sendable {
+    /// Adds bytes at the end.
+    ///
+    /// - Parameter offset: The number of bytes that the upload has.
     func write(_ bytes: any FileBytes, at offset: Int64) async throws
-    /// Returns when everything that was written is on disk.
+    /// Makes all bytes durable. After a failure the file is of no further use.
     func sync() async throws
 }
 
-/// It closes when nobody has it any more.
+/// An open attachment. It closes when nobody has it any more.
 package protocol ReadableFile: Sendable {
-    /// Fewer only at the end of the file.
+    /// Returns a range of the bytes, which are fewer only at the end of the attachment. If the attachment was removed since it was opened,
+    /// the call can fail.
     func read(at offset: Int64, count: Int) async throws -> [UInt8]
 }

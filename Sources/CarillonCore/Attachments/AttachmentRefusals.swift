@@ -1,7 +1,7 @@
 import CarillonWire
 import Metrics
 
-/// What is refused of attachments because a share is used up; each is counted.
+/// Refusals of attachments because of an exceeded quota. Each refusal is counted.
 enum AttachmentRefusals {
     static func uploads(_ refusal: Refusal) -> Refusal { counted("uploads", refusal) }
 

@@ -1,14 +1,14 @@
-/// Decides what an upload may take of the allowances of its owner and of its app.
+/// Decides how many bytes an upload may use of the quotas of its owner and of its app.
 ///
-/// An upload that is not whole counts the bytes that came, and some that it may bring next. That its whole length has room is checked when it
-/// begins, and each time that it brings more than that.
+/// An incomplete upload counts its received bytes, and a reservation for its next bytes. The quotas must have room for the whole
+/// length when the upload begins, and each time it needs another reservation.
 package enum AttachmentRules {
-    /// What is used of allowances, without the upload itself.
+    /// The used bytes of the quotas, without the upload itself.
     package struct Usage: Equatable, Sendable {
-        /// By the user, or by a device without one; nil of senders, who have no other bound than their app.
+        /// The bytes used by the user, or by a device without a user; nil for senders, whose only limit is that of their app.
         package var user: Int64?
         package var app: Int64
-        /// What the user's other uploads that are not whole may bring next.
+        /// The bytes reserved by the user's other incomplete uploads.
         package var reserved: Int64
 
         package init(user: Int64?, app: Int64, reserved: Int64) {
@@ -19,14 +19,14 @@ package enum AttachmentRules {
     }
 
     package enum Decision: Equatable, Sendable {
-        /// So much is counted from now on.
+        /// The number of bytes that the upload counts from now on.
         case counts(Int64)
         case overUser(limit: Int64)
         case overApp(limit: Int64)
         case overReserved(limit: Int64)
     }
 
-    /// - Parameter received: How much of it came.
+    /// - Parameter received: The number of received bytes.
     package static func decide(
         length: Int64, received: Int64, _ usage: Usage, _ limits: AttachmentLimits
     ) -> Decision {
@@ -40,7 +40,7 @@ package enum AttachmentRules {
         return .counts(max(limits.leastCharge, received + next))
     }
 
-    /// What an upload counts that may bring no more.
+    /// Returns the bytes that an upload counts if it may send no more.
     package static func charge(received: Int64, _ limits: AttachmentLimits) -> Int64 { max(limits.leastCharge, received) }
 
     /// Returns the bytes that a complete upload counts.

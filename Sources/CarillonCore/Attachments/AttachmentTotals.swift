@@ -1,8 +1,8 @@
-/// Changes of the numbers of bytes that are used of allowances.
+/// Changes of the used bytes of quotas.
 package struct AttachmentTotals: Equatable, Sendable {
     package struct Key: Hashable, Sendable {
         package var app: AppSerial
-        /// Empty for all allowances of the app together.
+        /// The name of the quota; empty for the quota of the app.
         package var allowance: String
 
         package init(_ app: AppSerial, _ allowance: String) {
@@ -16,7 +16,7 @@ package struct AttachmentTotals: Equatable, Sendable {
 
     package init() {}
 
-    /// Adds to the bytes that an allowance and its app use. A negative number subtracts.
+    /// Adds to the used bytes of a quota and of its app. A negative number subtracts.
     package mutating func add(_ bytes: Int64, to allowance: String, of app: AppSerial) {
         for key in [Key(app, ""), Key(app, allowance)] {
             let sum = changes[key, default: 0] + bytes

@@ -46,10 +46,10 @@ package struct Attachments: Sendable {
         // Before its row: what is found without one is swept away.
         try await storing { try await files.create(id) }
         do {
-            let wish = AttachmentWish(
+            let request = AttachmentRequest(
                 proposed: id, owner: owner, length: length, digest: digest, readers: readers,
                 lifetimeSeconds: lifetimeSeconds, idempotency: idempotency, limits: limits)
-            let addition = try await records.addAttachment(wish, at: time.now())
+            let addition = try await records.addAttachment(request, at: time.now())
             switch addition {
             case .added(let attachment):
                 begun.increment()
@@ -170,7 +170,7 @@ package struct Attachments: Sendable {
             if isLast { completed.increment() }
             return upload.attachment
         } catch {
-            if upload.isWorthless { try await remove(upload.attachment) } else { try? await upload.keep() }
+            if upload.cannotComplete { try await remove(upload.attachment) } else { try? await upload.keep() }
             throw turn.refusal ?? error
         }
     }
@@ -250,14 +250,18 @@ package struct Attachments: Sendable {
 
     private static let sweptAtOnce = 50
 
-    /// Removes files that nobody knows and that are older than a moment, from a place on. Answers the next; nil behind the last.
-    package func removeOrphans(after place: Int, before moment: Timestamp) async throws -> Int? {
-        guard let (ids, place) = try await files.files(after: place, before: moment) else { return nil }
-        let known = try await records.knownAttachments(ids)
-        let unknown = ids.filter { !known.contains($0) }
+    /// Removes a page of the uploads and attachments without a record whose last change was before a moment.
+    ///
+    /// - Parameter place: The result of the call before; nil for the first page.
+    /// - Returns: Nil behind the last page.
+    package func removeOrphans(after place: String?, before moment: Timestamp) async throws -> String? {
+        let page = try await files.list(after: place, before: moment)
+        guard !page.ids.isEmpty else { return page.next }
+        let known = try await records.knownAttachments(page.ids)
+        let unknown = Set(page.ids).subtracting(known)
         orphans.increment(by: unknown.count)
-        try await files.remove(unknown)
-        return place
+        try await files.remove(Array(unknown))
+        return page.next
     }
 
     private func storing<Value>(_ body: () async throws -> Value) async throws -> Value {

@@ -13,7 +13,5 @@ package struct NoAttachmentFiles: AttachmentFiles {
     package func remove(_ ids: [AttachmentID]) async throws {}
     package func digest(ofGrowing id: AttachmentID) async throws -> [UInt8] { throw Self.fault }
     package func freeBytes() async throws -> Int64 { throw Self.fault }
-    package func files(after place: Int, before moment: Timestamp) async throws -> (ids: [AttachmentID], place: Int)? {
-        nil
-    }
+    package func list(after place: String?, before moment: Timestamp) async throws -> AttachmentPage { AttachmentPage([]) }
 }

@@ -1,7 +1,7 @@
 import CarillonWire
 import Synchronization
 
-/// How many attachments are brought and fetched at once, and by whom: each has a file open, and some memory.
+/// Limits the concurrent uploads and downloads of attachments. Each has an open file and uses some memory.
 final class Transfers: Sendable {
     private struct Share: Hashable {
         var app: AppSerial
@@ -20,8 +20,8 @@ final class Transfers: Sendable {
 
     init(_ limits: AttachmentLimits) { self.limits = limits }
 
-    /// - Parameter share: Of the app's users, the one whose it is.
-    /// - Throws: ``Refusal`` where there are as many as there may be.
+    /// - Parameter share: The name of the quota of the app's user.
+    /// - Throws: ``Refusal`` if the maximum number is reached.
     func begin(_ user: AttachmentUser, share name: String) throws(Refusal) -> Transfer {
         let share = Share(app: user.app, name: name)
         let isSender = user.party == .senders
@@ -69,7 +69,7 @@ final class Transfers: Sendable {
     }
 }
 
-/// A place among the transfers, until nobody has it any more.
+/// A slot of one upload or download, until the object is deallocated.
 package final class Transfer: Sendable {
     private let onEnd: @Sendable () -> Void
     init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }

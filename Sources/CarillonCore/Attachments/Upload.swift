@@ -2,9 +2,9 @@ import CarillonBasics
 package import CarillonWire
 import Crypto
 
-/// One request that brings bytes of an attachment: writes them as they come, and notes how far they are on disk.
+/// One request that sends bytes of an attachment. Writes the bytes as they arrive, and stores how many are on disk.
 ///
-/// `@unchecked Sendable`: one task uses it at a time, as ``UploadTurns`` sees to.
+/// `@unchecked Sendable`: one task uses it at a time, which ``UploadTurns`` ensures.
 package final class Upload: @unchecked Sendable {
     package private(set) var attachment: Attachment
     private let file: any GrowingFile
@@ -13,15 +13,16 @@ package final class Upload: @unchecked Sendable {
     private let limits: AttachmentLimits
     private let time: TimeSource
     private let start: Int64
-    /// Up to there bytes may come before more is reserved.
+    /// The offset up to which bytes are reserved.
     private var reservedTo: Int64
-    /// Behind the last byte that was written.
+    /// The offset after the last written byte.
     package private(set) var offset: Int64
-    /// What was said of it cannot be true: nothing can become of it.
-    package private(set) var isWorthless = false
-    /// The system says once that bytes did not reach the disk, and may say that all is well when it is asked again.
+    /// Whether the upload can never become complete, because its length or digest is wrong.
+    package private(set) var cannotComplete = false
+    /// The system reports only once that bytes did not reach the disk. A later call can succeed even though the bytes are not on
+    /// disk.
     private var hasFailed = false
-    /// Of what this request brings, where its sender said what it must be.
+    /// The hash of the request's body, if its sender sent the expected digest.
     private var content: (hash: SHA256, expected: [UInt8])?
 
     init(
@@ -40,12 +41,12 @@ package final class Upload: @unchecked Sendable {
         content = contentDigest.map { (SHA256(), $0) }
     }
 
-    /// Answers whether more is on disk for good than before.
+    /// Writes bytes. Returns whether more bytes are durably on disk than before.
     ///
-    /// - Throws: ``Refusal``, also when it is more than the file may have: then the upload is worth nothing.
+    /// - Throws: ``Refusal``, also if the file would exceed its length. The upload cannot become complete then.
     package func write(_ bytes: any FileBytes) async throws -> Bool {
         guard Int64(bytes.count) <= attachment.length - offset else {
-            isWorthless = true
+            cannotComplete = true
             throw Refusal(
                 .uploadLengthInconsistent,
                 "More came than the \(attachment.length) bytes that the upload was begun with; it was removed.")
@@ -59,9 +60,9 @@ package final class Upload: @unchecked Sendable {
         return true
     }
 
-    /// Has what may come next counted, unless all of it came.
+    /// Reserves the next bytes, unless all bytes were received.
     ///
-    /// - Throws: ``Refusal`` when it has no room any more. What came is kept.
+    /// - Throws: ``Refusal`` if the quotas have no room. The received bytes are kept.
     func reserve() async throws {
         guard offset < attachment.length else { return }
         switch try await records.reserve(attachment.serial, received: offset, limits) {
@@ -73,7 +74,7 @@ package final class Upload: @unchecked Sendable {
         }
     }
 
-    /// Brings to the disk what came. Of a body whose digest is to be checked nothing is kept before it was.
+    /// Synchronizes the received bytes to the disk. A body whose digest must be checked is kept only after the check.
     package func keep() async throws {
         guard content == nil, !hasFailed, offset > attachment.synced else { return }
         do {
@@ -91,9 +92,9 @@ package final class Upload: @unchecked Sendable {
         guard try await files.freeBytes() >= limits.freeBytes else { throw Refusal.attachmentStorageFull }
     }
 
-    /// The body is there, whole.
+    /// The whole body was received.
     ///
-    /// - Throws: ``Refusal`` when it is not what its digest says; nothing of it is kept then.
+    /// - Throws: ``Refusal`` if the body does not match its digest. Nothing of the body is kept then.
     package func bodyEnded() async throws {
         if let (hash, expected) = content {
             guard Array(hash.finalize()) == expected else {
@@ -105,7 +106,7 @@ package final class Upload: @unchecked Sendable {
         try await keep()
     }
 
-    /// What was said to be the end has come: the attachment can be fetched from now on.
+    /// The upload was finished by its sender. The attachment can be fetched from now on.
     package func complete() async throws {
         guard offset == attachment.length else {
             throw Refusal(
@@ -115,14 +116,14 @@ package final class Upload: @unchecked Sendable {
         if offset == 0 { try await file.sync() }
         if let expected = attachment.digest {
             guard try await files.digest(ofGrowing: attachment.id) == expected else {
-                isWorthless = true
+                cannotComplete = true
                 throw Refusal.wholeDigestMismatch
             }
         }
         try await files.publish(attachment.id)
         let expiresAt = time.now().adding(seconds: attachment.lifetimeSeconds)
         guard try await records.completeAttachment(attachment.serial, expiresAt: expiresAt) else {
-            // It was removed meanwhile: what has its name now would stay.
+            // The upload was removed meanwhile. Without this, the published file would stay.
             try await files.remove([attachment.id])
             throw Refusal.attachmentUnknown
         }

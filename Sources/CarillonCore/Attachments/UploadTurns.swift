@@ -1,8 +1,8 @@
 package import CarillonWire
 import Synchronization
 
-/// Lets one at a time work on an upload: the newest. Whoever comes takes the upload over from the one before, who brings what he has to the
-/// disk and leaves.
+/// Lets one request at a time work on an upload: the newest. A new request takes over the upload from the earlier one, which
+/// writes its received bytes to the disk and ends.
 package final class UploadTurns: Sendable {
     private let turns = Mutex<[AttachmentID: Turn]>([:])
 
@@ -10,7 +10,7 @@ package final class UploadTurns: Sendable {
 
     package final class Turn: Sendable {
         fileprivate struct State {
-            /// Why the work must end; nil while it can go on.
+            /// The refusal with which the work must end; nil while the work can continue.
             var refusal: Refusal?
             var hasEnded = false
             var onTakenOver: (@Sendable () -> Void)?
@@ -60,9 +60,9 @@ package final class UploadTurns: Sendable {
         }
     }
 
-    /// Runs the body when nobody else works on the upload any more.
+    /// Runs the body when no other request works on the upload any more.
     ///
-    /// - Throws: ``Refusal`` where somebody newer came before it began; and what the body throws.
+    /// - Throws: ``Refusal`` if a newer request took the upload over before the body began; and the errors of the body.
     package func take<Value>(_ id: AttachmentID, _ body: (Turn) async throws -> Value) async throws -> Value {
         try await take(id, refusing: .uploadTakenOver, body)
     }
@@ -98,7 +98,7 @@ package final class UploadTurns: Sendable {
         }
     }
 
-    /// How many uploads are being worked on.
+    /// The number of uploads that requests work on.
     package var count: Int { turns.withLock(\.count) }
 }
 

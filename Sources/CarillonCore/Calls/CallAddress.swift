@@ -1,21 +1,21 @@
 package import CarillonWire
 
-/// An HTTP address that somebody gave us to call, read so strictly that no two programs can disagree about its host.
+/// An HTTP address that the server calls at the request of others. Parsing is so strict that all programs agree about its host.
 package struct CallAddress: Hashable, Sendable {
     package enum Host: Hashable, Sendable {
         case name(String)
         case literal(NetworkAddress)
     }
 
-    /// As it was given.
+    /// The address as it was received.
     package let text: String
     package let isSecure: Bool
     package let host: Host
     package let port: Int
-    /// Path and query, as they stand in the request's first line.
+    /// The path and the query, as in the first line of the request.
     package let target: String
 
-    /// What is wrong with an address.
+    /// The reason why an address is not valid.
     package struct Fault: Error, Equatable {
         /// The part and the rule, as they follow "the address": "must not have a fragment".
         package let reason: String
@@ -48,16 +48,16 @@ package struct CallAddress: Hashable, Sendable {
         self.text = text
     }
 
-    /// Host and port: what one call at a time goes to.
+    /// The host and the port. One call at a time is made to a peer.
     package var peer: String { "\(hostText):\(port)" }
 
-    /// What the `Host` header says.
+    /// The value of the `Host` header.
     package var hostHeader: String { isPortImplied ? hostText : peer }
 
-    /// Whether the port is that of the scheme.
+    /// Whether the port is the default port of the scheme.
     package var isPortImplied: Bool { port == (isSecure ? 443 : 80) }
 
-    /// The host as calls are counted by it: one host, whatever its port.
+    /// The host without the port. Calls are counted by host.
     package var hostText: String {
         switch host {
         case .name(let name): name
@@ -106,7 +106,7 @@ package struct CallAddress: Hashable, Sendable {
             return .literal(address)
         }
         if let address = NetworkAddress(text) {
-            // A v6 address without brackets was cut at its first colon, and is not read here.
+            // An IPv6 address without brackets was cut at its first colon, and is not read here.
             return .literal(address)
         }
         let name = text.lowercased()
@@ -114,7 +114,7 @@ package struct CallAddress: Hashable, Sendable {
         guard name.utf8.count <= 253, labels.allSatisfy(isLabel) else {
             throw invalid("must have a host name of letters, digits, hyphens and dots; write other scripts as xn--…")
         }
-        // 2130706433, 0177.1 and 0x7f.0.0.1 are addresses to some programs and names to others.
+        // Some programs read 2130706433, 0177.1 and 0x7f.0.0.1 as addresses, others as names.
         guard let last = labels.last, !isNumber(last) else {
             throw invalid("must have an IPv4 address as four decimal numbers without leading zeros")
         }

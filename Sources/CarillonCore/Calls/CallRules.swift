@@ -1,20 +1,19 @@
 package import CarillonWire
 
-/// Which addresses the server may call on behalf of others.
+/// Decides which addresses the server may call.
 package struct CallRules: Equatable, Sendable {
-    /// Whether loopback, private and other networks that are not the Internet's may be called.
+    /// Whether addresses outside the public Internet, such as loopback and private addresses, may be called.
     package var allowsPrivate: Bool
 
     package init(allowsPrivate: Bool = false) { self.allowsPrivate = allowsPrivate }
 
     package func allows(_ address: NetworkAddress) -> Bool { allowsPrivate || address.isPublic }
 
-    /// Those of the addresses that a name leads to that may be called: each is judged for itself, and one that may says
-    /// nothing of the next.
+    /// Returns the resolved addresses of a name that may be called. Each address is checked separately.
     package func allowed(_ found: [NetworkAddress]) -> [NetworkAddress] { found.filter(allows) }
 
-    /// Refuses what can be told before its name is resolved. A name that leads to a private network is found out when
-    /// it is called.
+    /// Refuses addresses that are not allowed, as far as this is known before the name is resolved. A name that resolves to a
+    /// private network is refused when it is called.
     package func check(_ address: CallAddress) throws(Refusal) {
         let isAllowed =
             switch address.host {

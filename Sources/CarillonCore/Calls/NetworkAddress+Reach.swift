@@ -1,10 +1,10 @@
 import CarillonWire
 
 extension NetworkAddress {
-    /// Whether the address is one of the Internet's, and leads to no network that is somebody's own.
+    /// Whether the address belongs to the public Internet, and not to a private network.
     ///
-    /// The tables are IANA's special-purpose registries for IPv4 and IPv6 (RFC 6890). An IPv6 address that carries an
-    /// IPv4 address to which it leads is judged by that one.
+    /// The tables are IANA's special-purpose registries for IPv4 and IPv6 (RFC 6890). If an IPv6 address contains the IPv4
+    /// address to which it leads, the IPv4 address decides.
     package var isPublic: Bool {
         switch self {
         case .v4(let value): !Self.specialV4.contains { $0.contains(value) }
@@ -25,10 +25,10 @@ extension NetworkAddress {
             (10, 0, 0, 0, 8), (172, 16, 0, 0, 12), (192, 168, 0, 0, 16),  // private (RFC 1918)
             (100, 64, 0, 0, 10),  // shared by carriers (RFC 6598)
             (127, 0, 0, 0, 8),  // loopback
-            (169, 254, 0, 0, 16),  // link-local, where clouds keep their metadata
+            (169, 254, 0, 0, 16),  // link-local, where clouds serve their metadata
             (192, 0, 0, 0, 24),  // protocol assignments
             (192, 0, 2, 0, 24), (198, 51, 100, 0, 24), (203, 0, 113, 0, 24),  // documentation
-            (192, 88, 99, 0, 24),  // relays of 6to4, withdrawn
+            (192, 88, 99, 0, 24),  // 6to4 relays, withdrawn
             (198, 18, 0, 0, 15),  // benchmarks
             (224, 0, 0, 0, 4),  // multicast
             (240, 0, 0, 0, 4),  // reserved, and broadcast
@@ -41,7 +41,7 @@ extension NetworkAddress {
         let v4 = { (bits: UInt64) in NetworkAddress.v4(UInt32(truncatingIfNeeded: bits)) }
         if high == 0, value.low >> 32 == 0xFFFF { return v4(value.low).isPublic }  // ::ffff:0:0/96, mapped
         if high == 0x0064_FF9B_0000_0000, value.low >> 32 == 0 { return v4(value.low).isPublic }  // NAT64 (RFC 6052)
-        guard high >> 61 == 1 else { return false }  // all that is handed out is in 2000::/3
+        guard high >> 61 == 1 else { return false }  // all assigned addresses are in 2000::/3
         return switch high >> 32 {
         case 0x2002_0000...0x2002_FFFF: v4(high >> 16).isPublic  // 6to4
         case 0x2001_0000...0x2001_01FF: false  // 2001::/23: Teredo, benchmarks, ORCHID and other assignments

@@ -1,12 +1,12 @@
 package import CarillonWire
 
-/// An IP address, as bytes; what it is written like is forgotten.
+/// An IP address, stored as bytes. The notation is not kept.
 package enum NetworkAddress: Hashable, Sendable {
     case v4(UInt32)
     case v6(Bytes16)
 
-    /// Reads the one form of IPv4 that everyone reads alike, four decimal numbers without leading zeros, or any form of
-    /// IPv6 (RFC 4291 section 2.2) without a zone.
+    /// Parses an IPv4 address of four decimal numbers without leading zeros, which is the only form that all programs read alike,
+    /// or an IPv6 address in any form (RFC 4291 section 2.2) without a zone.
     package init?(_ text: some StringProtocol) {
         if let address = Self.parseV4(text) {
             self = .v4(address)
@@ -17,7 +17,7 @@ package enum NetworkAddress: Hashable, Sendable {
         }
     }
 
-    /// The bytes as they travel: 4 or 16.
+    /// - Parameter bytes: The 4 or 16 bytes in network order.
     package init?(bytes: some Collection<UInt8>) {
         if bytes.count == 4 {
             self = .v4(bytes.reduce(0) { $0 << 8 | UInt32($1) })
@@ -87,7 +87,7 @@ package enum NetworkAddress: Hashable, Sendable {
 }
 
 extension NetworkAddress: CustomStringConvertible {
-    /// IPv6 in full, without `::`.
+    /// An IPv6 address is written in full, without `::`.
     package var description: String {
         switch self {
         case .v4(let value):

@@ -6,8 +6,8 @@ import Crypto
     import Foundation
 #endif
 
-/// The secret with which calls to a back end are signed (Standard Webhooks, symmetric): 32 random bytes, shown as
-/// `whsec_` and their base64.
+/// The secret that signs calls to a backend (Standard Webhooks, symmetric): 32 random bytes. The text is `whsec_` and their
+/// base64.
 package struct SigningSecret: Equatable, Sendable {
     package static let byteCount = 32
 
@@ -17,7 +17,7 @@ package struct SigningSecret: Equatable, Sendable {
 
     package var text: String { "whsec_" + Data(bytes).base64EncodedString() }
 
-    /// `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`.
+    /// Returns `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`.
     package func signature(id: String, seconds: Int64, body: some Sequence<UInt8>) -> String {
         let code = HMAC<SHA256>.authenticationCode(
             for: Array("\(id).\(seconds).".utf8) + body, using: SymmetricKey(data: bytes))

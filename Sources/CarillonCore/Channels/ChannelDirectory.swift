@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Remembers open channels, so that a send to a busy channel needs no look into the store.
+/// Caches open channels, so that a message to a busy channel needs no read from the store.
 ///
-/// The store stays the truth: a change forgets the entry before it is answered, and a record that was read before the
-/// change and arrives after it is not kept.
+/// The store has the valid state. A change removes the entry before the change is answered. A record that was read before a
+/// change and arrives after it is not cached.
 package final class ChannelDirectory: Sendable {
     private struct State {
-        var channels: RecentValues<ChannelSerial, PushChannel>
+        var channels: LRUCache<ChannelSerial, PushChannel>
         var changes = 0
     }
 
@@ -15,15 +15,15 @@ package final class ChannelDirectory: Sendable {
 
     package init(store: any ChannelStore, capacity: Int = 131_072) {
         self.store = store
-        state = Mutex(State(channels: RecentValues(capacity: capacity)))
+        state = Mutex(State(channels: LRUCache(capacity: capacity)))
     }
 
-    /// The open channel of this serial, when it is remembered.
+    /// Returns the open channel with this serial number if it is cached.
     package func remembered(_ serial: ChannelSerial) -> PushChannel? {
         state.withLock { $0.channels[serial] }
     }
 
-    /// The open channel of this serial, or nil when it is closed.
+    /// Returns the open channel with this serial number; nil if it is closed.
     package func channel(_ serial: ChannelSerial) async throws -> PushChannel? {
         if let channel = remembered(serial) { return channel }
         let changes = changes
@@ -32,7 +32,7 @@ package final class ChannelDirectory: Sendable {
         return channel
     }
 
-    /// Remembers the channel that is opened, which is often sent to soon.
+    /// Caches a channel that is being opened, because messages are often sent to a new channel soon.
     package func opening(_ open: () async throws -> OpenChannelResult) async throws -> OpenChannelResult {
         let changes = changes
         let result = try await open()
@@ -45,7 +45,7 @@ package final class ChannelDirectory: Sendable {
 
     private var changes: Int { state.withLock { $0.changes } }
 
-    /// Nothing is remembered of before a change that came meanwhile.
+    /// Caches a channel, unless a change came after the number of changes was read.
     private func remember(_ channel: PushChannel, asOf changes: Int) {
         state.withLock { state in
             if state.changes == changes { state.channels[channel.serial] = channel }
@@ -59,7 +59,7 @@ package final class ChannelDirectory: Sendable {
         }
     }
 
-    /// Forgets the channels of the devices in a shard.
+    /// Removes the channels of the devices in a shard.
     package func forget(_ shard: Shard) {
         state.withLock { state in
             state.changes += 1

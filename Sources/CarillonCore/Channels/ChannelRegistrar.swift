@@ -30,11 +30,11 @@ package struct ChannelRegistrar: Sendable {
         self.time = time
     }
 
-    /// Opens the channel, or finds it open, and gives a token for it. Tokens given before go on to work.
+    /// Opens the channel, or finds it open, and returns a new token for it. Earlier tokens stay valid.
     ///
     /// - Parameters:
-    ///   - wake: Nil leaves an open channel as it is; a new one wakes in the background.
-    ///   - address: Where the device is, whose allowance it takes; nil takes none.
+    ///   - wake: Nil leaves an open channel unchanged; a new channel wakes in the background.
+    ///   - address: The address of the device, whose rate limit is used; nil uses none.
     package func register(
         _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode? = nil,
         from address: NetworkAddress? = nil
@@ -76,7 +76,7 @@ package struct ChannelRegistrar: Sendable {
 
     package func list(device: DeviceSerial) async throws -> [PushChannel] { try await channels.channels(device: device) }
 
-    /// Closes the channel by its device's own wish. Answers whether it was open.
+    /// Closes the channel at its device's request. Returns whether it was open.
     package func unregister(_ id: ChannelID, device: DeviceSerial) async throws -> Bool {
         guard let serial = try await channels.closeChannel(id, device: device, at: time.now()) else {
             return false
@@ -86,8 +86,8 @@ package struct ChannelRegistrar: Sendable {
         return true
     }
 
-    /// Closes the channel by the operator's wish. The app hears `closed`, or with a code `error`, now or when it
-    /// connects next.
+    /// Closes the channel at the operator's request. The app receives `closed`, or `error` if there is a code, now or at its next
+    /// connection.
     package func revoke(_ id: ChannelID, device: DeviceSerial, code: Int?) async throws {
         if let code, !ChannelErrorCode.client.contains(code), !ChannelErrorCode.server.contains(code) {
             throw Refusal(.fieldInvalid, "The code of a channel's error is 200–499 or 500–599, not \(code).")
@@ -112,8 +112,8 @@ package struct ChannelRegistrar: Sendable {
         Refusal(.channelUnknown, "The device has no open channel \(id).")
     }
 
-    /// Reads a VAPID public key: an uncompressed point on P-256, in base64url (RFC 8292 section 3.2). Padding and the
-    /// characters of base64 are accepted: libraries write the key so, and keys are compared by their bytes.
+    /// Parses a VAPID public key: an uncompressed point on P-256 in base64url (RFC 8292 section 3.2). Padding and the characters
+    /// of base64 are accepted because some libraries write keys so. Keys are compared by their bytes.
     package static func parseVapidKey(_ text: String) throws(Refusal) -> [UInt8] {
         guard let bytes = Base64URL.decodeLeniently(text), bytes.count == 65,
             (try? P256.Signing.PublicKey(x963Representation: bytes)) != nil

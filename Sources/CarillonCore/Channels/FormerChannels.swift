@@ -3,7 +3,7 @@ import CarillonWire
 /// Notifies apps that channels were closed because their device has another user: the app receives an error with
 /// ``ChannelErrorCode/userChanged``.
 ///
-/// The store closed these channels with the change of the user. It keeps a row of each until its app is notified.
+/// The store closed these channels with the change of the user. It keeps a row for each channel until its app is notified.
 package struct FormerChannels: Sendable {
     private let users: any UserStore
     private let home: any LocalHome
@@ -17,23 +17,23 @@ package struct FormerChannels: Sendable {
         self.time = time
     }
 
-    /// Takes envelopes that ended with the former user out of the device's connection.
+    /// Withdraws envelopes that ended with the former user from the device's connection.
     package func withdraw(_ ended: [Int64], from device: DeviceSerial) async {
         guard !ended.isEmpty else { return }
         await home.withdraw(.envelopes(Set(ended)), from: device)
     }
 
-    /// Closes those of a device.
+    /// Closes the channels of former users of a device.
     package func close(of device: DeviceSerial) async throws {
-        // The shard of the device can be closing during the call for it. A device has no more channels than the limit.
+        // The shard of the device can be closing during the call. A device has no more channels than the limit.
         let channels = try await users.channelsOfFormerUsers(of: device, in: .all, limit: Limits.channelsPerDevice)
         directory.forget(channels.map(\.serial))
         for channel in channels { _ = try await close(channel) }
     }
 
-    /// Closes what was left of all devices, as by a server that was killed meanwhile.
+    /// Closes the remaining channels of former users of all devices, for example after a server was killed.
     ///
-    /// - Throws: The first fault, when the others were tried.
+    /// - Throws: The first fault, after the other channels were tried.
     package func closeAll() async throws {
         var fault: (any Error)?
         while !Task.isCancelled {
@@ -52,7 +52,7 @@ package struct FormerChannels: Sendable {
         if let fault { throw fault }
     }
 
-    /// Answers false when somebody else has closed it.
+    /// Returns false if another call has closed the channel.
     private func close(_ channel: PushChannel) async throws -> Bool {
         let now = time.now()
         let delivered = await home.deliver(to: channel.device, .kept) { id in

@@ -1,10 +1,10 @@
 package import CarillonWire
 
-/// What a sender posts to a token.
+/// A message that a sender posts to a channel token.
 package struct PublishRequest: Sendable {
     package var body: [UInt8]
     package var coding: ContentCoding?
-    /// In seconds; the server may shorten it.
+    /// The TTL in seconds. The server may shorten it.
     package var ttl: Int64
     package var urgency: Urgency
     package var topic: String?
@@ -25,17 +25,17 @@ package struct PublishRequest: Sendable {
     }
 }
 
-/// What the sender is told at once.
+/// The immediate answer to the sender.
 package struct PublishReceipt: Equatable, Sendable {
     package var id: MessageID
-    /// The TTL in force, in seconds.
+    /// The TTL that applies, in seconds.
     package var ttl: Int64
     package var standing: Standing
 
     package enum Standing: Equatable, Sendable {
-        /// On disk; it waits for the device.
+        /// The message is on disk and is waiting for the device.
         case waiting
-        /// A message of TTL 0, handed to the device's connection.
+        /// The message has TTL 0 and was offered to the device's connection.
         case offered
         case final(Outcome)
     }

@@ -2,7 +2,7 @@ package import CarillonWire
 import Crypto
 import Metrics
 
-/// Takes messages for channel tokens, and answers when each is accepted: on disk, or acknowledged by the app.
+/// Accepts messages for channel tokens, and replies when each message is on disk or acknowledged by the app.
 package final class Publisher: Sendable {
     package typealias Reply = @Sendable (Result<PublishReceipt, any Error>) -> Void
 
@@ -17,7 +17,7 @@ package final class Publisher: Sendable {
     private let dropped = ServerMetric.messages.counter("dropped")
     private let repeated = ServerMetric.messages.counter("repeated")
 
-    /// - Parameter addresses: The addresses of the endpoints, whose origin a VAPID token must name.
+    /// - Parameter addresses: The addresses of the endpoints. A VAPID token must name the origin of one of them.
     package init(
         sealer: TokenSealer, directory: ChannelDirectory, home: any LocalHome, allowances: Allowances,
         addresses: OwnAddresses, time: TimeSource
@@ -30,7 +30,7 @@ package final class Publisher: Sendable {
         self.time = time
     }
 
-    /// The open channel that a token leads to.
+    /// Returns the open channel of a token.
     ///
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the device of the channel.
     package func channel(of token: String) async throws -> PushChannel {
@@ -42,7 +42,7 @@ package final class Publisher: Sendable {
         return channel
     }
 
-    /// The same, when the store need not be asked; nil when it must.
+    /// Returns the open channel of a token if it is cached; nil if the store must be read.
     package func rememberedChannel(of token: some StringProtocol) throws(Refusal) -> PushChannel? {
         let contents = try contents(of: token)
         guard let channel = directory.remembered(contents.channel), channel.device == contents.device else { return nil }
@@ -62,8 +62,8 @@ package final class Publisher: Sendable {
         }
     }
 
-    /// Takes a message, and says when it is accepted, or why not. What says so may be called before this returns, and
-    /// from any thread.
+    /// Publishes a message, and replies when the message is accepted, or with the reason for its rejection. The reply may be
+    /// called before this method returns, and from any thread.
     package func publish(_ request: PublishRequest, to channel: PushChannel, then: @escaping Reply) {
         do {
             try admitMessage(to: channel, by: request.vapid)
@@ -74,7 +74,7 @@ package final class Publisher: Sendable {
         let now = time.now()
         var rules = rules(of: request, at: now)
         let wake = request.urgency.wake(on: channel.wake)
-        if ttl > 0, wake != .none { rules.wake = WakeWish(wake, dueAt: now) }
+        if ttl > 0, wake != .none { rules.wake = WakeRequest(wake, dueAt: now) }
         let mode: DeliveryMode = ttl == 0 ? .now : rules.idempotency == nil ? .keptAndOffered : .kept
         home.deliver(to: channel.device, mode, rules: rules) { id in
             Envelope(
@@ -86,14 +86,14 @@ package final class Publisher: Sendable {
         }
     }
 
-    /// Counts a message against the rates of its channel, also one that is dropped.
+    /// Counts a message towards the rate limits of its channel, also if the message is dropped later.
     package func admitMessage(to channel: PushChannel, by credentials: VapidCredentials?) throws(Refusal) {
         try authorize(credentials, for: channel)
         try allowances.takeMessage(to: channel.serial, of: channel.device, in: channel.app)
     }
 
-    /// A restricted channel wants its own key; credentials that were given must be good on any channel
-    /// (RFC 8292 section 4.2).
+    /// Checks the VAPID credentials of a request. A restricted channel requires its own key. Credentials that are present must be
+    /// valid on any channel (RFC 8292 section 4.2).
     func authorize(_ credentials: VapidCredentials?, for channel: PushChannel) throws(Refusal) {
         guard let credentials else {
             if channel.vapidKey == nil { return }
@@ -152,7 +152,7 @@ package final class Publisher: Sendable {
 }
 
 extension PublishRequest {
-    /// A hash of all that the sender asked for, credentials left out.
+    /// A hash of the complete request without credentials.
     fileprivate var fingerprint: [UInt8] {
         var hash = SHA256()
         for part in [coding?.name.rawValue, coding?.encryption, coding?.cryptoKey, "\(ttl)", urgency.rawValue, topic] {

@@ -1,16 +1,16 @@
 package import CarillonWire
 
-/// A device's named address, as the store keeps it while it is open. A closed channel has no record.
+/// A named address of a device, as the store keeps it while it is open. A closed channel has no record.
 package struct PushChannel: Equatable, Sendable {
     package var serial: ChannelSerial
     package var device: DeviceSerial
     package var app: AppSerial
     package var id: ChannelID
     package var name: String?
-    /// The one VAPID key whose holder may send (RFC 8292 section 4), as an uncompressed point; nil lets anyone who
-    /// has the token.
+    /// The only VAPID key that may sign messages (RFC 8292 section 4), as an uncompressed point. Nil: every sender with the token
+    /// may send.
     package var vapidKey: [UInt8]?
-    /// How its messages wake a device that sleeps.
+    /// How the channel's messages wake a sleeping device.
     package var wake: WakeMode
     package var createdAt: Timestamp
 

@@ -8,12 +8,12 @@ import Crypto
     import Foundation
 #endif
 
-/// Makes and opens channel tokens: key id, device and channel, sealed under AES-256-GCM with a random nonce.
+/// Makes and opens channel tokens. A token contains a key id, a device and a channel, sealed with AES-256-GCM and a random nonce.
 ///
 ///     key id ⊕ first byte of the nonce │ nonce, 12 bytes │ device and channel, 16 bytes │ tag, 16 bytes
 ///
-/// In base64url that is 60 characters. The key id is masked with the nonce, so that two tokens have no visible part
-/// in common. Garbage is told from a token without a look into the store.
+/// A token has 60 characters of base64url. The key id is masked with the nonce, so that two tokens have no visible part in
+/// common. An invalid token is recognized without a read from the store.
 package struct TokenSealer: Sendable {
     package struct Contents: Equatable, Sendable {
         package var device: DeviceSerial
@@ -30,7 +30,7 @@ package struct TokenSealer: Sendable {
     private let keys: [UInt8: SymmetricKey]
     private let random: RandomSource
 
-    /// The first key seals; all of them open.
+    /// - Parameter keys: The first key seals tokens. Each of the keys opens tokens.
     package init(keys: [TokenKey], random: RandomSource) {
         precondition(!keys.isEmpty, "a sealer needs a key")
         current = keys[0].id
@@ -46,7 +46,7 @@ package struct TokenSealer: Sendable {
         return Base64URL.encode([current ^ nonce[0]] + nonce + box.ciphertext + box.tag)
     }
 
-    /// What a token leads to; nil for anything that this server did not seal.
+    /// Returns the contents of a token; nil if this server did not seal it.
     package func open(_ token: some StringProtocol) -> Contents? {
         guard token.utf8.count == Self.tokenCharacters, let bytes = Base64URL.decode(token),
             let key = keys[bytes[0] ^ bytes[1]],

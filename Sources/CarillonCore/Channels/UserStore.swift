@@ -1,7 +1,7 @@
 /// Returns the channels of former users, which are removed in parts.
 package protocol UserStore: Sendable {
-    /// Returns channels whose device has another user than the one that they were opened for, in the order of their serial numbers. The
-    /// change of the user ends them in its own transaction: ``ChannelStore`` does not return them any more.
+    /// Returns channels that were opened for a former user of their device, in the order of their serial numbers. The change of
+    /// the user ends them in its own transaction: ``ChannelStore`` does not return them any more.
     ///
     /// - Parameter device: Nil for the channels of all devices.
     func channelsOfFormerUsers(of device: DeviceSerial?, in shards: ShardSet, limit: Int) async throws -> [PushChannel]

@@ -1,31 +1,32 @@
 package import CarillonWire
 
-/// How the inbox of a device comes to one connection: a socket, an event stream or a poll. What differs is how a frame is
-/// written.
+/// Delivers the inbox of a device to one connection: a socket, an event stream or a poll. The connection's handler writes the
+/// frames, which differ by the kind of connection.
 ///
-/// The inbox is the buffer; a connection holds only a position, what was given and not answered for, and the knowledge that
-/// more is waiting. Two windows bound it: what the device has not answered for, and what the peer has not read. The
-/// second is the edge's to measure; while the output is *paused*, nothing is given and nothing is loaded, so that what is
-/// replaced, cancelled or expires meanwhile never leaves the store.
+/// The inbox is the buffer. A connection keeps only a position, the envelopes that were delivered without an answer, and whether
+/// more envelopes are waiting. Two windows limit a connection: the envelopes that the device has not answered, and the bytes that
+/// the peer has not read. The handler measures the second one. While the output is *paused*, no envelope is delivered or loaded,
+/// so an envelope that is replaced, cancelled or expires meanwhile never leaves the store.
 ///
-/// - *catching up*: the connection began, or more was stored than the window could take. Envelopes come from the
-///   store in order, as many as the window has room for; what is offered meanwhile will come from the store too.
-/// - *live*: everything before the position was given. An offered envelope is given at once, while there is room.
+/// - *catching up*: the connection began, or more was stored than the window had room for. Envelopes come from the store in
+///   order, as many as the window has room for. Envelopes that are offered meanwhile come from the store later, too.
+/// - *live*: every envelope before the position was delivered. An offered envelope is delivered at once while the window has
+///   room.
 ///
-/// From *catching up* to *live*: a load came back with less than was asked for, and nothing was offered or stored
-/// since it was asked for. From *live* to *catching up*: an offer found no room or the output paused, or something was
-/// stored without having been offered here.
+/// From *catching up* to *live*: a load returned fewer envelopes than it requested, and none was offered or stored since the load
+/// began. From *live* to *catching up*: an offer found no room, the output was paused, or an envelope was stored without an offer
+/// to this connection.
 ///
-/// Facts go in, in the past tense; what to do about them comes out, in order.
+/// The inputs are facts in the past tense. The outputs are actions, in the order in which they must be done.
 package struct DeliveryMachine: Sendable {
     package struct Limits: Equatable, Sendable {
-        /// The most envelopes that may be given and not answered for.
+        /// The maximum number of envelopes that are delivered without an answer.
         package var envelopes: Int
-        /// The most bytes of them.
+        /// The maximum number of bytes of these envelopes.
         package var bytes: Int
-        /// How many bytes may be on their way to the peer before its output counts as paused; one load asks for no more.
+        /// The number of bytes on their way to the peer at which its output is paused. One load requests at most this many bytes.
         package var outputBytes: Int
-        /// How many envelopes beyond these a load asks for, to know whether more waits.
+        /// The number of envelopes that a load requests beyond the window, to find out whether more are waiting.
         package var lookAhead: Int
 
         package init(
@@ -40,13 +41,13 @@ package struct DeliveryMachine: Sendable {
 
     package enum Action: Equatable, Sendable {
         case give(Envelope)
-        /// Read it from the store, and say ``loaded(_:at:)`` or ``loadFailed(_:)``.
-        case load(InboxLoad)
-        /// For the first time since the beginning, nothing more waits.
+        /// Read the page from the store, and call ``loaded(_:at:)`` or ``loadFailed(_:)``.
+        case load(PageRequest)
+        /// No more envelopes are waiting, for the first time since the connection began.
         case caughtUp
-        /// Answer the offer of TTL 0.
+        /// Answer the offer of an envelope of TTL 0.
         case answerOffer(wasGiven: Bool)
-        /// The envelope leaves the inbox, though the device did not say so.
+        /// Remove the envelope from the inbox with this outcome, without an answer of the device.
         case settle(MessageID, Outcome)
         case end(End)
     }
@@ -56,13 +57,13 @@ package struct DeliveryMachine: Sendable {
         case failed(StoreFault)
     }
 
-    /// What nobody waits for any more.
+    /// Envelopes that must not be delivered any more.
     package enum Withdrawal: Hashable, Sendable {
-        /// The envelope at a position: it was cancelled or replaced, or expired.
+        /// The envelope at a position, which was cancelled or replaced, or expired.
         case envelope(Int64)
-        /// The envelopes at many positions.
+        /// The envelopes at several positions.
         case envelopes(Set<Int64>)
-        /// What ends with an origin that ended. What tells of the end stays.
+        /// The envelopes that end with an origin. The envelope that reports the end stays.
         case all(of: OriginKey)
     }
 
@@ -70,28 +71,28 @@ package struct DeliveryMachine: Sendable {
     private let version: Int
     private let only: Set<EnvelopeKind>?
     private let also: Set<EnvelopeKind>
-    /// Everything up to it was looked at.
+    /// The position of the last envelope that was considered.
     package private(set) var position: Int64
-    private var given = GivenEnvelopes()
+    private var given = UnansweredEnvelopes()
     private var isLoading = false
-    /// Whether there may be more in the store than was asked for.
+    /// Whether the store can have more envelopes than were requested.
     private var wantsMore = true
-    private var toldCaughtUp = false
+    private var notifiedCaughtUp = false
     private var isOutputPaused = false
-    /// The number of moves of the device that have begun, and whose end is not known here.
+    /// The number of moves of the device that began and whose end was not reported yet.
     private var moves: UInt8 = 0
-    /// What was withdrawn while a load is under way that may have read it before.
+    /// Withdrawals during a load, which can have read the envelopes before they were withdrawn.
     private var withdrawn: Set<Withdrawal> = []
-    /// More was withdrawn than is remembered: what the load brings is read again.
-    private var distrustsLoad = false
+    /// Whether more was withdrawn than is remembered. The loaded page is read again then.
+    private var mustReload = false
 
     private static let rememberedWithdrawals = 256
 
-    /// - Parameter version: The version of Carillon's extension that the peer speaks. The peer is given only kinds that it knows. Any other
-    ///   envelope leaves its inbox as unsupported.
-    /// - Parameter only: What the peer wants to have; the rest stays where it is. Nil: everything.
-    /// - Parameter also: What it knows beside what its version does.
-    /// - Parameter position: The place in the inbox behind which it begins.
+    /// - Parameter version: The version of Carillon's extension that the peer speaks. Only kinds of envelopes of this version are
+    ///   delivered to the peer. Any other envelope leaves its inbox as unsupported.
+    /// - Parameter only: The kinds that the peer requested. Other envelopes stay in the inbox. Nil: all kinds.
+    /// - Parameter also: The kinds that the peer supports beside those of its version.
+    /// - Parameter position: The position in the inbox after which delivery begins.
     package init(
         limits: Limits, version: Int = 1, only: Set<EnvelopeKind>? = nil, also: Set<EnvelopeKind> = [],
         after position: Int64 = 0
@@ -103,17 +104,17 @@ package struct DeliveryMachine: Sendable {
         self.also = also
     }
 
-    /// Whether there may be more in the store than was given.
+    /// Whether the store can have more envelopes than were delivered.
     package var moreWaits: Bool { wantsMore || isLoading }
 
     package var unacknowledgedCount: Int { given.count }
 
-    /// Before anything else: what is to be loaded first.
-    package mutating func began() -> InboxLoad { takeLoad() }
+    /// Returns the first page to load. This is the first call.
+    package mutating func began() -> PageRequest { takeLoad() }
 
-    // MARK: What happened to the inbox
+    // MARK: Changes of the inbox
 
-    /// An envelope was appended to the inbox, and may be given directly.
+    /// An envelope was appended to the inbox, and may be delivered directly.
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
         if wantsMore || !hasRoom(for: envelope) { given.removeExpired(at: now) }
         let isLive = !isLoading && !wantsMore && !isHeld
@@ -126,31 +127,31 @@ package struct DeliveryMachine: Sendable {
         return isVolatile ? actions + [.answerOffer(wasGiven: true)] : actions
     }
 
-    /// Something was queued for the inbox without having been offered.
+    /// An envelope was queued for the inbox without an offer.
     package mutating func storedMore(at now: Timestamp) -> [Action] {
         wantsMore = true
         given.removeExpired(at: now)
         return nextLoad()
     }
 
-    /// Nobody waits for an answer to this any more, and it is not given if it was not yet.
+    /// Envelopes were withdrawn. Their answers are not expected any more, and they are not delivered if they were not yet.
     package mutating func withdrew(_ withdrawal: Withdrawal) -> [Action] {
         if case .envelopes = withdrawal {
-            distrustsLoad = distrustsLoad || isLoading
-        } else if isLoading, !distrustsLoad {
+            mustReload = mustReload || isLoading
+        } else if isLoading, !mustReload {
             withdrawn.insert(withdrawal)
-            distrustsLoad = withdrawn.count > Self.rememberedWithdrawals
+            mustReload = withdrawn.count > Self.rememberedWithdrawals
         }
         return given.remove(withdrawal) ? nextLoad() : []
     }
 
-    // MARK: What was loaded
+    // MARK: Loads
 
-    /// The load that was asked for came back.
+    /// The requested load returned.
     package mutating func loaded(_ read: InboxRead, at now: Timestamp) -> [Action] {
         switch read {
         case .page(let page): loaded(page, at: now)
-        // Nobody told this connection when it began too late.
+        // A connection that began after the deletion of the device was not notified of it.
         case .deviceGone: [.end(.deviceGone)]
         }
     }
@@ -158,8 +159,8 @@ package struct DeliveryMachine: Sendable {
     private mutating func loaded(_ page: InboxPage, at now: Timestamp) -> [Action] {
         isLoading = false
         defer { withdrawn.removeAll() }
-        if isHeld || distrustsLoad {
-            distrustsLoad = false
+        if isHeld || mustReload {
+            mustReload = false
             wantsMore = true
             return nextLoad()
         }
@@ -177,8 +178,8 @@ package struct DeliveryMachine: Sendable {
             }
         }
         actions += nextLoad()
-        if !wantsMore, !isLoading, !toldCaughtUp {
-            toldCaughtUp = true
+        if !wantsMore, !isLoading, !notifiedCaughtUp {
+            notifiedCaughtUp = true
             actions.append(.caughtUp)
         }
         return actions
@@ -192,40 +193,42 @@ package struct DeliveryMachine: Sendable {
             || envelope.behaviour.endsWithOrigin && withdrawn.contains(.all(of: envelope.origin.key))
     }
 
-    // MARK: What the peer did
+    // MARK: Events of the peer
 
-    /// Whether an envelope that was given is still waited for.
+    /// Whether an envelope was delivered and is not answered yet.
     package func holds(_ id: MessageID) -> Bool { given.holds(id) }
 
-    /// The device answered for an envelope.
+    /// The device acknowledged or rejected an envelope.
     package mutating func settled(_ id: MessageID) -> [Action] { given.remove(id) ? nextLoad() : [] }
 
-    /// The peer does not take what was given: nothing more is given until it does.
+    /// The peer does not read the sent data. Nothing more is delivered until it does.
     package mutating func outputPaused() { isOutputPaused = true }
 
-    /// The peer took what was given.
+    /// The peer read the sent data.
     package mutating func outputResumed(at now: Timestamp) -> [Action] {
         isOutputPaused = false
         given.removeExpired(at: now)
         return nextLoad()
     }
 
-    /// The connection ended: what was given of TTL 0 and never answered for is lost.
+    /// The connection ended. Envelopes of TTL 0 that were delivered and not answered are lost.
     package mutating func disconnected() -> [Action] {
         given.takeVolatile().map { .settle($0, .dropped) }
     }
 
-    // MARK: Another home
+    // MARK: Moves to another home
 
-    /// The device moves to another home: nothing is given or loaded until it has moved, and what is being loaded is not given.
+    /// The device moves to another home. Nothing is delivered or loaded until the end of the move, and a load in progress is
+    /// discarded.
     package mutating func moving() {
         moves += 1
-        // It can end after the move, and have what is withdrawn at the new home before this connection is a session there.
-        distrustsLoad = distrustsLoad || isLoading
+        // The load can end after the move, and contain envelopes that were withdrawn at the new home before this connection is a
+        // session there.
+        mustReload = mustReload || isLoading
     }
 
-    /// Takes back envelopes that were given and are not written to the peer, because this connection is not informed if they are
-    /// withdrawn. They are loaded again. Envelopes of TTL 0 are lost.
+    /// Takes back envelopes that were delivered to the connection but not written to the peer, because this connection is not
+    /// notified if they are withdrawn. They are loaded again. Envelopes of TTL 0 are lost.
     ///
     /// - Parameter written: The position of the last envelope that was written to the peer.
     /// - Returns: The envelopes that were taken back.
@@ -235,14 +238,15 @@ package struct DeliveryMachine: Sendable {
         return (taken.stored + taken.volatile, taken.volatile.map { .settle($0, .dropped) })
     }
 
-    /// The device stays at its home. What was stored meanwhile is loaded.
+    /// The device stays at its home. Envelopes that were stored meanwhile are loaded.
     package mutating func moved(at now: Timestamp) -> [Action] {
         if moves > 0 { moves -= 1 }
         return storedMore(at: now)
     }
 
-    /// The connection is the session at the device's new home. What was stored meanwhile is loaded. The device can have answered at
-    /// that home for what was given before, and the connection does not learn of these answers. So the window does not wait for them.
+    /// The connection is the session at the device's new home. Envelopes that were stored meanwhile are loaded. The device can
+    /// have answered earlier envelopes at that home, and the connection is not notified of these answers. So the window does not
+    /// wait for them.
     package mutating func arrivedAgain(at now: Timestamp) -> [Action] {
         given.forgetStored()
         return moved(at: now)
@@ -266,17 +270,18 @@ package struct DeliveryMachine: Sendable {
         return [.give(envelope)]
     }
 
-    /// Asks for more when more waits, and at least half of the window is free, so that loads are worth their while.
+    /// Requests the next load if more envelopes are waiting and at least half of the window is free, so that loads are not too
+    /// small.
     private mutating func nextLoad() -> [Action] {
         guard wantsMore, !isLoading, !isHeld, given.count <= limits.envelopes / 2, given.bytes <= limits.bytes / 2
         else { return [] }
         return [.load(takeLoad())]
     }
 
-    private mutating func takeLoad() -> InboxLoad {
+    private mutating func takeLoad() -> PageRequest {
         isLoading = true
         wantsMore = false
-        return InboxLoad(
+        return PageRequest(
             after: position, limit: limits.envelopes - given.count + limits.lookAhead,
             bytes: min(limits.bytes - given.bytes, limits.outputBytes))
     }

@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// The answer of a device for an envelope.
+/// The answer of a device to an envelope.
 package struct EnvelopeAnswer: Sendable {
     package var id: MessageID
     package var outcome: Outcome

@@ -2,17 +2,18 @@ import Synchronization
 
 /// Tracks whether the inbox of a device can have changed since a moment.
 ///
-/// A caller that reads an inbox takes a ``Moment`` before the read, and asks after it. A change is noted when it is in the store, before the
-/// change leaves the queue and before a session is informed. So a read that began after the note has the change, and a read that began
-/// earlier is found to be old. Devices share places: the answer can be true without a change, and is never false after one. The clock has
-/// 262,144 places, in 2 MiB, so that such answers are rare when many devices connect at once.
+/// A caller that reads an inbox takes a ``Moment`` before the read, and compares it after the read. A change is noted when it is
+/// in the store, before the change leaves the queue and before a session is notified. So a read that began after the note has the
+/// change, and a read that began earlier is found to be outdated. Devices share places: the result can be true without a change,
+/// and is never false after one. The clock has 262,144 places, in 2 MiB, so that false results are rare when many devices connect
+/// at once.
 package final class InboxChangeClock: Sendable {
     package struct Moment: Sendable {
         fileprivate var number: UInt64
     }
 
     private final class Part: Sendable {
-        /// By place: the number of the latest change.
+        /// The number of the latest change, by place.
         let latest = Mutex([UInt64](repeating: 0, count: InboxChangeClock.placesOfPart))
     }
 
@@ -24,7 +25,7 @@ package final class InboxChangeClock: Sendable {
     private let changeCount = Atomic<UInt64>(0)
     /// The number of the latest change of all inboxes.
     private let all = Atomic<UInt64>(0)
-    /// By place: the number of the latest change of all devices of an app.
+    /// The number of the latest change of all devices of an app, by place.
     private let apps = Mutex([UInt64](repeating: 0, count: InboxChangeClock.placesOfPart))
     private let parts = (0..<InboxChangeClock.partCount).map { _ in Part() }
 
@@ -32,14 +33,14 @@ package final class InboxChangeClock: Sendable {
 
     package func now() -> Moment { Moment(number: changeCount.load(ordering: .acquiring)) }
 
-    /// Notes that something of the device's inbox was committed or withdrawn, or that its sessions were ended.
+    /// Notes that an envelope of the device's inbox was committed or withdrawn, or that its sessions were ended.
     package func note(_ device: DeviceSerial) {
         let number = changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
         let (part, place) = location(of: device)
         part.latest.withLock { $0[place] = max($0[place], number) }
     }
 
-    /// Notes that something was withdrawn that can be in the inbox of each device of the app.
+    /// Notes a withdrawal that can concern the inbox of each device of the app.
     package func note(allOf app: AppSerial) {
         let number = changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
         apps.withLock { $0[Self.place(of: app)] = max($0[Self.place(of: app)], number) }

@@ -1,23 +1,23 @@
 package import CarillonWire
 
-/// A connection of a device that its envelopes come to. Every call returns at once, and may come from any thread; what was
-/// called earlier takes effect earlier. The home has no lock during a call, so a session can call the home back.
+/// A connection of a device that receives its envelopes. Every call returns at once and may come from any thread. Calls take
+/// effect in the order in which they were made. The home has no lock during a call, so a session can call the home.
 package protocol LiveSession: AnyObject, Sendable {
-    /// An envelope was queued for the inbox; give it now if the window allows.
+    /// An envelope was queued for the inbox. The session delivers it now if the window has room.
     func offer(_ envelope: Envelope)
-    /// An envelope of TTL 0: give it now, or say that it cannot be given.
+    /// An envelope of TTL 0 is offered. The session delivers it now, or answers that it cannot be delivered.
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (_ wasGiven: Bool) -> Void)
-    /// Something was queued for the inbox that is not offered.
+    /// An envelope was queued for the inbox and is not offered.
     func storedMore()
-    /// Something was withdrawn; `done` is called when it can no longer be given.
+    /// Envelopes were withdrawn. `done` is called when they can no longer be delivered.
     func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void)
-    /// The device answered for envelopes by another way than this connection.
+    /// The device acknowledged or rejected envelopes over another connection.
     func settled(_ ids: [MessageID])
-    /// Who provides services to the device's user is another by now.
+    /// The service providers of the device's user have changed.
     func providersChanged()
     func end(because reason: SessionEnd)
-    /// The device moves to another home. `done` is called when nothing more is given or loaded, until ``moved(_:)``. What was read before is
-    /// not given afterwards.
+    /// The device moves to another home. `done` is called when nothing more is delivered or loaded, until ``moved(_:)``.
+    /// Envelopes that were read before are not delivered afterwards.
     func moving(done: @escaping @Sendable () -> Void)
     /// The move is over. The home calls it once for each call of ``moving(done:)``, and not for a session that left meanwhile, or for a
     /// waiter (``LocalHome/addWaiter(_:for:)``). A session that ended does not arrive.
@@ -45,7 +45,7 @@ package enum ArrivedAgain: Sendable {
 }
 
 extension LiveSession {
-    /// A poll that waits ends, and its client polls again.
+    /// The waiting poll ends, and its client polls again.
     package func moving(done: @escaping @Sendable () -> Void) {
         end(because: .moved)
         done()
@@ -53,7 +53,7 @@ extension LiveSession {
 
     package func moved(_ end: MoveEnd) {}
 
-    /// Feeds and polls have nothing to tell it with.
+    /// Event streams and polls have no frame for this.
     package func providersChanged() {}
 
     package var executor: (any TaskExecutor)? { nil }
@@ -66,10 +66,10 @@ package enum SessionEnd: Equatable, Sendable {
     case deviceGone
     /// The server is about to stop.
     case serverStops
-    /// What the device answered cannot be written, and too much is kept already.
+    /// The answers of the device cannot be written, and too many are waiting already.
     case storageUnavailable
     /// The device has another home, and the connection cannot arrive there.
     case moved
-    /// The connection cannot reach the home of the device any longer.
+    /// The connection can no longer reach the home of the device.
     case linkLost
 }

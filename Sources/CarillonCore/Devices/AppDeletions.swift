@@ -2,7 +2,7 @@ package import CarillonWire
 
 /// Deletes apps, and removes the rows of deleted apps and devices.
 ///
-/// The rows that remain of deletions are those of the whole store. Their devices can have another home, which is informed of them.
+/// The rows of deletions cover the whole store. If such a row belongs to a device of another home, that home is informed.
 package struct AppDeletions: Sendable {
     private let apps: AppRegistrar
     private let deletions: any DeletionStore
@@ -27,7 +27,7 @@ package struct AppDeletions: Sendable {
         self.time = time
     }
 
-    /// Removes an app. Nobody can use the app at this home when this returns. Its rows remain; see ``begin()``.
+    /// Removes an app. When this returns, the app cannot be used at this home. Its rows remain; see ``begin()``.
     ///
     /// - Throws: ``Refusal`` if there is no such app, or the fault of the store. After a throw, nothing of the app is removed.
     package func delete(_ id: AppID) async throws {
@@ -35,21 +35,21 @@ package struct AppDeletions: Sendable {
         forgetChannels()
     }
 
-    /// Forgets the channels of an app that was deleted, with all others.
+    /// Removes the channels of all apps from the directory, because channels of a deleted app can be among them.
     package func forgetChannels() { directory.forgetAll() }
 
     /// Informs the other homes of an app that was deleted.
     ///
-    /// - Throws: ``StoreFault`` if another home did not answer. ``tellAgain()`` informs it again.
-    package func tell(_ app: AppSerial) async throws {
+    /// - Throws: ``StoreFault`` if another home did not answer. ``notifyAgain()`` informs it again.
+    package func notify(_ app: AppSerial) async throws {
         pending.add(app)
-        try await tellAgain()
+        try await notifyAgain()
     }
 
-    /// Informs the other homes of each deletion of this home of which they were not informed.
+    /// Informs the other homes of each deletion of this home that they do not have yet.
     ///
     /// - Throws: ``StoreFault`` if another home did not answer.
-    package func tellAgain() async throws {
+    package func notifyAgain() async throws {
         for app in pending.apps {
             try await others.inform(of: AppDeleted(app: app))
             pending.remove(app)
@@ -60,10 +60,10 @@ package struct AppDeletions: Sendable {
         pending.remove(removed)
     }
 
-    /// Another home removed devices of this home.
+    /// Notes that another home removed devices of this home.
     package func note(_ removed: RemovedDevices) { news.note(removed) }
 
-    /// Removes the first rows of deleted apps and devices, so that small deletions end soon. The sweep removes the others.
+    /// Removes the first rows of deleted apps and devices, so that small deletions finish soon. The sweep removes the other rows.
     package func begin() async throws {
         for _ in 0..<Self.stepsAtOnce where try await proceed() { return }
     }
@@ -74,14 +74,14 @@ package struct AppDeletions: Sendable {
     /// Removes the next rows of deleted apps and devices.
     ///
     /// - Returns: Whether no such row is left.
-    /// - Throws: ``StoreFault`` also if another home did not answer. ``tellAgain()`` informs it again. If it does not answer for
-    ///   long, no more rows are removed.
+    /// - Throws: ``StoreFault`` also if another home did not answer. ``notifyAgain()`` informs it again. If it does not answer
+    ///   for long, no more rows are removed.
     package func proceed() async throws -> Bool {
-        if pending.isFull { try await tellAgain() }
+        if pending.isFull { try await notifyAgain() }
         let step = try await deletions.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
         news.note(step.removed)
         if step.removed.devices.contains(where: { !home.has($0) }) { pending.add(step.removed) }
-        try await tellAgain()
+        try await notifyAgain()
         return step.isDone
     }
 }

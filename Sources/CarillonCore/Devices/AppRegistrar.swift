@@ -19,10 +19,10 @@ package struct AppRegistrar: Sendable {
 
     package func list() async throws -> [App] { try await apps.apps() }
 
-    /// The store's number of an app; nil when there is no such app.
+    /// Returns the store's number of an app, or nil if there is no such app.
     package func serial(of id: AppID) async throws -> AppSerial? { try await apps.app(id)?.serial }
 
-    /// Deletes the row of an app. A home forgets the app with ``AppDeletions/delete(_:)``.
+    /// Deletes the row of an app. ``AppDeletions/delete(_:)`` also removes the app from the home.
     func delete(_ id: AppID) async throws {
         guard try await apps.deleteApp(id, at: time.now()) else {
             throw Refusal(.appUnknown, "There is no app \"\(id)\".")

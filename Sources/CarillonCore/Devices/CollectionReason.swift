@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// Why a device is removed that nobody uses.
+/// The reason for the removal of an unused device.
 package enum CollectionReason: String, CaseIterable, Sendable {
     /// A registered device that was not seen for a long time.
     case inactive
@@ -14,7 +14,7 @@ package enum CollectionReason: String, CaseIterable, Sendable {
     package var isOfAnonymous: Bool { self == .anonymousIdle || self == .anonymousUnused }
 }
 
-/// A device that nobody used for as long as a limit allows.
+/// A device that was not used for as long as a limit allows.
 package struct IdleDevice: Equatable, Sendable {
     package var serial: DeviceSerial
     package var id: DeviceID

@@ -2,7 +2,7 @@ import CarillonBasics
 package import CarillonWire
 import Crypto
 
-/// The secret that a device gets at registration: `<device id>.<192 bits>`. The bits are random, or derived from the secret
+/// The secret that a device receives at registration: `<device id>.<192 bits>`. The bits are random, or derived from the secret
 /// of the registration.
 package struct DeviceCredential: Sendable {
     package let device: DeviceID
@@ -17,15 +17,15 @@ package struct DeviceCredential: Sendable {
         text = "\(device).\(Base64URL.encode(secret))"
     }
 
-    /// Makes the credential of a registration with a secret: the same one for each repetition, so that every answer to the
-    /// registration stays valid.
+    /// Makes the credential of a registration with a secret. Each repetition makes the same credential, so that every answer to
+    /// the registration stays valid.
     package init(device: DeviceID, registration secret: String) {
         let code = HMAC<SHA256>.authenticationCode(
             for: Array("carillon device credential \(device)".utf8), using: SymmetricKey(data: Array(secret.utf8)))
         self.init(device: device, secret: Array(code.prefix(Self.secretByteCount)))
     }
 
-    /// The secret part of a credential, which is complete when the identifier of its device is known.
+    /// The secret part of a credential. The credential is complete when the device's identifier is known.
     package enum Secret: Sendable {
         case random([UInt8])
         /// The secret of the registration.
@@ -48,10 +48,10 @@ package struct DeviceCredential: Sendable {
     }
 }
 
-/// The credential of a device that is stored, or that registers again under its identifier.
+/// The credential of a device that is stored, or of a device that registers again.
 package enum NewCredential: Sendable {
     case made(of: DeviceCredential.Secret)
-    /// The same for every identifier.
+    /// A credential that is the same for every identifier.
     case fixed(SecretHash)
 
     func hash(for device: DeviceID) -> SecretHash {

@@ -1,22 +1,22 @@
 package import CarillonWire
 
-// What a home asks the other homes about devices and apps. Each home answers for its devices.
+// Requests of a home to the other homes about devices and apps. Each home answers for its own devices.
 
-/// An app was deleted. Each home forgets the app.
+/// An app was deleted. Each home removes the app from memory.
 package struct AppDeleted: HomeQuestion {
     package typealias Answer = Void
     package var app: AppSerial
     package var shard: Shard? { nil }
 }
 
-/// Devices were removed. The home forgets their channels, and ends their sessions.
+/// Devices were removed. The home removes their channels from its directory, and ends their sessions.
 package struct DevicesRemoved: HomeQuestion {
     package typealias Answer = Void
     package var removed: RemovedDevices
     package var shard: Shard? { nil }
 }
 
-/// A key was revoked with its devices. The home removes those that are its devices.
+/// A key was revoked together with its devices. The home removes its own devices of the key.
 package struct KeyDevicesEnded: HomeQuestion {
     package typealias Answer = Void
     package var key: KeyID

@@ -1,12 +1,12 @@
-/// Devices that nobody uses any more are removed.
+/// The removal of unused devices.
 extension DeviceRegistrar {
-    /// Removes devices for a reason, a few at a time. A device that is connected is not idle, nor is one that came since it was
-    /// found. A device that moves to another home is left out.
+    /// Removes devices for a reason, a few at a time. Devices that are connected, or connected after they were found, stay. A
+    /// device that moves to another home is skipped.
     ///
     /// - Parameters:
     ///   - shards: The shards whose devices are removed.
-    ///   - limitSeconds: For how long a device must not have been seen.
-    /// - Returns: The devices that were removed. There may be more when there are as many as `atOnce`.
+    ///   - limitSeconds: The number of seconds for which a device must not have been seen.
+    /// - Returns: The devices that were removed. If their number is `atOnce`, there can be more.
     package func collect(
         _ reason: CollectionReason, in shards: ShardSet, afterSeconds limitSeconds: Int, by retention: RetentionTime,
         atOnce: Int
@@ -15,12 +15,12 @@ extension DeviceRegistrar {
         var collected: [IdleDevice] = []
         for device in try await devices.idleDevices(reason, in: shards, by: cutoff, limit: atOnce) {
             do {
-                // A device that has moved since it was found can be connected at its new home, and not be marked yet.
+                // A device that moved after it was found can be connected at its new home and not be marked there yet.
                 try await home.inside(of: device.serial) {
                     if try await collect(device, reason, cutoff, at: retention.now) { collected.append(device) }
                 }
             } catch let fault as StoreFault where fault.isOfHome {
-                // The home that has the device later finds it again.
+                // The new home of the device finds the device again later.
             }
         }
         return collected

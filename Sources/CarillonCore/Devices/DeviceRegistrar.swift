@@ -1,7 +1,7 @@
 import CarillonBasics
 package import CarillonWire
 
-/// Registers devices, recognises them, and lets them go.
+/// Registers, authenticates and removes devices.
 package struct DeviceRegistrar: Sendable {
     let devices: any DeviceStore
     let home: any LocalHome
@@ -11,7 +11,7 @@ package struct DeviceRegistrar: Sendable {
     private let news: StatusNews
     private let formerChannels: FormerChannels
     private let subscriptions: any DeviceListener
-    private let vetoes: any RegistrationApproval
+    private let approvalHooks: any RegistrationApproval
     package let seen: SeenDevices
     private let time: TimeSource
     private let random: RandomSource
@@ -19,7 +19,7 @@ package struct DeviceRegistrar: Sendable {
     package init(
         devices: any DeviceStore, home: any LocalHome, others: OtherHomes = .none, directory: ChannelDirectory,
         news: StatusNews, formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
-        vetoes: any RegistrationApproval, time: TimeSource, random: RandomSource
+        approvalHooks: any RegistrationApproval, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.home = home
@@ -29,36 +29,36 @@ package struct DeviceRegistrar: Sendable {
         self.formerChannels = formerChannels
         self.subscriptions = subscriptions
         self.allowances = allowances
-        self.vetoes = vetoes
+        self.approvalHooks = approvalHooks
         seen = SeenDevices(time: time)
         self.time = time
         self.random = random
     }
 
-    /// Registers a device, or finds the one that the same registration led to before.
+    /// Registers a device, or finds the device that the same registration made before.
     ///
-    /// A device that did not hear the answer asks again with the secret that it chose for its registration, and gets the
-    /// same credential: answers can arrive late and in any order. The server stores only the hash of that secret, and no
-    /// key of the app does instead of it. A credential of an earlier version of the server is replaced. After
+    /// A device that did not receive the answer repeats the request with the secret that it chose for its registration. It gets
+    /// the same credential, because answers can arrive late and in any order. The server stores only the hash of that secret, and
+    /// no key of the app replaces the secret. A credential of an earlier version of the server is replaced. After
     /// `PUT /v1/device/credential`, the secret makes another device.
     ///
     /// - Parameters:
-    ///   - user: Finds out what it says of its user, when its allowance was taken.
-    ///   - key: The key that allowed it.
-    ///   - address: Where the device is, whose allowance it takes; nil takes none.
+    ///   - user: Returns the user that the device reports. Called after the rate limit was checked.
+    ///   - key: The API key of the request.
+    ///   - address: The device's network address, to which the rate limit applies; nil for no rate limit.
     ///   - shard: The shard of the request's pass; nil if no move waits for the request.
-    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device; ``HomeFault/unreachable`` if this
-    ///   home has no shard now. Nothing was done then.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device;
+    ///   ``HomeFault/unreachable`` if this home has no shard now. In both cases nothing was done.
     package func register(
         app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil,
-        of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil,
+        of user: () async throws -> UserClaim? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil,
         in shard: Shard? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
         try await checkHas(registration, of: app, in: shard)
         try allowances.takeDevice(from: address)
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
-        try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
+        try await approvalHooks.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
         let proposed = try newID(in: hash.map { Shard(of: app, registration: $0) })
         let secret: DeviceCredential.Secret =
             registration.map { DeviceCredential.Secret.ofRegistration($0) }
@@ -67,16 +67,16 @@ package struct DeviceRegistrar: Sendable {
         let inserted = try await devices.insertDevice(new, at: time.now(), credential: .made(of: secret))
         switch inserted {
         case .stored(let device, let changesStatus):
-            // A device that is new has the proposed identifier, and no subscriptions yet.
+            // A new device has the proposed identifier, and no subscriptions yet.
             if profile != nil, device.id != proposed { try await subscriptions.deviceChanged(device.serial) }
-            // The device that lost its token can be a device of another home.
-            if changesStatus { await news.tellIfPossible(alsoElsewhere: true) }
+            // The device that lost its token can belong to another home.
+            if changesStatus { await news.notifyIfPossible(alsoElsewhere: true) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .handedOver(let device, let ended, let changesStatus):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
-            // The device that lost its token can be a device of another home.
-            if changesStatus { await news.tellIfPossible(alsoElsewhere: true) }
+            // The device that lost its token can belong to another home.
+            if changesStatus { await news.notifyIfPossible(alsoElsewhere: true) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
@@ -86,7 +86,7 @@ package struct DeviceRegistrar: Sendable {
         }
     }
 
-    /// With several homes, the device that a registration leads to is read first: its shard can be another one than that of a new device.
+    /// With several homes, reads the known device of a registration first: its shard can differ from the shard of a new device.
     private func checkHas(_ registration: String?, of app: AppID, in shard: Shard?) async throws {
         guard !others.isNone, let hash = try registration.map(Self.hash(ofRegistration:)) else { return }
         let known = try await devices.device(registeredBy: hash, in: app)
@@ -116,7 +116,8 @@ package struct DeviceRegistrar: Sendable {
         return SecretHash(of: secret.utf8)
     }
 
-    /// Stores a device that came without registration, under the name that it was given at its `hello`.
+    /// Stores a device that connected without registration, under the user agent identifier that the server sent after its
+    /// `hello`.
     ///
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the device. Nothing was done then.
     package func registerAnonymous(
@@ -126,7 +127,7 @@ package struct DeviceRegistrar: Sendable {
         try home.checkHas(Shard(ofUserAgent: hash))
         try allowances.takeDevice(from: address)
         let share = try allowances.anonymousShare(of: address)
-        try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
+        try await approvalHooks.ask(.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         let proposed = DeviceID(random: random, in: Shard(ofUserAgent: hash))
         let new = NewDevice(proposed, app: app, isAnonymous: true, share: share)
         let inserted = try await devices.insertDevice(new, at: time.now(), credential: .fixed(hash))
@@ -138,23 +139,23 @@ package struct DeviceRegistrar: Sendable {
         }
     }
 
-    // MARK: What devices say of themselves
+    // MARK: Reports of devices
 
     package func registration(of device: Device) async throws -> DeviceRegistration {
         guard let registration = try await devices.registration(of: device.serial) else { throw Self.deviceGone }
         return registration
     }
 
-    /// Takes down what a device says of itself.
+    /// Changes the profile of a device to the one that the device reports.
     ///
     /// - Parameters:
-    ///   - address: Where the device is, whose allowance it takes; nil takes none.
-    ///   - confirms: Whether it says its address now, and not only what stands beside it.
-    ///   - user: Finds out what it says of its user, when its allowance was taken.
-    ///   - change: Makes of what it said before what it says now.
+    ///   - address: The device's network address, to which the rate limit applies; nil for no rate limit.
+    ///   - confirms: Whether the device reports its push token now, and not only other members of its profile.
+    ///   - user: Returns the user that the device reports. Called after the rate limit was checked.
+    ///   - change: Makes the new profile from the present one.
     package func update(
         _ device: Device, from address: NetworkAddress?, confirms: Bool,
-        of user: () async throws -> UserWord? = { nil },
+        of user: () async throws -> UserClaim? = { nil },
         _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws -> DeviceRegistration {
         try allowances.takeRegistration(of: device.serial, from: address)
@@ -165,19 +166,19 @@ package struct DeviceRegistrar: Sendable {
         }
     }
 
-    /// Asks the app about a token that the device did not have. Another request at the same time is asked about for itself.
+    /// Requests approval of a token that the device did not have. A concurrent request is approved separately.
     private func approveToken(
-        of device: Device, _ user: UserWord?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
+        of device: Device, _ user: UserClaim?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws {
-        guard try await vetoes.isAsked(device.app) else { return }
+        guard try await approvalHooks.isAsked(device.app) else { return }
         let current = try await registration(of: device)
         let profile = try change(current.profile)
         guard profile.address != nil, !profile.hasToken(of: current.profile) else { return }
         let whose = if let user { user.user } else { current.user }
-        try await vetoes.ask(.token(device.id, profile, whose), of: device.appID, serial: device.app)
+        try await approvalHooks.ask(.token(device.id, profile, whose), of: device.appID, serial: device.app)
     }
 
-    /// Ends pushing to a device through its vendor, until an operator resumes it.
+    /// Stops pushes to a device through its vendor, until an operator resumes the device.
     package func suspend(_ device: Device) async throws -> DeviceRegistration {
         let now = time.now()
         return try await changeRegistration(of: device) { current in
@@ -203,19 +204,19 @@ package struct DeviceRegistrar: Sendable {
         if decision.isStatusChanged || decision.displaced != nil {
             try await subscriptions.deviceChanged(device.serial)
             let isElsewhere = decision.displaced.map { !home.has($0.device) } ?? false
-            await news.tellIfPossible(alsoElsewhere: isElsewhere)
+            await news.notifyIfPossible(alsoElsewhere: isElsewhere)
         }
         return decision.registration
     }
 
-    /// What belonged to the former user has ended in the store. Connections and the app's engine follow.
+    /// Withdraws envelopes and channels of the former user, whose data has ended in the store, and notifies the subscriptions.
     private func dropFormerUser(of device: DeviceSerial, _ ended: [Int64]) async throws {
         await formerChannels.withdraw(ended, from: device)
         try await formerChannels.close(of: device)
         try await subscriptions.userChanged(of: device)
     }
 
-    /// The next alert that is counted says 1.
+    /// Resets the badge. The next alert that counts has the badge 1.
     package func resetBadge(of device: Device, from address: NetworkAddress?) async throws {
         try allowances.takeRegistration(of: device.serial, from: address)
         guard try await devices.resetBadge(of: device.serial) else { throw Self.deviceGone }
@@ -226,7 +227,8 @@ package struct DeviceRegistrar: Sendable {
     /// Returns the device of a credential, and notes that the device was seen.
     ///
     /// - Parameter shard: The shard of the request's pass; nil if no move waits for the request.
-    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device. Then the device is not noted.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device. Then the device is
+    ///   not noted.
     package func authenticate(bearer: String?, in shard: Shard? = nil) async throws -> Device {
         let device = try await device(bearer: bearer)
         try home.checkHas(device.serial, in: shard)
@@ -248,9 +250,9 @@ package struct DeviceRegistrar: Sendable {
         return device
     }
 
-    /// Gives a device another credential, of a secret that it chose: the one before is invalid from then on, and whoever is
-    /// connected with it is disconnected. The secret of its registration leads to another device from then on. So an install that
-    /// finds itself on other hardware, as a backup was restored there, parts from the one that goes on where it was.
+    /// Replaces a device's credential by one with a secret that the device chose. The former credential becomes invalid, and
+    /// sessions with it are disconnected. From then on, the secret of the registration makes another device. An installation that
+    /// was restored from a backup on other hardware uses this to separate itself from the original installation.
     ///
     /// - Parameter secret: In base64url.
     package func renewCredential(of device: Device, secret: String, from address: NetworkAddress?) async throws {
@@ -260,7 +262,7 @@ package struct DeviceRegistrar: Sendable {
         }
         let credential = DeviceCredential(device: device.id, secret: bytes)
         guard try await devices.renewCredential(of: device.serial, to: credential.hash) else { throw Self.deviceGone }
-        try await removals.tell(RemovedDevices(devices: [device.serial]))
+        try await removals.notify(RemovedDevices(devices: [device.serial]))
     }
 
     package static func credential(_ text: String?) throws(Refusal) -> DeviceCredential {
@@ -271,11 +273,11 @@ package struct DeviceRegistrar: Sendable {
         return credential
     }
 
-    /// Also what a device is told that was deleted while it waited.
+    /// Also the error for a device that was deleted while its request waited.
     package static let credentialInvalid = Refusal(
         .credentialInvalid, "The device's credential is unknown or mistyped; register the device again.")
 
-    /// The anonymous device of a user agent identifier, if it was stored.
+    /// Returns the anonymous device of a user agent identifier, or nil if it is not stored.
     ///
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
     package func device(of userAgent: UserAgentID) async throws -> Device? {
@@ -284,11 +286,10 @@ package struct DeviceRegistrar: Sendable {
         return device
     }
 
-    /// Nil when it was deleted.
+    /// Returns nil if the device was deleted.
     package func find(_ serial: DeviceSerial) async throws -> Device? { try await devices.device(serial) }
 
-    /// - Parameter isVisible: Whether the asker may know of a device; one that the asker may not know of is answered for as if it did
-    ///   not exist.
+    /// - Parameter isVisible: Whether a device is visible to the caller. Any other device is reported as unknown.
     package func find(
         _ id: DeviceID, where isVisible: (Device) async throws -> Bool = { _ in true }
     ) async throws -> Device {
@@ -298,7 +299,7 @@ package struct DeviceRegistrar: Sendable {
         return device
     }
 
-    /// - Parameter turn: Does each read when it is its turn.
+    /// - Parameter turn: Runs each read when its turn comes.
     package func list(
         app: AppID, _ filter: DeviceFilter = .all, after: DeviceID?, limit: Int,
         inTurn turn: (_ read: @Sendable () async throws -> DevicePart) async throws -> DevicePart = { try await $0() }
@@ -321,13 +322,13 @@ package struct DeviceRegistrar: Sendable {
     /// Notes that a registered device proved its identity. The store marks the device at most once a day.
     package func sawRegistered(_ device: Device) { seen.sawRegistered(device) }
 
-    /// Writes down which devices were seen. Devices of which that fails are written the next time.
+    /// Writes to the store which devices were seen. Devices that cannot be written are written the next time.
     ///
     /// - Parameter shard: The shard of the devices; nil for all.
     package func writeSeen(in shard: Shard? = nil) async throws {
         let (anonymous, registered) = seen.take(in: shard)
         var unwritten = [(anonymous[...], true), (registered[...], false)]
-        var came = seen.takeThoseWhoCame(in: shard)[...]
+        var came = seen.takeConnected(in: shard)[...]
         defer {
             for (devices, areAnonymous) in unwritten {
                 for device in devices { seen.saw(device, isAnonymous: areAnonymous) }
@@ -354,15 +355,15 @@ package struct DeviceRegistrar: Sendable {
         guard let removed = try await devices.deleteDevice(device.serial, at: time.now()) else {
             throw Refusal(.deviceUnknown, "The device was deleted already.")
         }
-        try await removals.tell(removed)
+        try await removals.notify(removed)
     }
 
-    /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked: what registers
-    /// with it meanwhile would stay otherwise.
+    /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked, because devices that
+    /// register with the key during the call can stay otherwise.
     ///
     /// - Parameter count: The number of the app's devices that are compared with the key in one read.
-    /// - Throws: ``StoreFault`` also if another home did not answer, or if devices move to another home each time. Its devices may be there
-    ///   still. Calling it again is safe.
+    /// - Throws: ``StoreFault``, also if another home did not answer, or if devices move to another home each time. Devices of
+    ///   that home can remain. The caller can safely repeat the call.
     package func deleteAll(registeredWith key: AccessKey, comparing count: Int = 1000) async throws {
         guard let app = key.app else { return }
         for _ in 0..<Self.deletionAttempts {
@@ -374,9 +375,9 @@ package struct DeviceRegistrar: Sendable {
 
     private static let deletionAttempts = 5
 
-    /// Does the same for the devices of this home.
+    /// Removes the devices of this home that registered with a key.
     ///
-    /// - Returns: Whether no device was found that is one of another home, or moves to another home.
+    /// - Returns: Whether every device that was found belongs to this home and does not move to another home.
     @discardableResult
     package func deleteDevices(
         registeredWith key: KeyID, of app: AppID, comparing count: Int = 1000
@@ -387,7 +388,7 @@ package struct DeviceRegistrar: Sendable {
             let part = try await devices.devices(registeredWith: key, of: app, after: place, limit: count)
             for device in part.serials {
                 do {
-                    // Otherwise the device could move between its deletion and the end of its session.
+                    // Without this, the device could move between its deletion and the end of its session.
                     try await home.inside(of: device) {
                         if let removed = try await devices.deleteDevice(device, at: time.now()) { removals.note(removed) }
                     }

@@ -1,10 +1,10 @@
 package import CarillonWire
 
-/// Decides what a device asks for, from its present registration.
-package typealias RegistrationChange = (DeviceRegistration) throws(Refusal) -> RegistrationWish
+/// Decides on a request of a device, from the device's present registration.
+package typealias RegistrationChange = (DeviceRegistration) throws(Refusal) -> RegistrationRequest
 
 extension DeviceStore {
-    /// Reads a registration, decides what it becomes, and writes that. Decides again if the registration changed meanwhile.
+    /// Reads a registration, decides on the change, and writes the result. Decides again if the registration changed meanwhile.
     ///
     /// - Parameter change: Called with the present registration, outside of a transaction.
     /// - Returns: Nil if there is no such device. A refusal changes nothing.
@@ -14,13 +14,13 @@ extension DeviceStore {
     ) async throws -> Result<RegistrationRules.Decision, Refusal>? {
         guard var current = try await registration(of: device) else { return nil }
         for _ in 0..<RegistrationRules.mostDecisions {
-            let wish: RegistrationWish
+            let request: RegistrationRequest
             do throws(Refusal) {
-                wish = try change(current)
+                request = try change(current)
             } catch {
                 return .failure(error)
             }
-            switch try await writeRegistration(wish, decidedOn: current, at: now) {
+            switch try await writeRegistration(request, decidedOn: current, at: now) {
             case .decided(let decision): return .success(decision)
             case .refused(let refusal): return .failure(refusal)
             case .outdated(let later): current = later

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Deleted apps and removed devices of which the other homes were not informed. After a start, no home remembers them.
+/// Deleted apps and removed devices of which the other homes are not informed yet. A start of the server clears them: no home has
+/// data of them in memory then.
 final class PendingDeletions: Sendable {
     private struct State {
         var apps: Set<AppSerial> = []

@@ -1,4 +1,4 @@
-/// Informs homes of removed devices: a home forgets their channels, and ends their sessions.
+/// Informs homes of removed devices. A home removes their channels from its directory, and ends their sessions.
 package struct RemovalNews: Sendable {
     private let home: any LocalHome
     private let others: OtherHomes
@@ -12,14 +12,15 @@ package struct RemovalNews: Sendable {
 
     /// Informs the homes of the devices.
     ///
-    /// - Throws: ``StoreFault`` if another home did not answer. Its sessions of the devices may go on until they read an inbox.
-    package func tell(_ removed: RemovedDevices) async throws {
+    /// - Throws: ``StoreFault`` if another home did not answer. Its sessions of the devices can continue until they read an
+    ///   inbox.
+    package func notify(_ removed: RemovedDevices) async throws {
         note(removed)
         guard removed.devices.contains(where: { !home.has($0) }) else { return }
         try await others.inform(of: DevicesRemoved(removed: removed))
     }
 
-    /// Informs this home alone. Devices of other homes are left out.
+    /// Informs only this home. Devices of other homes are ignored.
     package func note(_ removed: RemovedDevices) {
         directory.forget(removed.channels)
         home.end(removed.devices.filter { home.has($0) }, because: .deviceGone)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Collects the devices that connected and must be marked as seen in the store, so that a connection waits for no write.
+/// Collects the devices that connected and must be marked as seen in the store, so that a connection does not wait for a write.
 package final class SeenDevices: Sendable {
     private let devices = Mutex<[DeviceSerial: Bool]>([:])
     private let registered = Mutex<Set<DeviceSerial>>([])
@@ -30,7 +30,8 @@ package final class SeenDevices: Sendable {
 
     private static let registeredSeconds: Int64 = 86_400
 
-    /// Whether the device was marked as seen a short time ago. A mark of a clock that was ahead does not count.
+    /// Whether the device was marked as seen within the last `seconds`. A mark in the future, from a clock that was ahead, does
+    /// not count.
     private func isMarked(_ device: Device, sinceSeconds seconds: Int64) -> Bool {
         let now = time.now()
         return device.seenAt <= now && now < device.seenAt.adding(seconds: seconds)
@@ -38,17 +39,17 @@ package final class SeenDevices: Sendable {
 
     func saw(_ device: DeviceSerial, isAnonymous: Bool = true) {
         devices.withLock { devices in
-            // One that finds no place is marked at its next connection.
+            // If the table is full, the device is marked at its next connection.
             if devices[device] != nil || devices.count < Self.capacity { devices[device] = isAnonymous }
         }
     }
 
-    /// A registered device proved who it is, whenever it was marked last.
+    /// Notes that a registered device proved its identity. The time of its last mark does not matter.
     func came(_ device: DeviceSerial) {
         registered.withLock { if $0.count < Self.capacity { $0.insert(device) } }
     }
 
-    /// These could not be marked.
+    /// Adds devices again that could not be marked.
     func putBack(cameAgain: some Sequence<DeviceSerial>) {
         registered.withLock { registered in
             for device in cameAgain where registered.count < Self.capacity { registered.insert(device) }
@@ -56,7 +57,7 @@ package final class SeenDevices: Sendable {
     }
 
     /// - Parameter shard: The shard of the devices that are taken; nil for all.
-    func takeThoseWhoCame(in shard: Shard? = nil) -> [DeviceSerial] {
+    func takeConnected(in shard: Shard? = nil) -> [DeviceSerial] {
         registered.withLock { registered in
             guard let shard else {
                 defer { registered = [] }

@@ -1,5 +1,5 @@
-/// A status that its device was not told of.
-package struct UntoldStatus: Equatable, Sendable {
+/// A status of which the device is not notified yet.
+package struct PendingStatus: Equatable, Sendable {
     package var device: DeviceSerial
     package var app: AppSerial
     package var status: DeviceStatus
@@ -13,9 +13,10 @@ package struct UntoldStatus: Equatable, Sendable {
     }
 }
 
-/// Tells devices that they were suspended or resumed: by an envelope of the device's own, that takes the place of one that waits.
+/// Notifies devices that they were suspended or resumed. The notification is an envelope of the device's own origin. A new one
+/// replaces one that is waiting.
 ///
-/// The store knows who was not told, so that nobody is forgotten; what is told and that it was is written in one.
+/// The store keeps the pending devices, so that none is missed. The envelope and its mark as delivered are written together.
 package struct StatusNews: Sendable {
     private let devices: any DeviceStore
     private let home: any LocalHome
@@ -27,37 +28,37 @@ package struct StatusNews: Sendable {
         self.others = others
     }
 
-    /// Tells all who were not told yet, some at a time. Answers how many it was. A device that moves delays no other one.
+    /// Notifies pending devices, up to ``atOnce``. Returns their number. A device that moves does not delay other devices.
     @discardableResult
-    package func tell() async throws -> Int {
-        let untold = try await devices.untoldStatuses(in: home.shards, limit: Self.atOnce)
+    package func notify() async throws -> Int {
+        let pending = try await devices.pendingStatuses(in: home.shards, limit: Self.atOnce)
         var moves: StoreFault?
-        for news in untold {
-            let rules = AppendRules(topic: Self.topic, effects: [.statusTold(news.device, at: news.at)])
+        for news in pending {
+            let rules = AppendRules(topic: Self.topic, effects: [.statusNotified(news.device, at: news.at)])
             let delivered = await home.deliver(to: news.device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: news.device, app: news.app, origin: .device(news.device),
                     kind: .deviceStatus(news.status), acceptedAt: news.at, expiresAt: .never)
             }
-            // What was refused is told by somebody else, or is not so any more.
+            // If it was refused, another call notified the device, or the status changed.
             guard case .failed(let fault) = delivered else { continue }
             guard fault.isOfHome else { throw fault }
             moves = moves ?? fault
         }
         if let moves { throw moves }
-        return untold.count
+        return pending.count
     }
 
-    /// Does the same after a change that is stored. A fault is ignored: it must not fail the change. The sweep tries again, and reports the
-    /// fault if it persists.
+    /// Notifies pending devices after a change that is stored. A fault is ignored, because it must not fail the change. The sweep
+    /// tries again, and reports the fault if it persists.
     ///
-    /// - Parameter isElsewhere: Whether the device can be a device of another home, which gets a hint then.
-    package func tellIfPossible(alsoElsewhere isElsewhere: Bool = false) async {
+    /// - Parameter isElsewhere: Whether the device can belong to another home. The other homes then get a hint.
+    package func notifyIfPossible(alsoElsewhere isElsewhere: Bool = false) async {
         if isElsewhere { others.hint(StatusChanged()) }
-        do { try await tell() } catch {}
+        do { try await notify() } catch {}
     }
 
     package static let atOnce = 100
-    /// No sender can write this topic.
+    /// A collapse key that no sender can write.
     private static let topic = "device:status"
 }

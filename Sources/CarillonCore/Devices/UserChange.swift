@@ -1,4 +1,4 @@
-/// What becomes of a device's data when the device's user changes: the only list of it.
+/// The effects of a change of a device's user on the device's data. This is the only list of them.
 ///
 /// `docs/users.md` shows the same rows. In the transaction that changes the user, stores end the data that
 /// ``UserChangeExtent`` names. ``EnvelopeKind/Behaviour/userChange`` has the extent of each kind of envelope.
@@ -8,7 +8,7 @@ package enum UserChange {
         package var extent: UserChangeExtent
         /// The final state, or why the data stays.
         package var outcome: String
-        /// Who is notified; empty for nobody.
+        /// The parties that are notified; empty if none is.
         package var notified: String
 
         init(_ extent: UserChangeExtent, _ outcome: String, notified: String = "") {
@@ -64,7 +64,7 @@ package enum UserChange {
         case .disconnectCallback: Rule(.stays, "It is owed to a back end.")
         case .endedDevice: Rule(.stays, "It is about deleted devices.")
         case .envelope: Rule(.endsIfOfUser, "see the envelopes")
-        case .heldFiring: Rule(.endsIfOfUser, "removed with its subscription")
+        case .throttledFiring: Rule(.endsIfOfUser, "removed with its subscription")
         case .idempotency: Rule(.stays, "It is the sender's, for up to a day.")
         case .inboxIndex: Rule(.stays, "It follows `envelope` and `outcome`.")
         case .keptPush: Rule(.endsIfOfUser, "removed with its push")
@@ -110,7 +110,7 @@ package enum DeviceTable: String, CaseIterable, Sendable {
     case disconnectCallback = "disconnect_callback"
     case endedDevice = "ended_device"
     case envelope
-    case heldFiring = "held_firing"
+    case throttledFiring = "held_firing"
     case idempotency
     case inboxIndex = "inbox_index"
     case keptPush = "kept_push"

@@ -1,8 +1,8 @@
-/// Decides when a listener that closed is opened again, and when the server gives it up.
+/// Decides when a listener that closed is opened again, and when the server stops trying.
 ///
-/// A listener that closed is opened after ``Limits/delay``, and again after each opening that fails, until openings have failed for
-/// ``Limits/patience``. A listener that cannot be opened the first time is given up at once. A listener that was opened again counts
-/// as open when it has stayed open for ``Limits/steady``.
+/// A listener that closed is opened after ``Limits/delay``, and again after each opening that fails, until openings have failed
+/// for ``Limits/patience``. If a listener cannot be opened the first time, the server does not try again. A listener that was
+/// opened again counts as open when it has stayed open for ``Limits/steady``.
 package struct ListenerRetry: Sendable {
     package struct Limits: Sendable {
         package var delay: Duration
@@ -33,7 +33,7 @@ package struct ListenerRetry: Sendable {
     /// Whether the listener was open and closed, at least once.
     package var hasClosed: Bool { closedAt != nil }
 
-    /// The listener was open, and closed without being told to.
+    /// An open listener closed, though the server did not close it.
     package mutating func closed(at now: ContinuousClock.Instant) -> Action {
         closedAt = now
         return .open(after: limits.delay)

@@ -1,15 +1,15 @@
-/// Decides whether a store that may not answer can be used, for many questions at once.
+/// Decides whether a store that may not answer can be used, for concurrent requests.
 ///
-/// A store cannot be used when its oldest change has waited for the disk longer than ``limit``, or when a check of it takes longer.
-/// One check runs at a time. The machine is in one of these states:
-/// - *idle*: a question begins a check.
-/// - *checking*: further questions wait for the check. The state ends with the answer of the check, or after the limit.
-/// - *late*: the check has no answer yet. Questions are answered at once. The state ends with the answer of the check.
+/// A store cannot be used when its oldest change has waited for the disk longer than ``limit``, or when a check takes longer. One
+/// check runs at a time. The machine is in one of these states:
+/// - *idle*: a request begins a check.
+/// - *checking*: further requests wait for the check. The state ends with the answer of the check, or after the limit.
+/// - *late*: the check has no answer yet. Requests are answered at once. The state ends with the answer of the check.
 package struct StoreCheck<Waiter> {
     package enum Asked: Equatable, Sendable {
-        /// Begin a check, and say ``limitElapsed(_:)`` with this number after the limit.
+        /// Begin a check, and call ``limitElapsed(_:)`` with this number after the limit.
         case begin(Int)
-        /// The waiter hears the answer of the check that runs.
+        /// The waiter receives the answer of the running check.
         case wait
         /// The store cannot be used.
         case unusable(StoreFault)
@@ -27,7 +27,7 @@ package struct StoreCheck<Waiter> {
 
     package init(limit: Duration = .seconds(5)) { self.limit = limit }
 
-    /// - Parameter oldestChange: How long the oldest change has waited that is not on disk.
+    /// - Parameter oldestChange: How long the oldest change that is not on disk has waited.
     package mutating func asked(_ waiter: Waiter, oldestChange: Duration) -> Asked {
         if oldestChange > limit { return .unusable(fault("a change has waited for the disk for more than \(seconds)")) }
         switch state {
@@ -43,9 +43,9 @@ package struct StoreCheck<Waiter> {
         }
     }
 
-    /// The store answered the check that runs.
+    /// The store answered the running check.
     ///
-    /// - Returns: The waiters that hear the answer.
+    /// - Returns: The waiters that receive the answer.
     package mutating func answered() -> [Waiter] {
         defer { state = .idle }
         guard case .checking(let waiters) = state else { return [] }
@@ -54,7 +54,7 @@ package struct StoreCheck<Waiter> {
 
     /// The limit of the check with this number is over.
     ///
-    /// - Returns: The waiters that hear ``lateness``.
+    /// - Returns: The waiters that receive ``lateness``.
     package mutating func limitElapsed(_ check: Int) -> [Waiter] {
         guard check == number, case .checking(let waiters) = state else { return [] }
         state = .late

@@ -14,7 +14,7 @@ final class ExpectedSessions: Sendable {
     private let state = Mutex(State())
     private let hasSome = Atomic<Bool>(false)
 
-    /// Whether no device is remembered.
+    /// Whether no device is expected.
     var isEmpty: Bool { !hasSome.load(ordering: .relaxed) }
 
     func expect(_ device: DeviceSerial, until end: ContinuousClock.Instant) {
@@ -25,7 +25,7 @@ final class ExpectedSessions: Sendable {
         }
     }
 
-    /// The session of the device has arrived.
+    /// Notes that the session of the device has arrived.
     func arrived(_ device: DeviceSerial) {
         guard !isEmpty else { return }
         state.withLock { state in
@@ -34,7 +34,7 @@ final class ExpectedSessions: Sendable {
         }
     }
 
-    /// Whether the device is expected. After the end of all waits, the devices that did not arrive are forgotten.
+    /// Whether the device is expected. After the end of all waits, the devices that did not arrive are removed.
     func contains(_ device: DeviceSerial, at now: @autoclosure () -> ContinuousClock.Instant = .now) -> Bool {
         guard !isEmpty else { return false }
         let now = now()

@@ -1,10 +1,11 @@
 extension HomeRuntime {
-    /// The session joins after the proof was checked: an earlier join would let anybody end the session of a device.
+    /// Reads a device and its inbox, and lets the session join. The session joins after the check of the proof: if it joined
+    /// earlier, anyone could end the session of a device.
     ///
     /// - Returns: The device, and whether the session joined. Nil if there is no such device, or the proof is not valid.
     /// - Throws: ``HomeFault`` also if another home has the device, or the device moves.
     func arrival(
-        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: InboxLoad, openedAt: OpeningTime
+        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: PageRequest, openedAt: OpeningTime
     ) async throws -> (arrived: ArrivedDevice, isJoined: Bool)? {
         let moment = sessions.changes.now()
         guard let first = try await inbox.arrival(of: name, load), proof.isValid(for: first.device) else { return nil }
@@ -20,8 +21,8 @@ extension HomeRuntime {
         var name: DeviceName
         var proof: DeviceProof
         var session: any LiveSession
-        var load: InboxLoad
-        /// Reads can end in another order than that in which the connections were opened.
+        var load: PageRequest
+        /// The opening time of the connection. Reads can end in another order than the one in which the connections were opened.
         var openedAt: OpeningTime
         /// The moment before the first read.
         var moment: InboxChangeClock.Moment
@@ -35,7 +36,7 @@ extension HomeRuntime {
         arrivalListener?.admitted(first.device, visit.proof)
         var arrived = first
         guard sessions.join(session, device: device, of: first.device.app, openedAt: visit.openedAt) else {
-            // The device can have answered the newer connection.
+            // The device can have sent results over the newer connection.
             arrived.page = .unread
             return (arrived, false)
         }
@@ -56,10 +57,10 @@ extension HomeRuntime {
         return (arrived, true)
     }
 
-    /// Reads the device again, because it can be deleted or have another credential since the first read. The session leaves
-    /// in these cases.
+    /// Reads the device again, because it can have been deleted or have another credential since the first read. In these cases,
+    /// the session leaves.
     private func secondArrival(
-        _ visit: Visit, _ device: DeviceSerial, _ load: InboxLoad
+        _ visit: Visit, _ device: DeviceSerial, _ load: PageRequest
     ) async throws -> ArrivedDevice? {
         do {
             let second = try await inbox.arrival(of: visit.name, load)

@@ -1,15 +1,15 @@
-/// A home of this process does each call itself. It throws ``HomeFault/moved(to:)`` for shards that it does not have, and
+/// A home of this process runs each call itself. It throws ``HomeFault/moved(to:)`` for shards that it does not have, and
 /// ``HomeFault/unreachable`` for shards that move and have no new home in time (``ShardGate/longestWait``).
 extension HomeRuntime: Home {
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         do {
             guard let arrival = try await arrival(of: name, proof, as: session, load, openedAt: openedAt) else {
                 return .notKnown
             }
-            // Nothing follows the arrival of a session that did not join because the device has a newer one.
+            // If the session did not join because the device has a newer session, the listener is not called.
             if arrival.isJoined { arrivalListener?.arrived(arrival.arrived.device, version, session) }
             return .device(arrival.arrived)
         } catch let fault as HomeFault {
@@ -19,7 +19,8 @@ extension HomeRuntime: Home {
         }
     }
 
-    package func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
+    {
         guard has(device) else { throw .moved(to: Shard(of: device)) }
         return await inbox.read(device, load)
     }
@@ -38,7 +39,7 @@ extension HomeRuntime: Home {
             guard let self else { return }
             if gate.has(shard) { settle(answer, of: device) } else { laterHome(shard)?.settle(answer, of: device) }
         }
-        // The envelope comes again.
+        // The envelope is delivered again.
         if !isKept { sessions.end([device], because: .storageUnavailable) }
     }
 
@@ -61,7 +62,7 @@ extension HomeRuntime: Home {
         return try await result(of: question, answers)
     }
 
-    /// - Throws: ``HomeFault`` if the feature found that another home has what the question is about.
+    /// - Throws: ``HomeFault`` if the feature found that another home has the shard of the request.
     private func result<Question: HomeQuestion>(
         of question: Question, _ answers: HomeAnswers
     ) async throws(HomeFault) -> Result<Question.Answer, any Error> {
@@ -76,7 +77,7 @@ extension HomeRuntime: Home {
 
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { sessions.leave(session, device: device) }
 
-    /// Searches all sessions: the device can have another name since its session joined. A link does not call this for an arrival that the home
-    /// answered, because the link knows the device then.
+    /// Searches all sessions, because the device can have another name since its session joined. A link does not call this method
+    /// for an arrival that the home answered, because the link has the serial of the device then.
     package func leave(_ session: any LiveSession, of name: DeviceName) { sessions.leave(session) }
 }

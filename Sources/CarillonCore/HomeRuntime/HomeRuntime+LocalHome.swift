@@ -55,7 +55,7 @@ extension HomeRuntime: LocalHome {
 
     static let isMoving = StoreFault(.unreachable, "the device moves to another home")
 
-    /// Does the work if the gate admits it, perhaps after the end of a move; returns nil otherwise.
+    /// Does the work if the gate admits it, possibly after the end of a move. Otherwise returns nil.
     private func inside<Result>(_ device: DeviceSerial, _ work: () async -> Result) async -> Result? {
         guard let gate else { return await work() }
         let shard = Shard(of: device)
@@ -78,7 +78,7 @@ extension HomeRuntime: LocalHome {
 
     // MARK: Inboxes
 
-    package func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead {
+    package func waiting(device: DeviceSerial, _ load: PageRequest) async throws -> InboxRead {
         try await inbox.waiting(device: device, load)
     }
 
@@ -152,7 +152,7 @@ extension HomeRuntime: LocalHome {
 
     package func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial) {
         sessions.addWaiter(waiter, for: device)
-        // What is stored for the device from now on is stored at its new home.
+        // From now on, envelopes for the device are stored at its new home.
         if !has(device) { waiter.end(because: .moved) }
     }
 

@@ -2,21 +2,21 @@ import Synchronization
 
 /// A home in this process. It owns the inboxes and the connections of its devices, and its handle of the store.
 ///
-/// Features do not name this type: they have it as a ``LocalHome``, and the handle as their own store protocol. Connections have it as a
-/// ``Home``.
+/// Features do not name this type. They use it as a ``LocalHome``, and the handle as their own store protocol. Connections use it
+/// as a ``Home``.
 package final class HomeRuntime: Sendable {
     package let inbox: Inbox
     package let sessions: LiveSessions
     /// The handle through which everything of the home is read and written.
     package let store: any HomeStore
-    /// Admits calls by their shards; nil if the home has all shards for as long as it lives.
+    /// Admits calls by their shards; nil if the home always has all shards.
     package let gate: ShardGate?
     private let listener = AtomicLazyReference<ArrivalListener>()
     private let answering = AtomicLazyReference<Kept<HomeAnswers>>()
     private let handling = AtomicLazyReference<Kept<Handler>>()
     private let finder = AtomicLazyReference<Kept<@Sendable (Shard) -> (any Home)?>>()
 
-    /// Runs a whole request at the home. A request that waits for long leaves its pass before.
+    /// Runs a whole request at the home. A request that waits for a long time leaves its pass first.
     package typealias Handler = @Sendable (HomeRequest, ShardPass?) async throws(HomeFault) -> HomeResponse
 
     /// A value that is set once.
@@ -37,43 +37,45 @@ package final class HomeRuntime: Sendable {
         self.gate = gate
     }
 
-    /// Informs the listener of each arrival from now on. A home has one listener, which is set before devices arrive.
+    /// Informs the listener of each arrival from now on. A home has one listener, which must be set before devices arrive.
     package func inform(_ listener: ArrivalListener) {
         let first = self.listener.storeIfNil(listener)
         precondition(first === listener, "A home has one listener for arrivals.")
     }
 
-    /// Answers questions (``Home/ask(_:)``) from now on. A home gets its answers once. It keeps them, so they must not keep the home.
+    /// Answers requests of other homes (``Home/ask(_:)``) from now on. Call this method once. The home keeps the answers, so they
+    /// must not have a strong reference to the home.
     package func take(_ answers: HomeAnswers) {
         let kept = Kept(answers)
         let first = answering.storeIfNil(kept)
         precondition(first === kept, "A home has its answers already.")
     }
 
-    /// Finds the homes of shards that this home gave away. A home whose shards move gets its finder once, before the first move. It keeps
-    /// the finder, which must not keep the home.
+    /// Sets the function that finds the homes of shards that this home released. Call this method once, before the first move of
+    /// a shard. The home keeps the function, which must not have a strong reference to the home.
     package func findOthers(by home: @escaping @Sendable (Shard) -> (any Home)?) {
         let kept = Kept(home)
         let first = finder.storeIfNil(kept)
         precondition(first === kept, "A home finds other homes already.")
     }
 
-    /// Returns the home that a shard was given to; nil if the home has no finder.
+    /// Returns the home that has a shard after a move; nil if the home has no finder.
     func laterHome(_ shard: Shard) -> (any Home)? { finder.load()?.value(shard) }
 
-    /// Handles requests (``Home/handle(_:)``) from now on. A home gets its handler once. It keeps the handler, which must not keep the home.
+    /// Handles requests (``Home/handle(_:)``) from now on. Call this method once. The home keeps the handler, which must not have
+    /// a strong reference to the home.
     package func take(_ handler: @escaping Handler) {
         let kept = Kept(handler)
         let first = handling.storeIfNil(kept)
         precondition(first === kept, "A home has its handler already.")
     }
 
-    /// Nil if the home answers no questions yet.
+    /// Nil if no answers are set yet.
     var answers: HomeAnswers? { answering.load()?.value }
 
-    /// Nil if the home handles no requests yet.
+    /// Nil if no handler is set yet.
     var handler: Handler? { handling.load()?.value }
 
-    /// Nil if nothing follows arrivals.
+    /// Nil if no listener is set.
     var arrivalListener: ArrivalListener? { listener.load() }
 }

@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// The inboxes of the devices of a home: the one place where envelopes enter, are read, and leave.
+/// The inboxes of the devices of a home. Envelopes enter, are read and leave only through this type.
 package final class Inbox: Sendable {
     private let writer: InboxWriter
     private let store: any InboxStore
@@ -32,8 +32,8 @@ package final class Inbox: Sendable {
         MessageID(position: positions.next(for: device), secret: Bytes16(high: random.next(), low: random.next()))
     }
 
-    /// Brings an envelope, which is made with its identifier, to a device; says when what the mode promises is done. What
-    /// says so may be called before this returns, and from any thread.
+    /// Makes an envelope with its identifier, and delivers it to a device. `then` is called when the promise of the mode is
+    /// fulfilled. It can be called before this method returns, and from any thread.
     package func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules = AppendRules(),
         _ make: @escaping @Sendable (MessageID) -> Envelope,
@@ -56,7 +56,7 @@ package final class Inbox: Sendable {
         }
     }
 
-    /// The same, of one that is kept, where what is written with it names it.
+    /// Stores an envelope for a device. The rules are made with the identifier too, because they contain it.
     package func deliver(
         keptBy device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> (Envelope, AppendRules)
     ) async -> DeliveryResult {
@@ -65,7 +65,7 @@ package final class Inbox: Sendable {
         }
     }
 
-    /// Gives an envelope to the device's connection, and keeps nothing of it. Answers false where none takes it.
+    /// Sends an envelope to the device's connection without storing it. Returns false if no connection accepts it.
     package func giveOnce(
         to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope
     ) async -> Bool {
@@ -86,9 +86,9 @@ package final class Inbox: Sendable {
             let made = make(newID(for: device))
             let envelope = made.0
             var rules = made.1
-            // Whoever is there has a while to acknowledge.
+            // A device that is connected or expected has some time to acknowledge before it is woken.
             if hasSession || isAwaited, let wake = rules.wake, !wake.isUnconditional {
-                rules.wake?.dueAt = wake.dueAt.adding(seconds: WakeWish.presenceSeconds)
+                rules.wake?.dueAt = wake.dueAt.adding(seconds: WakeRequest.presenceSeconds)
             }
             let goesLive = isOffered && hasSession
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
@@ -99,16 +99,16 @@ package final class Inbox: Sendable {
         if let refused { then(refused, .failed(Self.queueFull)) }
     }
 
-    /// Gives an envelope to the device's connection, if there is one that takes it.
+    /// Sends an envelope to the device's connection, if there is one that accepts it.
     ///
-    /// - Parameter claimed: The identifier of an envelope that is written down already.
+    /// - Parameter claimed: The identifier of an envelope that is stored already.
     private func give(
         _ device: DeviceSerial, _ claimed: MessageID?, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
         _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
         let end: (@Sendable () -> Void)? = sessions.appending(to: device) { hasSession, _ in
             let envelope = make(claimed ?? newID(for: device))
-            // Nothing waits for this write: the outcome follows it, or takes its place.
+            // No caller waits for this write. The outcome is written after it, or replaces it.
             if claimed == nil, !writer.enqueue(.append(envelope.trace, rules), urgency: .offered) {
                 return ({ then(envelope.id, .failed(Self.queueFull)) }, nil)
             }
@@ -121,7 +121,7 @@ package final class Inbox: Sendable {
         end?()
     }
 
-    /// A repetition must find the key, so that it is written first.
+    /// Writes the idempotency key and the envelope before the envelope is sent, because a repetition must find the key.
     private func claim(
         _ device: DeviceSerial, _ rules: AppendRules, _ make: @escaping @Sendable (MessageID) -> Envelope,
         _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
@@ -134,45 +134,45 @@ package final class Inbox: Sendable {
         if !isQueued { then(id, .failed(Self.queueFull)) }
     }
 
-    /// Of a message of TTL 0 that was given to nobody nothing stays but the key that it came with.
+    /// Removes a message of TTL 0 that no device received. If the message has an idempotency key, the outcome is stored instead.
     private func drop(_ id: MessageID, of device: DeviceSerial, isClaimed: Bool) {
         if isClaimed { settle(id, device: device, .dropped, code: nil) } else { writer.dropped(id) }
     }
 
     private static let queueFull = StoreFault(.unavailable, "too many writes are queued")
 
-    /// Waits until everything that was said of the device before is on disk, or has failed.
+    /// Waits until each earlier change of the device is on disk, or has failed.
     package func flush(_ device: DeviceSerial) async { await writer.flush(device) }
 
-    /// The same, of all devices.
+    /// Waits until each earlier change of all devices is on disk, or has failed.
     package func flush() async { await writer.flush() }
 
-    /// Tries all changes once more that could not be written. They are tried once a second without that.
+    /// Tries again to write the changes that could not be written. Without this call they are tried once a second.
     package func writeUnwritten() async { await writer.writeUnwritten() }
 
     /// Whether changes are kept that could not be written.
     package var hasUnwritten: Bool { writer.hasUnwritten }
 
-    /// Whether something that was said of the device is on its way to the disk.
+    /// Whether a change of the device is not on disk yet.
     package func hasQueued(_ device: DeviceSerial) -> Bool { writer.hasQueued(device) }
 
-    /// Whether a read of the device's inbox that began after a moment may lack an envelope that was queued before this call,
-    /// or have an envelope that was withdrawn before this call.
+    /// Whether a read of the device's inbox that began after a moment can lack an envelope that was queued before this call,
+    /// or contain an envelope that was withdrawn before this call.
     package func isOutdated(_ device: DeviceSerial, readAfter moment: InboxChangeClock.Moment) -> Bool {
-        // The order matters: a change is noted before it leaves the queue.
+        // The order is important: a change is noted before it leaves the queue.
         hasQueued(device) || sessions.changes.mayHaveChanged(device, since: moment)
     }
 
-    /// What waits; everything that was queued for the device before the call is seen.
-    package func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead {
+    /// Reads an inbox. Each envelope that was queued for the device before the call is found.
+    package func waiting(device: DeviceSerial, _ load: PageRequest) async throws -> InboxRead {
         await writer.flush(device)
         let envelopes = try await store.waiting(
             device: device, after: load.after, limit: load.limit, bytes: load.bytes, at: time.now())
         return envelopes.map { .page(InboxPage($0, answering: load)) } ?? .deviceGone
     }
 
-    /// The same, and what went wrong.
-    package func read(_ device: DeviceSerial, _ load: InboxLoad) async -> Result<InboxRead, StoreFault> {
+    /// Reads an inbox, and returns a fault instead of throwing it.
+    package func read(_ device: DeviceSerial, _ load: PageRequest) async -> Result<InboxRead, StoreFault> {
         do {
             return .success(try await waiting(device: device, load))
         } catch {
@@ -181,7 +181,7 @@ package final class Inbox: Sendable {
     }
 
     /// Reads a device and the first envelopes of its inbox in one call of the store. Returns nil if there is no such device.
-    package func arrival(of name: DeviceName, _ load: InboxLoad) async throws -> ArrivedDevice? {
+    package func arrival(of name: DeviceName, _ load: PageRequest) async throws -> ArrivedDevice? {
         guard let arrival = try await store.arrival(of: name, load, at: time.now()) else { return nil }
         let page = arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread
         return ArrivedDevice(device: arrival.device, page: page, said: arrival.said)
@@ -191,21 +191,22 @@ package final class Inbox: Sendable {
         try await store.waitingCount(device: device, at: time.now())
     }
 
-    /// How much waits in all inboxes together.
+    /// Returns the number and size of everything that waits in all inboxes together.
     package func waitingInAll() async throws -> InboxUsage.Waiting { try await store.waitingInAll() }
 
-    /// The device answered for an envelope. An answer that cannot be written is kept and written later; beyond the limit of what is
-    /// kept, the device's session ends.
+    /// Finishes an envelope for which the device reported a result. A result that cannot be written is kept and written later. If
+    /// too many results are kept, the device's session ends.
     ///
-    /// - Returns: False if it was not taken.
+    /// - Returns: Whether the result was accepted.
     @discardableResult
     package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool {
         writer.settled(id, device: device, Settlement(outcome, code: code, at: time.now()))
     }
 
-    /// The same of envelopes that a device answered for by another way than its session; returns when it is on disk.
+    /// Finishes envelopes whose results a device reported in another way than by its session. Returns when the results are on
+    /// disk.
     ///
-    /// - Throws: ``StoreFault`` when something that was said of the device is not on disk.
+    /// - Throws: ``StoreFault`` if a result of the device is not on disk.
     package func settle(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws {
         guard !answers.isEmpty else { return }
         let areTaken = take(answers, of: device)
@@ -214,9 +215,10 @@ package final class Inbox: Sendable {
         if !areTaken { throw Self.queueFull }
     }
 
-    /// Takes envelopes out of an inbox; returns when that is on disk, and a live session will not give them any more.
+    /// Removes envelopes from an inbox with an outcome. When this method returns, the outcome is on disk, and no session can
+    /// deliver the envelopes.
     ///
-    /// - Throws: ``StoreFault`` when something that was said of the device is not on disk.
+    /// - Throws: ``StoreFault`` if a result of the device is not on disk.
     package func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async throws {
         guard !envelopes.isEmpty else { return }
         let areTaken = take(envelopes.map { EnvelopeAnswer($0, outcome) }, of: device)
@@ -233,17 +235,17 @@ package final class Inbox: Sendable {
         return areTaken
     }
 
-    /// What is known of a message; nil when it is unknown or forgotten.
+    /// Returns the record of a message, or nil if the message is unknown or was removed.
     ///
-    /// - Throws: ``StoreFault``, also when its outcome is known and not written yet.
+    /// - Throws: ``StoreFault``, also if the outcome of the message is known and not written yet.
     package func record(of id: MessageID) async throws -> MessageRecord? {
         await writer.flush()
         if let fault = writer.fault(of: id) { throw fault }
         return try await store.record(of: id, at: time.now())
     }
 
-    /// The sender takes a message back. When this returns, the message will not be given to the device any more.
-    /// Answers false when it was no longer waiting.
+    /// Withdraws a message for its sender. When this method returns, no session can deliver the message. Returns false if it was
+    /// no longer waiting.
     package func cancel(_ id: MessageID) async throws -> Bool {
         guard let record = try await record(of: id), record.settlement == nil else { return false }
         let settlement = Settlement(.cancelled, at: time.now())
@@ -253,8 +255,8 @@ package final class Inbox: Sendable {
         return true
     }
 
-    /// Takes an envelope out of an inbox. When this returns, it will not be given any more. Answers false when the device had
-    /// answered for it, or it was never there.
+    /// Withdraws an envelope from an inbox. When this method returns, no session can deliver it. Returns false if the envelope
+    /// has an outcome already, or does not exist.
     package func takeBack(_ id: MessageID, from device: DeviceSerial) async throws -> Bool {
         try await writer.write(allOf: device)
         let settlement = Settlement(.cancelled, at: time.now())
@@ -263,7 +265,7 @@ package final class Inbox: Sendable {
         return true
     }
 
-    /// Returns when a live session cannot give any more what was withdrawn.
+    /// Withdraws envelopes from the device's sessions. Returns when no session can deliver them.
     package func withdraw(_ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial) async {
         await withCheckedContinuation { continuation in
             sessions.withdraw(withdrawal, from: device) { continuation.resume() }
@@ -272,7 +274,7 @@ package final class Inbox: Sendable {
 }
 
 extension InboxPage {
-    fileprivate init(_ envelopes: [Envelope], answering load: InboxLoad) {
+    fileprivate init(_ envelopes: [Envelope], answering load: PageRequest) {
         let size = envelopes.reduce(0) { $0 + $1.byteCount }
         self.init(envelopes: envelopes, isComplete: envelopes.count < load.limit && size < load.bytes)
     }

@@ -3,27 +3,27 @@ package import Logging
 import Metrics
 import Synchronization
 
-/// Brings changes of the inboxes to the disk, many in one commit, by the rules of ``CommitQueue``.
+/// Writes changes of the inboxes to the disk, many in one commit, by the rules of ``CommitQueue``.
 ///
-/// A task exists while there is something to commit, and ends by itself.
+/// A task exists while there is something to commit. It ends by itself.
 package final class InboxWriter: Sendable {
     package enum Written: Sendable {
-        /// On disk, or refused by the store's rules.
+        /// The change is on disk, or was refused by the store's rules.
         case result(InboxResult)
-        /// The device spoke before the write was done.
+        /// The device reported a result before the write was done.
         case settled(Settlement)
-        /// The store could not; nothing was changed.
+        /// The store failed. Nothing was changed.
         case failed(StoreFault)
     }
 
     package typealias Waiter = @Sendable (Written) -> Void
 
     private struct Flush {
-        /// What ``CommitQueue/throughCount`` must reach.
+        /// The value that ``CommitQueue/throughCount`` must reach.
         var target: Int
-        /// Nil: changes of all devices are waited for.
+        /// Nil to wait for the changes of all devices.
         var device: DeviceSerial?
-        /// Why a change failed.
+        /// The reason why a change failed.
         var fault: StoreFault?
         var continuation: CheckedContinuation<StoreFault?, Never>
     }
@@ -31,7 +31,7 @@ package final class InboxWriter: Sendable {
     private struct State {
         var queue: CommitQueue<Waiter>
         var flushes: [Flush] = []
-        /// Why the last commit failed.
+        /// The reason why the last commit failed; nil if it succeeded.
         var fault: StoreFault?
     }
 
@@ -63,7 +63,7 @@ package final class InboxWriter: Sendable {
         state = Mutex(State(queue: CommitQueue(limits: limits)))
     }
 
-    /// Queues a change. Answers false, without calling the waiter, when the queue is at its bound.
+    /// Queues a change. Returns false, without calling the waiter, if the queue has reached its limit.
     package func enqueue(
         _ operation: InboxOperation, urgency: CommitQueue<Waiter>.Urgency, then waiter: Waiter? = nil
     ) -> Bool {
@@ -92,18 +92,19 @@ package final class InboxWriter: Sendable {
         }
     }
 
-    /// A message of TTL 0 was given to nobody: nothing of it stays.
+    /// Queues the removal of a message of TTL 0 that no device received.
     func dropped(_ id: MessageID) { perform(state.withLock { $0.queue.dropped(id) }, settlement: nil) }
 
-    /// The device said what became of an envelope.
+    /// Queues the result that a device reported for an envelope.
     ///
-    /// - Returns: False if this was not queued, as too much is; the device's session ends, so that the envelope comes again.
+    /// - Returns: False if the result was not queued, because too many are. Then the device's session ends, so that the envelope
+    ///   is delivered again.
     @discardableResult
     package func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) -> Bool {
         let overtaken = state.withLock { $0.queue.settled(id, device: device, settlement) }
         perform(overtaken, settlement: settlement)
         guard case .refused = overtaken else { return true }
-        // Not here: the session may be what is calling.
+        // Not called here, because the caller can be the session.
         scheduler.run(.zero) { [sessions] in sessions.end([device], because: .storageUnavailable) }
         return false
     }
@@ -129,12 +130,12 @@ package final class InboxWriter: Sendable {
         }
     }
 
-    /// The same, of what was queued of one device.
+    /// Waits until everything that was queued before for one device is on disk, or has failed.
     package func flush(_ device: DeviceSerial) async { _ = await flushed(device) { $0.flush(device) } }
 
-    /// Waits until everything that was said of the device is on disk, also what failed before.
+    /// Waits until all changes of the device are on disk, including changes that failed before.
     ///
-    /// - Throws: ``StoreFault`` when something of it cannot be written. It is kept, and written later.
+    /// - Throws: ``StoreFault`` if a change cannot be written. It is kept, and written later.
     package func write(allOf device: DeviceSerial) async throws {
         let fault = await flushed(device) { queue in
             let again = queue.tryUnwritten(of: device)
@@ -144,7 +145,7 @@ package final class InboxWriter: Sendable {
         if let fault { throw fault }
     }
 
-    /// Tries all changes once more that failed before.
+    /// Tries changes again that failed before.
     package func writeUnwritten() async {
         guard hasUnwritten else { return }
         _ = await flushed { queue in
@@ -154,7 +155,8 @@ package final class InboxWriter: Sendable {
         }
     }
 
-    /// - Parameter begin: Returns what ``CommitQueue/throughCount`` must reach, and what to do for it; nil when nothing is queued.
+    /// - Parameter begin: Returns the value that ``CommitQueue/throughCount`` must reach, and the action for it; nil if nothing
+    ///   is queued.
     private func flushed(
         _ device: DeviceSerial? = nil,
         _ begin: @Sendable (inout CommitQueue<Waiter>) -> (target: Int, action: CommitQueue<Waiter>.Action)?
@@ -170,10 +172,10 @@ package final class InboxWriter: Sendable {
         }
     }
 
-    /// Whether changes failed that are kept.
+    /// Whether failed changes are kept.
     package var hasUnwritten: Bool { state.withLock { $0.queue.hasUnwritten } }
 
-    /// Why a change of this envelope could not be written until now; nil when there is none.
+    /// Returns the reason why a change of this envelope is not written yet; nil if no such change failed.
     package func fault(of id: MessageID) -> StoreFault? {
         state.withLock { state in
             guard state.queue.isUnwritten(id) else { return nil }
@@ -181,7 +183,7 @@ package final class InboxWriter: Sendable {
         }
     }
 
-    /// Whether something that was queued of the device is not on disk yet.
+    /// Whether a queued change of the device is not on disk yet.
     package func hasQueued(_ device: DeviceSerial) -> Bool { state.withLock { $0.queue.hasQueued(device) } }
 
     private func perform(_ action: CommitQueue<Waiter>.Action) {
@@ -223,7 +225,7 @@ package final class InboxWriter: Sendable {
         }
     }
 
-    /// The log has a line when commits begin to fail, and one when they succeed again.
+    /// Logs one entry when commits begin to fail, and one when they succeed again.
     private func note(_ outcome: Result<[InboxResult], StoreFault>, of count: Int) {
         switch outcome {
         case .success:
@@ -283,7 +285,7 @@ package final class InboxWriter: Sendable {
 
     private static let notWritten = StoreFault(.unavailable, "a change that came before is not written yet")
 
-    /// Returns the changes that could not be written, and whose failure nobody was told of.
+    /// Returns the changes that could not be written, and whose failure was not reported to a waiter.
     private func answer(
         _ batch: [CommitQueue<Waiter>.Entry], _ outcome: Result<[InboxResult], StoreFault>, hasUnwritten: Bool
     ) -> Unwritten {
@@ -311,7 +313,7 @@ package final class InboxWriter: Sendable {
                 waiter(written)
                 continue
             }
-            // Whoever sent the newer message is answered when the older one cannot be given any more.
+            // The sender of the newer message is answered when the older message cannot be delivered any more.
             sessions.withdraw(.envelope(replaced.position), from: device) { waiter(written) }
         }
         return unwritten

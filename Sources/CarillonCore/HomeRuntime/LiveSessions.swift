@@ -1,10 +1,11 @@
 import Metrics
 import Synchronization
 
-/// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill, as polls do.
+/// The connected devices of this home, with one session for each device: the newest. Also the waiters for the inboxes of devices,
+/// such as polls.
 ///
-/// Sessions are called in the order of ``SessionCalls``, and without a lock, so that a session can call the home back. If a call is made
-/// by another thread, functions return before it was made.
+/// Sessions are called in the order of ``SessionCalls``, and without a lock, so that a session can call the home. If another
+/// thread makes a call, a function can return before the call is made.
 package final class LiveSessions: Sendable {
     private struct Presence {
         var session: (any LiveSession)?
@@ -12,12 +13,13 @@ package final class LiveSessions: Sendable {
         var app: AppSerial?
         /// The opening time of the session's connection.
         var openedAt = OpeningTime(nanoseconds: .min)
-        /// The sessions that ended because of a newer connection, until they leave. Each can still deliver what it has loaded.
+        /// The sessions that ended because of a newer connection, until they leave. Each can still deliver the envelopes that it
+        /// has loaded.
         var leaving: [ObjectIdentifier: any LiveSession] = [:]
         var waiters: [ObjectIdentifier: any LiveSession] = [:]
-        /// The calls to the sessions. The waiters are not among them.
+        /// The calls to the sessions. Calls to the waiters are not included.
         var calls = SessionCalls()
-        /// The session, and those that leave.
+        /// The session, and the sessions that are leaving.
         var sessions: [any LiveSession] { [session].compactMap { $0 } + leaving.values }
         var isEmpty: Bool { session == nil && leaving.isEmpty && waiters.isEmpty && calls.isIdle }
     }
@@ -39,8 +41,9 @@ package final class LiveSessions: Sendable {
         shards = (0..<shardCount).map { _ in ShardBox() }
     }
 
-    /// Makes this the device's session, and ends the session before it. A session whose connection was opened before that of
-    /// the device's session is ended itself. Either must leave, and withdrawals reach it until then.
+    /// Makes this the device's session, and ends the session before it. If the connection of this session was opened before that
+    /// of the device's session, this session is ended instead. The session that ends must leave. Until then, withdrawals reach
+    /// it.
     ///
     /// - Parameters:
     ///   - app: The app of the device; nil if it is not known.
@@ -76,7 +79,8 @@ package final class LiveSessions: Sendable {
         return true
     }
 
-    /// Returns the devices of an app that have a session, also one that is about to leave, with those whose app is not known.
+    /// Returns the devices of an app that have a session, including one that is about to leave, and the devices whose app is not
+    /// known.
     package func devices(of app: AppSerial) -> [DeviceSerial] {
         shards.flatMap { shard in
             shard.presences.withLock { presences in
@@ -88,7 +92,7 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    /// How many devices are connected, and how many times somebody waits for an inbox to fill.
+    /// The number of connected devices, and the number of waiters.
     package var population: (sessions: Int, waiters: Int) {
         var population = (sessions: 0, waiters: 0)
         for shard in shards {
@@ -102,7 +106,7 @@ package final class LiveSessions: Sendable {
         return population
     }
 
-    /// The session ended. A newer one of the same device stays.
+    /// Removes a session that ended. A newer session of the device stays.
     package func leave(_ session: any LiveSession, device: DeviceSerial) {
         shard(of: device).presences.withLock { presences in
             guard let presence = presences[device] else { return }
@@ -127,11 +131,12 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    /// Calls `work` while nothing else is queued for this device, and then its session, if there is one, with the returned call: what
-    /// gets its position inside is given in the order of positions. Waiters hear of it after that.
+    /// Calls `work` while nothing else is queued for this device, and then calls its session, if there is one, with the returned
+    /// call. Envelopes that get their positions in `work` are offered in the order of positions. The waiters are informed after
+    /// that.
     ///
-    /// - Parameter work: It is called with a lock, so it calls no session. `hasSession`: whether there is a session that gets the call.
-    ///   `isAwaited`: whether there are waiters, or a session is expected.
+    /// - Parameter work: The function is called with a lock, so it must not call a session. `hasSession`: whether a session gets
+    ///   the call. `isAwaited`: whether there are waiters, or a session is expected.
     package func appending<Result>(
         to device: DeviceSerial, _ work: (_ hasSession: Bool, _ isAwaited: Bool) -> (result: Result, call: SessionCall?)
     ) -> Result {
@@ -164,7 +169,7 @@ package final class LiveSessions: Sendable {
         make(call, to: session, of: device, added)
     }
 
-    /// - Parameter added: Nil if the device has no presence any more: no other call is being made to the session.
+    /// - Parameter added: Nil if the device has no presence any more. Then no other call is being made to the session.
     private func make(
         _ call: SessionCall, to session: any LiveSession, of device: DeviceSerial, _ added: SessionCalls.Added?
     ) {
@@ -193,10 +198,10 @@ package final class LiveSessions: Sendable {
         shard(of: device).presences.withLock { $0[device]?.session }
     }
 
-    /// Whether the device has a session, or one that is expected.
+    /// Whether the device has a session, or a session is expected.
     package func isConnected(_ device: DeviceSerial) -> Bool { session(of: device) != nil || isExpected(device) }
 
-    /// Calls `then` when no session of the device can deliver any more what was withdrawn.
+    /// Withdraws envelopes from the device's sessions, and calls `then` when no session of the device can deliver them.
     package func withdraw(
         _ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
     ) {
@@ -212,7 +217,7 @@ package final class LiveSessions: Sendable {
         for session in sessions { call(.withdrew(withdrawal) { countdown.count() }, to: session, of: device) }
     }
 
-    /// Calls a function with the last of a number of calls.
+    /// Calls a function at the last of a number of calls.
     private final class Countdown: Sendable {
         private let left: Atomic<Int>
         private let then: @Sendable () -> Void
@@ -227,8 +232,8 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    /// From now on this one hears when more is stored for the device, and when the device goes; it is offered nothing, and
-    /// stands beside the device's session and other waiters.
+    /// Informs the waiter of each envelope that is stored for the device from now on, and of the end of the device. The waiter is
+    /// registered in addition to the device's session and other waiters. It gets no envelopes itself.
     package func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial) {
         shard(of: device).presences.withLock { $0[device, default: Presence()].waiters[ObjectIdentifier(waiter)] = waiter }
     }
@@ -244,7 +249,7 @@ package final class LiveSessions: Sendable {
         shard(of: device).presences.withLock { $0[device]?.waiters.isEmpty == false }
     }
 
-    /// Ends the sessions of these devices, and those who wait for their inboxes.
+    /// Ends the sessions of these devices, and the waiters for their inboxes.
     package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
         for device in devices {
             changes.note(device)
@@ -254,15 +259,15 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    /// Ends every session, and everyone who waits for an inbox to fill.
+    /// Ends every session and every waiter.
     package func endAll(because reason: SessionEnd) {
         for shard in shards { end(shard.presences.withLock { Array($0.keys) }, because: reason) }
     }
 
     // MARK: A shard that moves
 
-    /// The sessions of these devices arrive from another home soon. Until they have joined, or the time is over, the devices count as
-    /// connected: they are not woken at once, and not removed. An envelope of TTL 0 that comes before the session is dropped.
+    /// Expects the sessions of these devices from another home. Until they have joined, or the time is over, the devices count as
+    /// connected: they are not woken at once, and not removed. An envelope of TTL 0 that arrives before the session is dropped.
     func expect(_ devices: [DeviceSerial], for time: Duration = .seconds(2)) {
         let end = ContinuousClock.now + time
         for device in devices { shard(of: device).expected.expect(device, until: end) }
@@ -277,7 +282,7 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    /// Calls `done` when no session of a shard gives or loads anything more. The waiters for inboxes of the shard end.
+    /// Calls `done` when no session of a shard delivers or loads further envelopes. The waiters for inboxes of the shard end.
     func moving(_ shard: Shard, done: @escaping @Sendable () -> Void) {
         let presences = box(of: shard).presences.withLock { $0.filter { Shard(of: $0.key) == shard } }
         for waiter in presences.flatMap(\.value.waiters.values) { waiter.moving {} }
@@ -287,14 +292,14 @@ package final class LiveSessions: Sendable {
         for (device, session) in sessions { call(.moving { countdown.count() }, to: session, of: device) }
     }
 
-    /// Ends a move. If the shard has another home, its sessions leave with ``MoveEnd/gone``. A link arrives at the new home with
-    /// its session then; a session without a link ends.
+    /// Ends a move. If the shard has another home, its sessions leave with ``MoveEnd/gone``. A link then connects its session at
+    /// the new home. A session without a link ends.
     func moved(_ shard: Shard, isGiven: Bool) {
         let presences = box(of: shard).presences.withLock { presences in
             let moved = presences.filter { Shard(of: $0.key) == shard }
             guard isGiven else { return moved }
             for device in moved.keys {
-                // The calls are still made in their order.
+                // The remaining calls are made in their order.
                 let calls = presences.removeValue(forKey: device)?.calls
                 if let calls, !calls.isIdle { presences[device] = Presence(calls: calls) }
             }

@@ -1,23 +1,24 @@
-/// The order of calls to the sessions of one device. The owner has a lock for this value, and makes the calls without that lock.
+/// The order of calls to the sessions of one device. The owner protects this value by a lock, and makes the calls without that
+/// lock.
 ///
-/// - *idle*: no call is being made. The thread that adds a call makes it, and then takes what was added meanwhile (``next()``).
-/// - *busy*: a thread makes calls. Calls that are added wait for it. Idle again when that thread finds no further call.
+/// - *idle*: no call is being made. The thread that adds a call makes it, and then the calls that were added meanwhile
+///   (``next()``).
+/// - *busy*: a thread makes calls. Added calls wait for it. The state becomes idle when that thread finds no further call.
 ///
-/// While the state is busy, up to ``mostOffers`` calls wait together with further offers. Beyond that, an offer becomes
-/// ``LiveSession/storedMore()``, and an offer of TTL 0 is refused.
+/// If ``mostOffers`` or more calls wait, an added offer becomes ``LiveSession/storedMore()``, and an offer of TTL 0 is refused.
 struct SessionCalls: Sendable {
     struct Waiting: Sendable {
         var session: any LiveSession
         var call: SessionCall
     }
 
-    /// Who makes a call that was added.
+    /// The thread that makes an added call.
     enum Added: Sendable {
         /// The caller makes the call, and the calls of ``next()`` after it.
         case begins
-        /// The thread that makes calls makes it.
+        /// The thread that is making calls makes the call.
         case waits
-        /// Too many calls wait. The caller answers the offer of TTL 0.
+        /// Too many calls wait. The caller must answer the offer of TTL 0.
         case refused
     }
 
@@ -46,7 +47,8 @@ struct SessionCalls: Sendable {
         return .waits
     }
 
-    /// Call this when all calls before are made. Returns the next calls. Nil: no call waits, and the state is idle.
+    /// Returns the next calls. Call this method after all earlier calls are made. Returns nil if no call waits; the state is idle
+    /// then.
     mutating func next() -> [Waiting]? {
         guard let calls = waiting, !calls.isEmpty else {
             waiting = nil

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Admits calls that concern a shard of the home, and makes a move of the shard wait for the calls that are under way.
+/// Admits calls that concern a shard of the home. A move of the shard waits for the calls that are under way.
 ///
 /// A shard is open, closing or absent. While it is closing, new calls wait for at most ``longestWait``, and parts of the calls
-/// that are under way are admitted. When no call is under way any more, the shard is closed, and no call is admitted. Then it is
-/// given to another home, or opened again.
+/// that are under way are admitted. When no call is under way any more, the shard is closed, and no call is admitted. A closed
+/// shard is then moved to another home, or opened again.
 package final class ShardGate: Sendable {
     private typealias Waiter = @Sendable () -> Void
 
@@ -51,7 +51,7 @@ package final class ShardGate: Sendable {
         self.mostWaiting = mostWaiting
     }
 
-    /// The shards of the home, without those that are closing.
+    /// The shards of the home, except shards that are closing.
     package var openShards: ShardSet {
         state.withLock { state in
             guard !state.closing.isEmpty else { return state.owned }
@@ -66,8 +66,8 @@ package final class ShardGate: Sendable {
 
     /// Admits a call. The caller must call ``leave(_:)`` when the call ends.
     ///
-    /// - Throws: ``HomeFault/moved(to:)`` if the home does not have the shard; ``HomeFault/unreachable`` if the shard is still closing after
-    ///   ``longestWait``, or too many calls wait.
+    /// - Throws: ``HomeFault/moved(to:)`` if the home does not have the shard; ``HomeFault/unreachable`` if the shard is still
+    ///   closing after ``longestWait``, or too many calls wait.
     package func enter(_ shard: Shard) async throws(HomeFault) {
         let deadline = ContinuousClock.now + Self.longestWait
         while true {
@@ -83,7 +83,7 @@ package final class ShardGate: Sendable {
 
     /// Admits a part of a call, or work of the home itself. The caller must call ``leave(_:)`` when the part or the work ends.
     ///
-    /// - Returns: Whether it is admitted. While another call is under way, it is admitted also if the shard is closing.
+    /// - Returns: Whether it is admitted. If the shard is closing, it is admitted while another call is under way.
     package func enterNow(_ shard: Shard) -> Bool {
         state.withLock { $0.enter(shard, isPart: true) == .entered }
     }
@@ -107,7 +107,7 @@ package final class ShardGate: Sendable {
 
     /// Calls `work` when the shard is not closing: at once, or after the move.
     ///
-    /// - Returns: False if too much waits. The work is not called then.
+    /// - Returns: False if too many calls wait. Then `work` is never called.
     @discardableResult
     package func whenDecided(_ shard: Shard, _ work: @escaping @Sendable () -> Void) -> Bool {
         let isKept = state.withLock { state -> Bool? in
@@ -123,7 +123,7 @@ package final class ShardGate: Sendable {
 
     private enum Entry { case entered, closing, absent }
 
-    /// Returns the key of the waiter; nil if too many wait.
+    /// Returns the key of the waiter; nil if too many calls wait.
     private static func add(_ waiter: @escaping Waiter, to shard: Shard, _ state: inout State, _ most: Int) -> Int? {
         guard state.waiting < most else { return nil }
         state.waiting += 1
@@ -171,7 +171,8 @@ package final class ShardGate: Sendable {
 
     /// Closes a shard of the home: admits no new call, and waits for the calls that are under way.
     ///
-    /// - Returns: Whether the shard is closed. If calls are still under way after the time, or another move has the shard, it is not.
+    /// - Returns: Whether the shard is closed. It is not closed if calls are still under way after the time, or another move has
+    ///   the shard.
     package func close(_ shard: Shard, atMost time: Duration) async -> Bool {
         let isMine = state.withLock { state in
             guard state.owned.contains(shard), state.closing[shard] == nil else { return false }
@@ -191,9 +192,9 @@ package final class ShardGate: Sendable {
         return isClosed
     }
 
-    /// Begins something, and waits until `done` is called.
+    /// Calls `begin`, and waits until `done` is called.
     ///
-    /// - Returns: Whether it was called in time.
+    /// - Returns: Whether `done` was called in time.
     func waits(atMost time: Duration, for begin: (_ done: @escaping @Sendable () -> Void) -> Void) async -> Bool {
         await withCheckedContinuation { continuation in
             let once = Once(continuation)
@@ -202,13 +203,13 @@ package final class ShardGate: Sendable {
         }
     }
 
-    /// Opens a shard again that was closed.
+    /// Opens a closed shard again.
     package func reopen(_ shard: Shard) { decide(shard) { _ in } }
 
-    /// Removes the closed shard from the home. Calls that wait throw ``HomeFault/moved(to:)``.
+    /// Removes the closed shard from the home. Waiting calls throw ``HomeFault/moved(to:)``.
     package func give(_ shard: Shard) { decide(shard) { $0.remove(shard) } }
 
-    /// The home has a further shard.
+    /// Adds a shard to the home.
     package func take(_ shard: Shard) { state.withLock { $0.owned.insert(shard) } }
 
     private func decide(_ shard: Shard, _ change: (inout ShardSet) -> Void) {

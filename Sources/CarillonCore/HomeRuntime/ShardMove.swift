@@ -4,25 +4,26 @@ import Synchronization
 
 /// Moves shards from a home of this process to another one, while both serve their devices.
 ///
-/// A move that cannot be done changes nothing: the shard stays open at its home.
+/// A move that fails changes nothing: the shard stays open at its home.
 package struct ShardMove: Sendable {
     package enum Result: Equatable, Sendable {
         case moved
-        /// Calls under way or the work of a feature did not end in time, a session did not answer, a change cannot be written now, or the
-        /// store was too slow.
+        /// Calls under way or the work of a feature did not end in time, a session did not answer, a change cannot be written
+        /// now, or the store was too slow.
         case busy
     }
 
-    /// A home that gives or takes shards.
-    package struct Party: Sendable {
+    /// A home that releases or takes over shards.
+    package struct Participant: Sendable {
         package var home: HomeRuntime
         package var node: NodeNumber
         /// The place of the home in ``Homes``.
         package var place: Int
-        /// Ends the work of the home's features on a shard that is closed, writes what only their memory has of it, and forgets the rest.
-        /// Returns whether that was done in time. It can be called again before it has returned.
+        /// Ends the work of the home's features on a closed shard, writes the data of the shard that is only in their memory, and
+        /// removes the other data from memory. Returns whether that was done in time. It can be called again before it has
+        /// returned.
         package var giveUp: @Sendable (Shard) async -> Bool
-        /// Begins what the home's features must do for a shard that it has from now on.
+        /// Begins the work of the home's features for a shard that the home has from now on.
         package var took: @Sendable (Shard) async -> Void
 
         package init(
@@ -40,8 +41,8 @@ package struct ShardMove: Sendable {
     private let homes: Homes
     private let store: any NodeStore & ServerStore
 
-    /// The longest time between the closing of the shard and the write of its new home. The rest of ``ShardGate/longestWait`` is for the
-    /// write. So the calls that wait for the shard continue in time, whether the shard moves or stays.
+    /// The longest time between the closing of the shard and the write of its new home. The rest of ``ShardGate/longestWait`` is
+    /// for the write. Therefore, the calls that wait for the shard continue in time, whether the shard moves or stays.
     package static let longestClosing = ShardGate.longestWait - .milliseconds(150)
     /// The longest wait for calls under way.
     package static let longestDrain = Duration.milliseconds(300)
@@ -60,12 +61,12 @@ package struct ShardMove: Sendable {
         self.longestClosing = longestClosing
     }
 
-    /// Moves a shard. One move at a time must run in a server.
+    /// Moves a shard. Only one move at a time can run in a server.
     ///
     /// - Throws: ``StoreFault``. The shard stays at its home.
-    package func move(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
+    package func move(_ shard: Shard, from source: Participant, to target: Participant) async throws -> Result {
         do {
-            let result = try await moveNow(shard, from: giver, to: taker)
+            let result = try await moveNow(shard, from: source, to: target)
             ServerMetric.shardMoves.counter(result == .moved ? "moved" : "busy").increment()
             return result
         } catch {
@@ -74,37 +75,37 @@ package struct ShardMove: Sendable {
         }
     }
 
-    private func moveNow(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
-        guard let gate = giver.home.gate, taker.home.gate != nil else {
+    private func moveNow(_ shard: Shard, from source: Participant, to target: Participant) async throws -> Result {
+        guard let gate = source.home.gate, target.home.gate != nil else {
             preconditionFailure("A home that has all shards gives and takes none.")
         }
         let end = ContinuousClock.now + longestClosing
         guard await gate.close(shard, atMost: Self.time(until: end, atMost: Self.longestDrain)) else { return .busy }
-        guard await hasGivenUp(shard, giver, gate, before: end) else {
+        guard await hasGivenUp(shard, source, gate, before: end) else {
             gate.reopen(shard)
             return .busy
         }
-        // What a session read from the former home must not be given after a sender took it back at the new one.
-        let sessions = giver.home.sessions
+        // An envelope that a session read at the former home must not be delivered after its sender withdrew it at the new home.
+        let sessions = source.home.sessions
         let areHeld = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestHold)) { done in
             sessions.moving(shard, done: done)
         }
         do {
-            guard areHeld, try await assign(shard, from: giver, to: taker, before: end) else {
-                stay(shard, at: giver, gate)
+            guard areHeld, try await assign(shard, from: source, to: target, before: end) else {
+                stay(shard, at: source, gate)
                 return .busy
             }
         } catch {
-            stay(shard, at: giver, gate)
+            stay(shard, at: source, gate)
             throw error
         }
         // Calls that waited for the shard run at the new home before its sessions have arrived.
-        taker.home.sessions.expect(sessions.devices(in: shard))
-        taker.home.take(shard)
-        homes.move(ShardSet([shard]), to: taker.place)
+        target.home.sessions.expect(sessions.devices(in: shard))
+        target.home.take(shard)
+        homes.move(ShardSet([shard]), to: target.place)
         gate.give(shard)
         sessions.moved(shard, isGiven: true)
-        await taker.took(shard)
+        await target.took(shard)
         return .moved
     }
 
@@ -114,16 +115,16 @@ package struct ShardMove: Sendable {
         return min(max(left, .zero), longest)
     }
 
-    /// Returns whether the features of the home gave the shard up, and everything is written. If that takes too long, it goes on while the
-    /// shard is open again: what is forgotten then is read again.
+    /// Returns whether the features of the home released the shard, and everything is written. If that takes too long, it
+    /// continues while the shard is open again: data that is removed from memory then is read again.
     private func hasGivenUp(
-        _ shard: Shard, _ giver: Party, _ gate: ShardGate, before end: ContinuousClock.Instant
+        _ shard: Shard, _ source: Participant, _ gate: ShardGate, before end: ContinuousClock.Instant
     ) async -> Bool {
         let outcome = Outcome()
         _ = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestGiveUp)) { done in
             // Ends with the work.
             Task {
-                if await giver.giveUp(shard), await giver.home.hasWritten() { outcome.isDone.withLock { $0 = true } }
+                if await source.giveUp(shard), await source.home.hasWritten() { outcome.isDone.withLock { $0 = true } }
                 done()
             }
         }
@@ -134,26 +135,26 @@ package struct ShardMove: Sendable {
         let isDone = Mutex(false)
     }
 
-    private func stay(_ shard: Shard, at giver: Party, _ gate: ShardGate) {
+    private func stay(_ shard: Shard, at source: Participant, _ gate: ShardGate) {
         gate.reopen(shard)
-        giver.home.sessions.moved(shard, isGiven: false)
+        source.home.sessions.moved(shard, isGiven: false)
     }
 
-    /// Writes the new owner. Positions that the new home assigns are later than those of the former one.
+    /// Writes the new home of the shard. Positions that the new home assigns are later than those of the former home.
     ///
     /// - Returns: False if the time was over before the write began. The former home is the owner then.
     private func assign(
-        _ shard: Shard, from giver: Party, to taker: Party, before end: ContinuousClock.Instant
+        _ shard: Shard, from source: Participant, to target: Participant, before end: ContinuousClock.Instant
     ) async throws -> Bool {
         var epoch = try await store.claimEpoch()
-        // The store does not know positions of messages that were not stored.
-        while epoch <= giver.home.epoch { epoch = try await store.claimEpoch() }
-        taker.home.raise(to: epoch)
-        let place = ShardMap.Place(node: taker.node, epoch: epoch)
+        // The store has no positions of messages that were not stored.
+        while epoch <= source.home.epoch { epoch = try await store.claimEpoch() }
+        target.home.raise(to: epoch)
+        let place = ShardMap.Place(node: target.node, epoch: epoch)
         while true {
             let version = try await store.shardMap().version
             guard ContinuousClock.now < end else { return false }
-            if try await giver.home.store.changeShards(ShardSet([shard]), to: place, from: version) != nil { return true }
+            if try await source.home.store.changeShards(ShardSet([shard]), to: place, from: version) != nil { return true }
         }
     }
 }
@@ -167,13 +168,13 @@ extension HomeRuntime {
         return !inbox.hasUnwritten
     }
 
-    /// The home has a further shard, which another home had.
+    /// Adds a shard that another home had.
     func take(_ shard: Shard) {
-        // Before the shard is open: what was read of its devices before can be outdated.
+        // Before the shard is open: earlier reads of its devices can be outdated.
         sessions.changes.noteAll()
         gate?.take(shard)
     }
 
-    /// Positions are assigned in this epoch from now on, if it is later than the present one.
+    /// Assigns positions in this epoch from now on, if it is later than the present one.
     func raise(to epoch: Int64) { inbox.raise(to: epoch) }
 }

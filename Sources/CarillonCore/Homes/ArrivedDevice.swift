@@ -2,6 +2,6 @@
 package struct ArrivedDevice: Sendable {
     package var device: Device
     package var page: InboxPage
-    /// The revisions that the server has of the device's statements.
-    package var said: SaidRevisions
+    /// The revisions of the device's reports that the server has stored.
+    package var said: ReportedRevisions
 }

@@ -1,6 +1,6 @@
 package import Logging
 
-/// The reason why a call of a home has no result.
+/// The reason why a call to a home has no result.
 package enum HomeFault: Error, Equatable {
     /// Another home has the shard. Nothing was done.
     case moved(to: Shard)
@@ -11,7 +11,7 @@ package enum HomeFault: Error, Equatable {
 }
 
 extension StoreFault {
-    /// Makes the fault with which work fails that needs the home. It says whether the home can have done something.
+    /// Makes the fault of work that needs the home. Its kind states whether the home can have done something.
     package init(_ fault: HomeFault) {
         let kind: Kind =
             switch fault {
@@ -21,7 +21,7 @@ extension StoreFault {
         self.init(kind, "cannot use the home: \(fault)")
     }
 
-    /// Makes the fault with which a connection ends that cannot use the home of its device, and logs why the connection ends.
+    /// Makes the fault with which a connection ends because it cannot use the home of its device, and logs the reason.
     package init(_ fault: HomeFault, logger: Logger) {
         logger.warning("cannot use home of device; ending connection", metadata: ["reason": "\(fault)"])
         self.init(fault)

@@ -1,14 +1,14 @@
-/// A question that a feature of a home asks another home.
+/// A request of a feature of one home to another home.
 ///
-/// A question and its answer are values, so that a link between processes can write them as bytes. It is safe to ask a question twice: the
-/// first answer can be lost.
+/// A request and its answer are values, so that a link between processes can write them as bytes. Repeating a request must be
+/// safe, because the first answer can be lost.
 package protocol HomeQuestion: Sendable {
     associatedtype Answer: Sendable
     /// The shard whose home answers; nil if each home answers for its own shards.
     var shard: Shard? { get }
 }
 
-/// The answers of a home to each kind of question.
+/// The answers of a home, by type of request.
 package struct HomeAnswers: Sendable {
     private var answers: [ObjectIdentifier: any Sendable] = [:]
 
@@ -16,7 +16,7 @@ package struct HomeAnswers: Sendable {
 
     private typealias Answering<Question: HomeQuestion> = @Sendable (Question) async throws -> Question.Answer
 
-    /// Answers questions of a type from now on. A type has one answer.
+    /// Registers the function that answers requests of a type. A type has one such function.
     package mutating func on<Question: HomeQuestion>(
         _ type: Question.Type, _ answer: @escaping @Sendable (Question) async throws -> Question.Answer
     ) {
@@ -25,8 +25,8 @@ package struct HomeAnswers: Sendable {
         answers[kind] = answer as Answering<Question>
     }
 
-    /// - Throws: What the feature throws: ``Refusal``, ``StoreFault``, or ``HomeFault/moved(to:)`` before anything was changed. ``StoreFault``
-    ///   also if no feature answers such questions.
+    /// - Throws: The error of the feature: ``Refusal``, ``StoreFault``, or ``HomeFault/moved(to:)`` before anything was changed.
+    ///   Also ``StoreFault`` if no feature answers requests of this type.
     package func answer<Question: HomeQuestion>(_ question: Question) async throws -> Question.Answer {
         guard let answer = answers[ObjectIdentifier(Question.self)] as? Answering<Question> else {
             throw StoreFault(.unavailable, "the home has no answer for \(Question.self)")

@@ -8,11 +8,12 @@ package struct HomeRequest: Sendable {
     package var body: HomeBody
     /// The address of the client; nil if it is not known.
     package var address: NetworkAddress?
-    /// Whether only the head of the response is wanted. The method is GET then.
+    /// Whether only the head of the response is requested. The method is GET then.
     package var isHead: Bool
-    /// The device of the socket through which the request came.
+    /// The device of the socket through which the request arrived.
     package var session: DeviceSerial?
-    /// The shard that a move must wait for. Nil for a request that can last long, and changes nothing of a shard while it waits.
+    /// The shard whose move must wait for the request. Nil for a request that can take long, and that changes nothing of a shard
+    /// while it waits.
     package var shard: Shard?
 
     package init(
@@ -47,10 +48,10 @@ package struct HomeResponse: Sendable {
 /// The body of a request or of a response.
 package enum HomeBody: Sendable {
     case whole([UInt8])
-    /// Parts that come one after the other. They can be read once.
+    /// Parts that arrive one after the other. They can be read once.
     case parts(any AsyncSequence<[UInt8], any Error> & Sendable)
-    /// The body is longer than it may be, and was not read.
+    /// The body exceeds its limit, and was not read.
     case tooLarge(limit: Int)
-    /// The body of a response whose head alone was wanted.
+    /// The body of a response of which only the head was requested.
     case none(length: Int?)
 }

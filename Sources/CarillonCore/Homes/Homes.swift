@@ -3,12 +3,12 @@ package import Logging
 package import Metrics
 import Synchronization
 
-/// Finds the home of a device, an item or another thing that has a shard.
+/// Finds the home of a device, an item or another object that has a shard.
 ///
-/// Connections and requests reach homes as a ``Home``, also those of this process. A feature has its own home as a ``LocalHome``, and the
-/// other homes as ``OtherHomes``.
+/// Connections and requests use each home as a ``Home``, also if it is in this process. A feature uses its own home as a
+/// ``LocalHome``, and the other homes as ``OtherHomes``.
 package final class Homes: Sendable {
-    /// A home, and how this process reaches it.
+    /// A home, and the link by which this process uses it.
     package struct Place: Sendable {
         /// The home itself, or a link to it.
         package var link: any Home
@@ -65,7 +65,7 @@ package final class Homes: Sendable {
         return places[Int(table.rows.withLock { $0[number] })]
     }
 
-    /// Whether one home has all shards, and is in this process. It is asked directly.
+    /// Whether one home has all shards and is in this process. Features then call it directly.
     package var isOne: Bool { table == nil }
 
     package func home(of shard: Shard) -> any Home { only ?? place(of: shard).link }
@@ -81,10 +81,10 @@ package final class Homes: Sendable {
     /// Returns the shard of a device that is not read yet, as far as it is known.
     package func shard(of device: DeviceID) -> Shard { moved.shard(of: device) }
 
-    /// Notes the shard that a home named for a device.
+    /// Notes the shard that a home reported for a device.
     package func note(_ name: DeviceName, in shard: Shard) { moved.note(name, in: shard) }
 
-    /// Other homes have shards from now on.
+    /// Notes that the shards belong to another place from now on.
     package func move(_ shards: ShardSet, to place: Int) {
         precondition(places.indices.contains(place), "The table has no such home.")
         table?.rows.withLock { rows in
@@ -94,12 +94,12 @@ package final class Homes: Sendable {
 
     // MARK: Calls
 
-    /// The most moves of a shard that one call follows.
+    /// The largest number of moves of a shard that one call follows.
     private static let mostMoves = 8
 
-    /// Makes a call to a home. If the home says that another home has what the call is about, the call is made to that home.
+    /// Makes a call to a home. If the home reports that another home has the shard of the call, makes the call to that home.
     ///
-    /// - Parameter note: Gets the shards that homes name.
+    /// - Parameter note: Receives the shards that homes report.
     private func follow<Result>(
         from first: any Home, noting note: (Shard) -> Void = { _ in }, _ call: (any Home) async throws(HomeFault) -> Result
     ) async throws(HomeFault) -> Result {
@@ -116,15 +116,16 @@ package final class Homes: Sendable {
         return try await call(home)
     }
 
-    /// Connects a device that sent its proof. See ``Home/arrive(_:_:_:speaking:openedAt:as:)``. If the outcome is unknown, the session leaves.
+    /// Connects a device that sent its proof. See ``Home/arrive(_:_:_:speaking:openedAt:as:)``. If the outcome is unknown, the
+    /// session is removed.
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         try await arrive(name, proof, load, speaking: version, openedAt: .now(), as: session)
     }
 
     private func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         try await follow(from: home(of: name), noting: { moved.note(name, in: $0) }) {
@@ -132,14 +133,14 @@ package final class Homes: Sendable {
             do throws(HomeFault) {
                 return try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session)
             } catch {
-                // Otherwise a session without a connection could stay, take messages of TTL 0, and postpone wakes.
+                // Without this, a session without a connection could stay, receive messages of TTL 0, and postpone wakes.
                 if error == .outcomeUnknown { home.leave(session, of: name) }
                 throw error
             }
         }
     }
 
-    /// Connects a session at the new home of its device, without a page. If the outcome is unknown, the session leaves.
+    /// Connects a session at the new home of its device, without a page. If the outcome is unknown, the session is removed.
     ///
     /// - Parameter openedAt: The time with which the session arrived at the former home.
     package func arriveAgain(
@@ -158,12 +159,12 @@ package final class Homes: Sendable {
         }
     }
 
-    /// Reads an inbox as ``Home/read(_:of:)`` does, also if the device has moved. A fault of the home is returned like a fault of the store:
-    /// a connection ends with both.
+    /// Reads an inbox as ``Home/read(_:of:)`` does, also if the device has moved. A fault of the home is returned like a fault of
+    /// the store: a connection ends with both.
     ///
-    /// - Parameter logger: Gets a line for a fault of the home.
+    /// - Parameter logger: Receives an entry for a fault of the home.
     package func load(
-        _ load: InboxLoad, of device: DeviceSerial, logger: Logger
+        _ load: PageRequest, of device: DeviceSerial, logger: Logger
     ) async -> Result<InboxRead, StoreFault> {
         do throws(HomeFault) {
             return try await follow(from: home(of: device)) {
@@ -174,11 +175,12 @@ package final class Homes: Sendable {
         }
     }
 
-    /// Runs a whole request at the home of a shard. If the home says that what the request names has moved, the home of the other shard is
-    /// asked. After another fault nothing is repeated.
+    /// Runs a whole request at the home of a shard. If the home reports that the shard of the request has moved, sends the
+    /// request to the home of the other shard. After another fault nothing is repeated.
     ///
-    /// - Parameter device: The device that decided the shard, which is remembered if it has moved.
-    /// - Throws: ``HomeFault``. A body that comes in parts was not read before ``HomeFault/moved(to:)`` and ``HomeFault/unreachable``.
+    /// - Parameter device: The device that decided the shard. If it has moved, its shard is kept.
+    /// - Throws: ``HomeFault``. Before ``HomeFault/moved(to:)`` and ``HomeFault/unreachable``, no part of a streamed body was
+    ///   read.
     package func handle(
         _ request: HomeRequest, at shard: Shard, of device: DeviceID? = nil
     ) async throws(HomeFault) -> HomeResponse {
@@ -223,7 +225,7 @@ package final class Homes: Sendable {
         }
     }
 
-    /// Asks the home of a shard. If the shard has moved, its new home is asked.
+    /// Sends a request to the home of a shard. If the shard has moved, sends the request to the new home.
     ///
     /// - Throws: See ``OtherHomes/ask(_:)``.
     package func ask<Question: HomeQuestion>(_ question: Question, at shard: Shard) async throws -> Question.Answer {
@@ -238,7 +240,7 @@ package final class Homes: Sendable {
         return try answer.get()
     }
 
-    /// Returns all homes, without the one that is this object.
+    /// Returns all homes, except the home with this identity.
     package func all(but own: ObjectIdentifier? = nil) -> [any Home] {
         places.filter { place in place.local.map(ObjectIdentifier.init) != own || own == nil }.map(\.link)
     }

@@ -1,11 +1,11 @@
 package import CarillonWire
 import Synchronization
 
-/// Remembers the shards of devices whose names lead to another shard: devices from before the identifier of a device had its shard.
+/// Keeps the shards of devices whose names do not match their shard: devices from before device identifiers contained the shard.
 ///
-/// A forgotten or wrong entry costs one more call, to the home that the name leads to.
+/// A missing or wrong entry costs one more call, to the home that matches the name.
 package final class MovedDevices: Sendable {
-    private let shards: Mutex<RecentValues<Key, Shard>>
+    private let shards: Mutex<LRUCache<Key, Shard>>
 
     private enum Key: Hashable, Sendable {
         case id(DeviceID)
@@ -19,8 +19,8 @@ package final class MovedDevices: Sendable {
         }
     }
 
-    /// - Parameter capacity: At most twice as many devices are remembered.
-    package init(capacity: Int = 65_536) { shards = Mutex(RecentValues(capacity: capacity)) }
+    /// - Parameter capacity: At most twice as many devices are kept.
+    package init(capacity: Int = 65_536) { shards = Mutex(LRUCache(capacity: capacity)) }
 
     /// Returns the shard of a device, as far as it is known.
     package func shard(of name: DeviceName) -> Shard {
@@ -32,13 +32,13 @@ package final class MovedDevices: Sendable {
         shards.withLock { $0[.id(device)] } ?? Shard(of: device)
     }
 
-    /// Notes the shard that a home named for a device.
+    /// Notes the shard that a home reported for a device.
     package func note(_ name: DeviceName, in shard: Shard) {
-        // Names of newer devices are not kept.
+        // Names that contain the shard are not kept.
         shards.withLock { $0[Key(name)] = shard == Shard(of: name) ? nil : shard }
     }
 
-    /// Notes the shard that a home named for a device.
+    /// Notes the shard that a home reported for a device.
     package func note(_ device: DeviceID, in shard: Shard) {
         shards.withLock { $0[.id(device)] = shard == Shard(of: device) ? nil : shard }
     }

@@ -1,6 +1,6 @@
-/// The moment at which a device sent its proof over a connection. Of two connections of the device, the later one is its session.
+/// The time at which a device sent its proof over a connection. Of two connections of the device, the later one is its session.
 ///
-/// Moments of one process are comparable, also if the clock of the machine is set back.
+/// Times of one process are comparable, also if the clock of the machine is set back.
 package struct OpeningTime: Comparable, Sendable {
     private let nanoseconds: Int64
     private static let start = ContinuousClock.now

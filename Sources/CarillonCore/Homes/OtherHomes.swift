@@ -1,6 +1,6 @@
-/// The other homes of the server, as the features of one home ask them.
+/// The other homes of the server, as the features of one home use them.
 ///
-/// A feature asks its own home (``LocalHome``) for what concerns a device of it, and the other homes for the rest.
+/// A feature uses its own home (``LocalHome``) for the devices of that home, and the other homes for all other devices.
 package struct OtherHomes: Sendable {
     private let homes: Homes?
     private let own: ObjectIdentifier?
@@ -11,7 +11,7 @@ package struct OtherHomes: Sendable {
     /// Whether one home has all shards. A server with several homes has other homes also while one of them has all shards.
     package var isNone: Bool { homes?.isOne ?? true }
 
-    /// - Parameter home: The home that asks.
+    /// - Parameter home: The home that sends the requests.
     package init(_ homes: Homes, beside home: any LocalHome) { self.init(homes: homes, own: ObjectIdentifier(home)) }
 
     private init(homes: Homes?, own: ObjectIdentifier?) {
@@ -19,16 +19,17 @@ package struct OtherHomes: Sendable {
         self.own = own
     }
 
-    /// Asks the home of the question's shard.
+    /// Sends a request to the home of its shard.
     ///
-    /// - Throws: What the feature of the other home throws: ``Refusal`` or ``StoreFault``. ``StoreFault/Kind/unreachable`` if the home cannot
-    ///   be reached. ``StoreFault/Kind/outcomeUnknown`` if it does not answer; in this case it can have done what the question says.
+    /// - Throws: The error of the feature of the other home: ``Refusal`` or ``StoreFault``. ``StoreFault/Kind/unreachable`` if
+    ///   the home cannot be reached. ``StoreFault/Kind/outcomeUnknown`` if it does not answer; in this case the request can have
+    ///   taken effect.
     package func ask<Question: HomeQuestion>(_ question: Question) async throws -> Question.Answer {
         guard let homes, let shard = question.shard else { throw StoreFault(.unavailable, "there is no such home") }
         return try await homes.ask(question, at: shard)
     }
 
-    /// Asks each other home at the same time, and returns their answers.
+    /// Sends a request to each other home at the same time, and returns the answers.
     ///
     /// - Throws: The first fault, when all homes have answered or failed. See ``ask(_:)``.
     @discardableResult
@@ -36,10 +37,10 @@ package struct OtherHomes: Sendable {
         try await results(of: question).map { try $0.get() }
     }
 
-    /// Informs each other home of a change that is stored, at the same time.
+    /// Informs each other home of a stored change, at the same time.
     ///
-    /// - Throws: The first fault, as ``StoreFault/Kind/outcomeUnknown``, when all homes have answered or failed: the change stays, and what
-    ///   the home does because of it may be missing.
+    /// - Throws: The first fault, as ``StoreFault/Kind/outcomeUnknown``, after all homes have answered or failed. The change
+    ///   stays. Its effects at the home with the fault can be missing.
     package func inform<Question: HomeQuestion>(of question: Question) async throws where Question.Answer == Void {
         do {
             try await askEach(question)
@@ -48,7 +49,7 @@ package struct OtherHomes: Sendable {
         }
     }
 
-    /// Asks each other home at the same time, and returns the answer or the fault of each. See ``ask(_:)``.
+    /// Sends a request to each other home at the same time, and returns the answer or the fault of each. See ``ask(_:)``.
     package func results<Question: HomeQuestion>(of question: Question) async -> [Result<Question.Answer, any Error>] {
         await withTaskGroup(of: Result<Question.Answer, any Error>.self) { group in
             for home in others {
@@ -66,7 +67,7 @@ package struct OtherHomes: Sendable {
         }
     }
 
-    /// Gives each other home a hint. It may be lost, so the other home finds the same at its next sweep.
+    /// Sends a hint to each other home. If a hint is lost, the other home finds the change at its next sweep.
     package func hint<Question: HomeQuestion>(_ question: Question) where Question.Answer == Void {
         for home in others {
             // Ends with the answer of the home.
@@ -74,7 +75,8 @@ package struct OtherHomes: Sendable {
         }
     }
 
-    /// Divides values by their homes, in their order. A part has the shard of its first value, by which the home is asked for all of them.
+    /// Groups values by their homes, in their order. The shard of a group is the shard of its first value. It identifies the
+    /// home.
     package func parts<Value>(
         of values: [Value], by shard: (Value) -> Shard
     ) -> [(shard: Shard, values: [Value])] {

@@ -1,4 +1,4 @@
-/// The node of each shard, as the store had it at one version.
+/// The node of each shard at one version of the map.
 package struct ShardMap: Equatable, Sendable {
     package struct Place: Hashable, Sendable {
         package var node: NodeNumber
@@ -21,7 +21,7 @@ package struct ShardMap: Equatable, Sendable {
         self.places = places
     }
 
-    /// Writes that a home has the shards. The caller knows that no other living home has one of them.
+    /// Writes that a home has the shards. The caller must ensure that no other running home has one of them.
     ///
     /// - Parameters:
     ///   - place: The node of the home, and an epoch that the home claimed and did not use before.
@@ -30,7 +30,7 @@ package struct ShardMap: Equatable, Sendable {
     package static func take(
         _ shards: ShardSet, to place: Place, by homeStore: any ShardStore, in store: any NodeStore
     ) async throws {
-        // If another change of the map came between, the present version is read again.
+        // After another change of the map, the present version is read again.
         while true {
             let version = try await store.shardMap().version
             if try await homeStore.changeShards(shards, to: place, from: version) != nil { return }

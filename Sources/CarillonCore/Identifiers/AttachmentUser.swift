@@ -1,9 +1,9 @@
-/// A party that uploads or can fetch attachments: a device, or all holders of a sender key of the app.
+/// A reader or uploader of attachments: a device, or all senders of the app together.
 package enum Party: Hashable, Sendable {
     case device(DeviceSerial)
     case senders
 
-    /// The number in the store. 0 is the number of no device.
+    /// The number in the store. No device has the number 0.
     package var number: Int64 {
         switch self {
         case .device(let device): device.rawValue
@@ -14,7 +14,7 @@ package enum Party: Hashable, Sendable {
     package init(number: Int64) { self = number == 0 ? .senders : .device(DeviceSerial(number)) }
 }
 
-/// A party of an app.
+/// A device of an app, or its senders.
 package struct AttachmentUser: Hashable, Sendable {
     package var app: AppSerial
     package var party: Party

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Gives envelopes their places. Those of one device ascend, also from one home to the next, as each home has an epoch of its
-/// own; and a place says in which shard it is.
+/// Assigns positions to envelopes. The positions of one device increase, also after a move to another home, because each home has
+/// an epoch of its own. A position contains its shard.
 ///
 ///     0 │ epoch, 24 bits │ sequence, 29 bits │ shard, 10 bits
 ///
-/// What was stored before there were epochs lies below the first of them.
+/// Positions from before the introduction of epochs are smaller than those of the first epoch.
 package final class PositionSource: Sendable {
-    /// Epoch and sequence of the last. A sequence that is used up goes on in the next epoch.
+    /// The epoch and the sequence of the last position. After the last sequence of an epoch, the next epoch begins.
     private let last: Atomic<Int64>
 
     private static let sequenceBits: Int64 = 29
@@ -27,6 +27,6 @@ package final class PositionSource: Sendable {
     /// Continues in an epoch if it is later than the present one.
     package func raise(to epoch: Int64) { _ = last.max(epoch << Self.sequenceBits, ordering: .relaxed) }
 
-    /// The epoch in which a place was given.
+    /// Returns the epoch in which a position was assigned.
     package static func epoch(of position: Int64) -> Int64 { position >> (sequenceBits + Shard.bits) }
 }

@@ -15,7 +15,7 @@ package struct Shard: Hashable, Sendable {
         self.number = number
     }
 
-    /// The first serial that has the number of its shard in its last 10 bits. Smaller serials were assigned one after the
+    /// The first serial number that contains its shard in its last 10 bits. Smaller serial numbers were assigned one after the
     /// other.
     package static let firstWithShard: Int64 = 1 << 40
 
@@ -26,13 +26,13 @@ package struct Shard: Hashable, Sendable {
             ? Self.lastBits(of: device.rawValue) : Self.hash(of: UInt64(bitPattern: device.rawValue))
     }
 
-    /// Returns the shard that the identifier of a device names in its last 10 bits.
+    /// Returns the shard in the last 10 bits of the identifier of a device.
     package init(of device: DeviceID) { number = Self.lastBits(of: Int64(bitPattern: device.value.low)) }
 
-    /// Returns the shard of what an app has once for all its devices, such as its updates and its audit.
+    /// Returns the shard of data that an app has once for all its devices, such as its updates and its audit.
     package init(of app: AppSerial) { number = Self.hash(of: UInt64(bitPattern: app.rawValue)) }
 
-    /// Returns the shard of an item. Names with other bytes are other items.
+    /// Returns the shard of an item. Names are compared by their bytes.
     package init(of app: AppSerial, item name: String) {
         self.init(hashing: UInt64(bitPattern: app.rawValue), name.utf8)
     }

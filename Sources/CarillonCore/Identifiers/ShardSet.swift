@@ -13,7 +13,7 @@ package struct ShardSet: Hashable, Sendable {
         for shard in shards { insert(shard) }
     }
 
-    /// - Parameter bitmap: As ``bitmap`` returned it; nil for another number of bytes.
+    /// - Parameter bitmap: The bytes of ``bitmap``. The result is nil for another number of bytes.
     package init?(bitmap: some Collection<UInt8>) {
         guard bitmap.count == Shard.count / 8 else { return nil }
         self = .none

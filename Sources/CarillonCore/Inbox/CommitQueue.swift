@@ -1,33 +1,37 @@
 package import CarillonWire
 
-/// Gathers changes into commits, and lets an acknowledgement overtake its message's write.
+/// Groups changes into commits. An acknowledgement can replace the write of its message before it is committed.
 ///
-/// One commit is under way at a time; what comes meanwhile forms the next, so that the disk's own pace sets the size
-/// of a group. How long a change may wait for company depends on who waits for it: a message for an absent device is
-/// committed at once; one that was offered to a live device gives the device a millisecond to acknowledge, as
-/// an acknowledgement spares the write; an outcome, for which nobody waits, may take longer. One wake is set at a time for
-/// offered messages: it comes when the oldest of them has waited long enough, or when the one did that was the oldest before.
-/// Offered messages that are young then are left for another commit, as they may still be acknowledged.
+/// One commit is under way at a time. Changes that arrive during it form the next commit, so that the speed of the disk decides
+/// the size of a group. The time for which a change waits for further changes depends on its waiter:
+/// - A message for a disconnected device is committed at once.
+/// - A message that was offered to a connected device waits up to a millisecond (``Limits/offeredDelay``), because an
+///   acknowledgement makes its write unnecessary.
+/// - An outcome has no waiter, and can wait longer (``Limits/leisurelyDelay``).
 ///
-/// An offered message is in one of these places:
-/// - *gathered*: its write is in the queue. An acknowledgement turns the write into a mere record of the outcome,
-///   and its sender is answered then.
-/// - *being written*: it was taken into a commit, which nothing stops. An acknowledgement becomes a change of its own
-///   in the next commit; the sender is answered by the first, as until then a crash would bring the message again.
-/// - *waiting*: it was committed. An acknowledgement becomes a change of its own.
+/// One wake at a time is set for offered messages. It is due when the oldest of them has waited long enough. If that message was
+/// acknowledged meanwhile, the remaining messages are younger, and the wake is set again. A commit leaves young offered messages
+/// for the next one, because they can still be acknowledged.
+///
+/// An offered message is in one of these states:
+/// - *gathered*: its write is in the queue. An acknowledgement replaces the write by a record of the outcome. The sender is
+///   answered then.
+/// - *being written*: its write is in a commit, which cannot be stopped. An acknowledgement becomes a change of its own in the
+///   next commit. The sender is answered after the first commit: before it, the message would be delivered again after a crash.
+/// - *waiting*: its write was committed. An acknowledgement becomes a change of its own.
 package struct CommitQueue<Waiter> {
     package enum Urgency: Sendable {
         case now
         case offered
         case leisurely
-        /// Of changes that failed.
+        /// For changes that failed.
         case again
     }
 
     package struct Entry {
         package var operation: InboxOperation
         package var waiter: Waiter?
-        /// Whether the change failed before, and is tried again.
+        /// Whether the change failed before and is tried again.
         package var isRepeated = false
     }
 
@@ -35,13 +39,13 @@ package struct CommitQueue<Waiter> {
         case none
         /// Take a batch, and commit it.
         case commit
-        /// Say ``wakeElapsed(_:at:)`` with this urgency after this time.
+        /// Call ``wakeElapsed(_:at:)`` with this urgency after this time.
         case wake(Urgency, after: Duration)
     }
 
     package enum Enqueued: Equatable {
         case accepted(Action)
-        /// The queue is at its bound; nothing was taken.
+        /// The queue has reached its limit. The change was not queued.
         case refused
     }
 
@@ -49,12 +53,12 @@ package struct CommitQueue<Waiter> {
         package var entries: Int
         package var bytes: Int
         package var batch: Int
-        /// How long an offered message waits for its acknowledgement at most, until it is committed.
+        /// The longest time for which an offered message waits for its acknowledgement before it is committed.
         package var offeredDelay: Duration
         package var leisurelyDelay: Duration
-        /// The most changes that failed and are kept.
+        /// The largest number of failed changes that are kept.
         package var unwritten: Int
-        /// The time until changes that failed are tried again.
+        /// The time after which failed changes are tried again.
         package var againDelay: Duration
 
         package init(
@@ -76,7 +80,7 @@ package struct CommitQueue<Waiter> {
     private var bytes = 0
     /// The write of an offered message.
     private struct Gathered {
-        /// Its place in `entries`.
+        /// The index in `entries`.
         var index: Int
         var queuedAt: ContinuousClock.Instant
     }
@@ -84,19 +88,19 @@ package struct CommitQueue<Waiter> {
     /// The writes of offered messages, by position.
     private var gathered: [Int64: Gathered] = [:]
     private var isCommitting = false
-    /// Whether something is due that no wake will bring about.
+    /// Whether a commit is due without a wake.
     private var isDue = false
-    /// How many of `entries` the next commit takes at most, where nothing is due but offered messages.
+    /// The largest number of `entries` in the next commit, if only offered messages are due.
     private var offeredCount: Int?
     private var isOfferedWakeSet = false
-    /// When a wake for offered messages first found all of them young, since the last commit.
+    /// The time at which a wake for offered messages first found all of them young, since the last commit.
     private var youngSince: ContinuousClock.Instant?
     private var isLeisurelyWakeSet = false
     private var unwritten: UnwrittenChanges
-    /// How many of `entries` are repeated.
+    /// The number of repeated changes in `entries`.
     private var repeatedCount = 0
     private var isCommitRepeated = false
-    /// The positions that repeated changes of the commit are about.
+    /// The positions of the envelopes that the repeated changes of the commit change.
     private var repeatedInCommit: Set<Int64> = []
     private var hasCommitFailed = false
     private var isAgainWakeSet = false
@@ -106,20 +110,20 @@ package struct CommitQueue<Waiter> {
         unwritten = UnwrittenChanges(limit: limits.unwritten)
     }
 
-    /// How many changes were ever queued, and how many of them are through: a change is through when the second
-    /// number has reached what the first was after it was queued.
+    /// The number of changes that were ever queued, and the number of them that are done. A change is done when `throughCount`
+    /// has reached the value that `queuedCount` had after the change was queued.
     package private(set) var queuedCount = 0
     package private(set) var throughCount = 0
     private var inCommit = 0
-    /// Which was the last change of a device, as ``queuedCount`` counts.
+    /// The last change of a device, as a value of ``queuedCount``.
     private var lastChanges: [DeviceSerial: Int] = [:]
-    /// Of how many devices that is known.
+    /// The number of devices with an entry in `lastChanges`.
     package var rememberedDevices: Int { lastChanges.count }
 
     package mutating func enqueue(
         _ operation: InboxOperation, urgency: Urgency, waiter: Waiter?, at now: ContinuousClock.Instant
     ) -> Enqueued {
-        // Outcomes are let in beyond the bound: each frees what an earlier entry took.
+        // Outcomes are accepted beyond the limit: each frees the space of an earlier entry.
         if case .append = operation, entries.count >= limits.entries || bytes + operation.byteCount > limits.bytes {
             return .refused
         }
@@ -131,15 +135,15 @@ package struct CommitQueue<Waiter> {
     }
 
     package enum Overtaken {
-        /// The write was cancelled, and its waiter may be answered.
+        /// The write was cancelled, and its waiter can be answered.
         case write(Waiter?)
-        /// The write is under way or done; the outcome follows it.
+        /// The write is under way or done. The outcome is written after it.
         case queued(Action)
-        /// The queue is far beyond its bound: what is not settled comes again.
+        /// The queue is far beyond its limit. An envelope without an outcome is delivered again.
         case refused
     }
 
-    /// The device spoke about an envelope that may still be on its way to the disk.
+    /// Queues the result of a device for an envelope whose write may not be done yet.
     package mutating func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) -> Overtaken {
         if let index = gathered[id.position]?.index, case .append(let envelope, let rules) = entries[index].operation,
             envelope.id == id, envelope.device == device
@@ -153,7 +157,8 @@ package struct CommitQueue<Waiter> {
         return follow(.settle(id, device: device, settlement))
     }
 
-    /// A message of TTL 0 was given to nobody, and its sender is told: nothing of it need be kept.
+    /// Queues the removal of a message of TTL 0 that no device received. Its sender is notified, so that nothing of the message
+    /// is kept.
     package mutating func dropped(_ id: MessageID) -> Overtaken {
         if let index = gathered[id.position]?.index, case .append(let envelope, let rules) = entries[index].operation {
             gathered[id.position] = nil
@@ -169,7 +174,7 @@ package struct CommitQueue<Waiter> {
     }
 
     private mutating func follow(_ operation: InboxOperation) -> Overtaken {
-        // What is not settled comes again: better than to grow without a bound under invented identifiers.
+        // An envelope without an outcome is delivered again. This is better than unlimited growth by invented identifiers.
         guard entries.count < 4 * limits.entries else { return .refused }
         append(Entry(operation: operation, waiter: nil))
         return .queued(schedule(.leisurely))
@@ -181,13 +186,13 @@ package struct CommitQueue<Waiter> {
             break
         case .offered:
             isOfferedWakeSet = false
-            // Every offered message was acknowledged: only outcomes are left, and they can wait.
+            // Every offered message was acknowledged. Only outcomes are left, and they can wait.
             guard let oldest = gathered.values.map(\.queuedAt).min() else {
                 return entries.isEmpty ? .none : schedule(.leisurely)
             }
             let since = youngSince ?? now
             youngSince = since
-            // Outcomes are not held up for long by messages that are always young.
+            // Offered messages that are always young must not delay outcomes for long.
             guard now - since < limits.leisurelyDelay else { break }
             let rest = limits.offeredDelay - (now - oldest)
             if rest > .zero { return wakeForOffered(after: rest) }
@@ -201,8 +206,8 @@ package struct CommitQueue<Waiter> {
         return schedule(.now)
     }
 
-    /// Commits the offered messages that have waited for almost as long as they may, so that they form groups, with all that
-    /// was queued before them.
+    /// Commits the offered messages that have waited for at least three quarters of ``Limits/offeredDelay``, so that they form
+    /// groups, with everything that was queued before them.
     private mutating func commitOffered(at now: ContinuousClock.Instant) -> Action {
         let old = gathered.values.filter { now - $0.queuedAt >= limits.offeredDelay * 3 / 4 }
         let count = (old.map(\.index).max() ?? -1) + 1
@@ -212,12 +217,12 @@ package struct CommitQueue<Waiter> {
         return action
     }
 
-    /// The next group, in order. There is none while a commit is under way, or nothing to commit.
+    /// Returns the next group, in order. It is empty while a commit is under way, and if there is nothing to commit.
     package mutating func takeBatch() -> [Entry] {
         guard !isCommitting, !entries.isEmpty else { return [] }
         isCommitting = true
         let count = nextBatchCount
-        // What is left of a group that was cut off by its size is due as well.
+        // The rest of a group that was cut off by its size is due too.
         isDue = count < min(entries.count, offeredCount ?? .max)
         offeredCount = nil
         youngSince = nil
@@ -240,7 +245,8 @@ package struct CommitQueue<Waiter> {
         return batch
     }
 
-    /// Changes that are repeated have commits of their own: where one of them cannot be written, no others fail with it.
+    /// The size of the next group. Repeated changes have commits of their own: if one of them cannot be written, no other change
+    /// fails with it.
     private var nextBatchCount: Int {
         let most = min(entries.count, limits.batch, offeredCount ?? .max)
         guard repeatedCount > 0 else { return most }
@@ -258,21 +264,22 @@ package struct CommitQueue<Waiter> {
 
     // MARK: Changes that failed
 
-    /// Whether changes that failed are kept.
+    /// Whether failed changes are kept.
     package var hasUnwritten: Bool { !unwritten.isEmpty }
 
-    /// Whether a change of this envelope failed, and is not written yet.
+    /// Whether a change of this envelope failed and is not written yet.
     package func isUnwritten(_ id: MessageID) -> Bool {
         unwritten.contains(id) || repeatedInCommit.contains(id.position)
             || repeatedCount > 0 && entries.contains { $0.isRepeated && $0.operation.id == id }
     }
 
-    /// Changes of the commit that could not be written, and whose failure nobody hears of. To be called before ``committed(at:)``.
+    /// Keeps changes of the commit that could not be written, and whose failure is not reported to a waiter. Call this method
+    /// before ``committed(at:)``.
     ///
-    /// - Parameter changes: In their order. `isVain` of a change that found no envelope: it is kept only if the change that appends
-    ///   the envelope is.
-    /// - Returns: All changes that failed, with those behind them that were not tried; and of these the changes that are not kept,
-    ///   as too many are.
+    /// - Parameter changes: The changes in their order. `isVain`: the change found no envelope. It is kept only if the change
+    ///   that appends the envelope is kept.
+    /// - Returns: All changes that failed, with the changes after them that were not tried; and the failed changes that are not
+    ///   kept, because too many are.
     package mutating func failed(
         _ changes: [(operation: InboxOperation, isVain: Bool)]
     ) -> (failed: [InboxOperation], dropped: [InboxOperation]) {
@@ -291,7 +298,7 @@ package struct CommitQueue<Waiter> {
         return (failed, dropped)
     }
 
-    /// The store takes nothing: the repeated changes that come next are not tried.
+    /// Removes the repeated changes that come next. They are not tried, because the store writes nothing.
     private mutating func takeRepeated() -> [Entry] {
         let repeated = Array(entries.prefix { $0.isRepeated })
         guard !repeated.isEmpty else { return [] }
@@ -302,7 +309,7 @@ package struct CommitQueue<Waiter> {
         return repeated
     }
 
-    /// The time to try changes again that failed; to be asked after ``committed(at:)``.
+    /// Returns the wake after which failed changes are tried again. Call this method after ``committed(at:)``.
     package mutating func wakeForUnwritten() -> Action {
         guard !unwritten.isEmpty, !isAgainWakeSet else { return .none }
         isAgainWakeSet = true
@@ -322,10 +329,10 @@ package struct CommitQueue<Waiter> {
         return schedule(.now)
     }
 
-    // MARK: What is through
+    // MARK: Flushing
 
-    /// What ``throughCount`` must reach for all that was queued of the device to be through, and what to do for it; nil when
-    /// it is. What others wait for is not hurried by a device of which nothing is queued.
+    /// Returns the value of ``throughCount`` at which all queued changes of the device are done, and the action for it; nil if
+    /// they are done. A device without queued changes does not start a commit of other changes.
     package mutating func flush(_ device: DeviceSerial) -> (target: Int, action: Action)? {
         guard hasQueued(device), let target = lastChanges[device] else { return nil }
         return (target, target > throughCount + inCommit ? schedule(.now) : .none)
@@ -333,13 +340,13 @@ package struct CommitQueue<Waiter> {
 
     package func hasQueued(_ device: DeviceSerial) -> Bool { (lastChanges[device] ?? 0) > throughCount }
 
-    /// The commit ended, one way or the other.
+    /// Notes the end of the commit, with or without a fault.
     package mutating func committed(at now: ContinuousClock.Instant) -> Action {
         isCommitting = false
         throughCount += inCommit
         inCommit = 0
         forgetChangesThatAreThrough()
-        // The store takes changes again.
+        // The store writes changes again.
         if isCommitRepeated, !hasCommitFailed { _ = tryUnwritten(atLeast: limits.batch) }
         if isCommitRepeated { repeatedInCommit = [] }
         (isCommitRepeated, hasCommitFailed) = (false, false)

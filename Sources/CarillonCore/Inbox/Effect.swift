@@ -4,7 +4,7 @@
 /// compare effects. A large effect hashes only the numbers that identify it.
 package protocol FeatureEffect: Hashable, Sendable {}
 
-/// What must happen in one transaction with an append. When it does not count any more, nothing is appended.
+/// A change that must be made in one transaction with an append. If the effect is outdated, nothing is appended.
 package struct Effect: Sendable {
     package let value: any FeatureEffect
 

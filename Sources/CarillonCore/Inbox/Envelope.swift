@@ -8,14 +8,14 @@ package struct Envelope: Equatable, Sendable {
         case channelError(code: Int)
         case pingFailed(PingFailure)
         case recovered
-        /// Since the envelope was accepted.
+        /// The status of the device, since the time at which the envelope was accepted.
         case deviceStatus(DeviceStatus)
-        /// A subscription fired; the body is that of a ``FiredNotification``.
+        /// An item subscription fired. The body is that of a ``FiredNotification``.
         case fired(body: [UInt8], countsBadge: Bool)
         case update(UpdateCopy)
-        /// An update was taken back that the device had received: this entry of it.
+        /// An audience update that the device had received was withdrawn. `entry`: the entry of the update.
         case retraction(entry: Int)
-        /// Something about a request of a service; the body is that of a ``ServiceEvent``.
+        /// An event of a service request. The body is that of a ``ServiceEvent``.
         case service(ServicePart, body: [UInt8])
     }
 
@@ -25,7 +25,7 @@ package struct Envelope: Equatable, Sendable {
         case notice
     }
 
-    /// An update as one device is given it.
+    /// The copy of an audience update for one device.
     package struct UpdateCopy: Equatable, Sendable {
         package var body: [UInt8]
         package var shared: SharedContentID?
@@ -43,7 +43,7 @@ package struct Envelope: Equatable, Sendable {
     package struct Content: Equatable, Sendable {
         package var body: [UInt8]
         package var coding: ContentCoding?
-        /// Where the body is kept once for many inboxes; nil: it is the envelope's own.
+        /// The shared body, which is stored once for many inboxes; nil if the body belongs to the envelope.
         package var shared: SharedContentID?
 
         package init(body: [UInt8], coding: ContentCoding?, shared: SharedContentID? = nil) {
@@ -78,8 +78,8 @@ package struct Envelope: Equatable, Sendable {
 
     package var position: Int64 { id.position }
 
-    /// What the envelope counts for in windows and in the limit of an inbox. A shared body counts as an own one does: it
-    /// is given as often.
+    /// The size of the envelope in windows and in the limit of an inbox. A shared body counts like a body of the envelope,
+    /// because it is delivered as often.
     package var byteCount: Int {
         switch kind {
         case .message(let content): Self.overhead + content.body.count
@@ -94,13 +94,13 @@ package struct Envelope: Equatable, Sendable {
 
     package var behaviour: EnvelopeKind.Behaviour { kind.number.behaviour }
 
-    /// TTL 0: given to a connection or lost, never kept.
+    /// Whether the TTL is 0: the envelope is delivered to a connection or lost, and never stored.
     package var isVolatile: Bool { expiresAt == acceptedAt }
 
-    /// A TTL-0 message that the device does not answer for is given up this long after it was given.
+    /// The number of seconds after which a message of TTL 0 is dropped if the device reports no result.
     package static let volatileGraceSeconds: Int64 = 60
 
-    /// What is written down of a message of TTL 0: all but its body.
+    /// The part of a message of TTL 0 that is stored: everything except its body.
     package var trace: Envelope {
         var trace = self
         if case .message = kind { trace.kind = .message(Content(body: [], coding: nil)) }
@@ -129,7 +129,7 @@ extension Envelope.Kind {
     }
 }
 
-/// The store's number for a body that many inboxes point to.
+/// The store's number of a body that many inboxes share.
 package struct SharedContentID: Hashable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }

@@ -13,6 +13,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
     case serviceReply = 10
     case serviceNotice = 11
 
+    package static let updates: Set<EnvelopeKind> = [.update, .retraction]
     package static let services: Set<EnvelopeKind> = [.serviceRequest, .serviceReply, .serviceNotice]
 
     package struct Behaviour: Equatable, Sendable {
@@ -37,7 +38,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         /// another client that does.
         package var isForAnyClient = false
         /// What becomes of it is written down with its origin.
-        package var isToldToOrigin = false
+        package var isNotifiedToOrigin = false
     }
 
     package var behaviour: Behaviour {
@@ -65,7 +66,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         case .update:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: true, knownSince: 5, userChange: .ends, isForAnyClient: true, isToldToOrigin: true)
+                mayWake: true, knownSince: 5, userChange: .ends, isForAnyClient: true, isNotifiedToOrigin: true)
         case .retraction:
             Behaviour(
                 endsWithOrigin: false, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,

@@ -1,5 +1,5 @@
 /// The part of an inbox that is read: the envelopes after a position, up to a number of envelopes and of bytes.
-package struct InboxLoad: Equatable, Sendable {
+package struct PageRequest: Equatable, Sendable {
     package var after: Int64
     package var limit: Int
     package var bytes: Int
@@ -11,5 +11,5 @@ package struct InboxLoad: Equatable, Sendable {
     }
 
     /// A read of no envelopes.
-    package static let nothing = InboxLoad(after: 0, limit: 0, bytes: 1)
+    package static let nothing = PageRequest(after: 0, limit: 0, bytes: 1)
 }

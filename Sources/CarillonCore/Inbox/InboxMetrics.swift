@@ -1,6 +1,6 @@
 import Metrics
 
-/// Counts what happened in the inboxes. A store that committed changes says what they came to.
+/// Counts the changes of inboxes. A store that committed changes passes their tally.
 package struct InboxMetrics: Sendable {
     private let accepted: [EnvelopeKind: Counter]
     private let ended: [InboxTally.End: Counter]

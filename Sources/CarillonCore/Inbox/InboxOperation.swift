@@ -1,20 +1,21 @@
 package import CarillonWire
 
-/// One change of the inboxes. Many are committed together, in order; each succeeds or fails for itself.
+/// One change of the inboxes. Many changes are committed together, in order. Each succeeds or fails independently.
 package enum InboxOperation: Equatable, Sendable {
-    /// Appends an envelope: it waits from then on. One that tells of a channel's end closes the channel with it.
+    /// Appends an envelope, which waits from then on. An envelope that reports the end of a channel also closes the channel.
     case append(Envelope, AppendRules)
-    /// Ends a waiting envelope. `device` nil is the sender's side, which may end any message whose identifier it has.
+    /// Ends a waiting envelope. `device`: nil for the sender, which can end any message whose identifier it has.
     case settle(MessageID, device: DeviceSerial?, Settlement)
-    /// Writes down the outcome of a message that never waited in the store.
+    /// Writes the outcome of a message that never waited in the store.
     case record(Envelope, AppendRules, Settlement)
-    /// Removes a message of TTL 0 that nobody was given: its sender was told, and no row stays behind.
+    /// Removes a message of TTL 0 that no device received. Its sender was notified, and no row remains.
     case forget(MessageID)
-    /// The same, of one that never came to the store: what is left of it is that it replaces.
+    /// Replaces a waiting message by a message of TTL 0 that was dropped before it was stored. No row of the dropped message is
+    /// written.
     case replace(Envelope, AppendRules)
-    /// Ends a waiting envelope whose time is over.
+    /// Ends a waiting envelope that has expired.
     case expire(MessageID, at: Timestamp)
-    /// Ends an origin in a device's inbox, and what waits of it.
+    /// Ends an origin in a device's inbox, with its waiting envelopes.
     case end(DeviceOrigin, because: DisconnectReason, at: Timestamp)
     /// The device's user changes: envelopes of the kinds that ``EnvelopeKind/Behaviour/userChange`` names leave the inbox.
     ///
@@ -23,7 +24,7 @@ package enum InboxOperation: Equatable, Sendable {
 }
 
 extension InboxOperation {
-    /// Whose inbox is changed, as far as the operation says so.
+    /// The device whose inbox is changed; nil if the operation does not name it.
     package var device: DeviceSerial? {
         switch self {
         case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.device
@@ -34,7 +35,7 @@ extension InboxOperation {
         }
     }
 
-    /// What the operation takes of the bound of what is queued.
+    /// The size of the operation in the limit of queued bytes.
     package var byteCount: Int {
         switch self {
         case .append(let envelope, _): Envelope.overhead + envelope.byteCount
@@ -44,18 +45,18 @@ extension InboxOperation {
 }
 
 package struct AppendRules: Equatable, Sendable {
-    /// Replaces the waiting message of the same topic of the same origin.
+    /// The collapse key. The waiting message of the same origin with this key is replaced.
     package var topic: String?
     package var idempotency: IdempotencyClaim?
-    /// What is written down with the envelope. When one of them does not count any more, nothing is appended.
+    /// The effects that are written with the envelope. If one of them is outdated, nothing is appended.
     package var effects: [Effect]
-    /// That the device be pushed to, unless it acknowledges first.
-    package var wake: WakeWish?
-    /// The consumer whose share of the inbox the envelope takes; nil for envelopes without a share.
+    /// The wake of the device, unless it acknowledges first.
+    package var wake: WakeRequest?
+    /// The consumer against whose quota of the inbox the envelope counts; nil for an envelope without a quota.
     package var consumer: DeviceSerial?
 
     package init(
-        topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = [], wake: WakeWish? = nil,
+        topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = [], wake: WakeRequest? = nil,
         consumer: DeviceSerial? = nil
     ) {
         self.topic = topic
@@ -66,14 +67,14 @@ package struct AppendRules: Equatable, Sendable {
     }
 }
 
-/// The right to be the first of the requests that carry one `Idempotency-Key` to one origin.
+/// The right of a request to be the first with its `Idempotency-Key` at its origin.
 package struct IdempotencyClaim: Equatable, Sendable {
     package var keyHash: [UInt8]
-    /// The hash of all that the request asks for: another request must not use the same key.
+    /// The hash of the whole request. A different request must not use the same key.
     package var fingerprint: [UInt8]
     package var validUntil: Timestamp
 
-    /// How long a key is remembered.
+    /// The number of seconds for which a key is kept.
     package static let keptSeconds: Int64 = 86_400
 
     package init(keyHash: [UInt8], fingerprint: [UInt8], validUntil: Timestamp) {
@@ -84,23 +85,23 @@ package struct IdempotencyClaim: Equatable, Sendable {
 }
 
 package enum InboxResult: Equatable, Sendable {
-    /// Appended; a message of the same topic may have been replaced.
+    /// Appended. A message with the same collapse key can have been replaced.
     case stored(replaced: MessageID?)
-    /// The outcome of a message that never waited is written; a message of the same topic may have been replaced.
+    /// The outcome of a message that never waited is written. A message with the same collapse key can have been replaced.
     case recorded(replaced: MessageID?)
-    /// The `Idempotency-Key` was used before, by the same request: this is the message it made.
+    /// The same request used the `Idempotency-Key` before. The values are those of its message.
     case duplicate(of: MessageID, acceptedAt: Timestamp, expiresAt: Timestamp, outcome: Outcome?)
-    /// The `Idempotency-Key` was used before, by another request.
+    /// Another request used the `Idempotency-Key` before.
     case keyReused
     case originGone
     /// The inbox has no room.
     case full
-    /// The consumer's share of the inbox has no room.
+    /// The consumer's quota of the inbox is used up.
     case shareFull
     case settled
-    /// There was nothing that waited under this identifier.
+    /// No envelope with this identifier was waiting.
     case notWaiting
-    /// This change cannot be stored; the others of its group were.
+    /// This change cannot be stored. The other changes of its group are stored.
     case failed(StoreFault)
 }
 

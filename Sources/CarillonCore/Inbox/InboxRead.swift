@@ -7,7 +7,7 @@ package enum InboxRead: Equatable, Sendable {
 
 package struct InboxPage: Equatable, Sendable {
     package var envelopes: [Envelope]
-    /// Whether no envelope waited behind these.
+    /// Whether no envelope waited after these.
     package var isComplete: Bool
 
     package init(envelopes: [Envelope], isComplete: Bool) {

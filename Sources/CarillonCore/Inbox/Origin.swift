@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// What an envelope belongs to.
+/// The object to which an envelope belongs.
 package struct Origin: Hashable, Sendable {
     package enum Kind: Int, CaseIterable, Sendable {
         case channel = 0
@@ -8,14 +8,14 @@ package struct Origin: Hashable, Sendable {
         case device = 1
         case subscription = 2
         case update = 3
-        /// A request of one service to another, or the answer to it.
+        /// A request of one service to another, or its reply.
         case request = 4
     }
 
     package var kind: Kind
-    /// The store's number for it, never used twice within a kind.
+    /// The store's number of the object, never used twice within a kind.
     package var serial: Int64
-    /// Its name on the wire; zero for the device itself.
+    /// The identifier in the protocol; zero for the device itself.
     package var id: Bytes16
 
     package init(_ kind: Kind, serial: Int64, id: Bytes16) {
@@ -35,7 +35,7 @@ package struct Origin: Hashable, Sendable {
     package var key: OriginKey { OriginKey(kind: kind, serial: serial) }
 }
 
-/// By what the store finds an origin.
+/// The key by which the store finds an origin.
 package struct OriginKey: Hashable, Sendable {
     package var kind: Origin.Kind
     package var serial: Int64

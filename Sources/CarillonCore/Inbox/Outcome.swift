@@ -1,30 +1,30 @@
-/// Why an envelope left the inbox: the final truth about a message.
+/// The reason why an envelope left the inbox. It is the final state of a message.
 package enum Outcome: String, CaseIterable, Sendable {
-    /// The app has it.
+    /// The app acknowledged the envelope.
     case acknowledged
-    /// It reached the device, which could not use it; the code says why.
+    /// The device received the envelope and could not use it. The code is the reason.
     case failed
-    /// The device does not know this kind of envelope.
+    /// The device does not support this kind of envelope.
     case unsupported
-    /// Its TTL ended first.
+    /// The TTL ended first.
     case expired
-    /// A newer message of the same topic took its place.
+    /// A newer message with the same collapse key replaced it.
     case replaced
-    /// Its sender took it back.
+    /// The sender withdrew it.
     case cancelled
-    /// It was to be delivered at once or not at all, and could not be.
+    /// The TTL was 0, and no device received it.
     case dropped
-    /// Its channel, device or app is gone.
+    /// The channel, device or app was removed.
     case gone
 
-    /// Whether it is the device that said so.
+    /// Whether the device reported the outcome.
     package var isOfDevice: Bool { self == .acknowledged || self == .failed || self == .unsupported }
 }
 
-/// An envelope leaving the inbox.
+/// The end of an envelope, with which it leaves the inbox.
 package struct Settlement: Equatable, Sendable {
     package var outcome: Outcome
-    /// What the device said beside it.
+    /// The code that the device reported with the outcome.
     package var code: Int?
     package var at: Timestamp
 
@@ -35,13 +35,13 @@ package struct Settlement: Equatable, Sendable {
     }
 }
 
-/// What is known of a message, waiting or final.
+/// The state of a message, waiting or final.
 package struct MessageRecord: Equatable, Sendable {
     package var device: DeviceSerial
     package var app: AppSerial
     package var acceptedAt: Timestamp
     package var expiresAt: Timestamp
-    /// Nil while it waits.
+    /// Nil while the message is waiting.
     package var settlement: Settlement?
 
     package init(

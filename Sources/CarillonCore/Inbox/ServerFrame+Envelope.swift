@@ -2,7 +2,7 @@ import CarillonBasics
 package import CarillonWire
 
 extension ServerFrame {
-    /// An envelope as it travels.
+    /// Makes the frame that delivers an envelope.
     package init(_ envelope: Envelope) {
         let channelID = ChannelID(envelope.origin.id).description
         let version = envelope.id.description

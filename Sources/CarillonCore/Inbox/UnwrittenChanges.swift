@@ -1,11 +1,11 @@
 import CarillonWire
 
-/// Changes that could not be written and that nobody can be told of. They are written again; the changes of one envelope keep
-/// their order.
+/// Changes that could not be written, and whose failure cannot be reported to a caller. They are written again. The changes of
+/// one envelope keep their order.
 struct UnwrittenChanges: Sendable {
     private let limit: Int
     private var changes: [DeviceSerial?: [Int64: [InboxOperation]]] = [:]
-    /// The devices in the order in which their changes are tried. A device whose changes were taken meanwhile is passed over.
+    /// The devices in the order in which their changes are tried. A device whose changes were removed meanwhile is skipped.
     private var order: [DeviceSerial?] = []
     private(set) var count = 0
 
@@ -41,7 +41,7 @@ struct UnwrittenChanges: Sendable {
         return remove(device)
     }
 
-    /// Takes the changes of devices until there are so many of them.
+    /// Removes and returns the changes of devices, until their number has reached `wanted`.
     mutating func take(atLeast wanted: Int) -> [InboxOperation] {
         var taken: [InboxOperation] = []
         var devices = 0
@@ -61,7 +61,7 @@ struct UnwrittenChanges: Sendable {
 }
 
 extension InboxOperation {
-    /// The envelope that is changed, where it is one.
+    /// The envelope that is changed; nil if the operation changes more than one.
     var id: MessageID? {
         switch self {
         case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.id
@@ -70,7 +70,7 @@ extension InboxOperation {
         }
     }
 
-    /// An outcome is written without the body.
+    /// The operation without the body of its envelope, if it writes an outcome: an outcome has no body.
     fileprivate var withoutBody: InboxOperation {
         switch self {
         case .record(let envelope, let rules, let settlement): .record(envelope.trace, rules, settlement)
@@ -79,7 +79,7 @@ extension InboxOperation {
         }
     }
 
-    /// Whether a later change says the same as this one.
+    /// Whether a later change is the same as this one.
     fileprivate func repeats(_ later: InboxOperation) -> Bool {
         guard case .settle(let id, _, let settlement) = self, case .settle(id, _, let other) = later else { return false }
         return settlement.outcome == other.outcome && settlement.code == other.code

@@ -1,15 +1,15 @@
 import CarillonBasics
 package import CarillonWire
 
-/// A bearer secret with a role, as the store keeps it: without the secret.
+/// A bearer secret with a role, as the store has it: without the secret.
 package struct AccessKey: Equatable, Sendable {
     package var id: KeyID
     package var role: KeyRole
-    /// The app that a `sender` or `client` key is for; nil for `admin`.
+    /// The app of a `sender` or `client` key; nil for `admin`.
     package var app: AppID?
     package var name: String?
     package var secretHash: SecretHash
-    /// The secret before the last rotation, and until when it still works: as long as one of the two clocks allows it.
+    /// The secret before the last rotation, with its expiry. The secret expires when it has expired by both clocks.
     package var earlier: EarlierSecret?
     package var createdAt: Timestamp
     package var revokedAt: Timestamp?
@@ -17,7 +17,7 @@ package struct AccessKey: Equatable, Sendable {
     package struct EarlierSecret: Equatable, Sendable {
         package var hash: SecretHash
         package var validUntil: Timestamp
-        /// The same in seconds for which the server was in service.
+        /// The expiry in seconds for which the server was in service.
         package var servedUntil: Int64
         package init(hash: SecretHash, validUntil: Timestamp, servedUntil: Int64) {
             self.hash = hash
@@ -26,7 +26,7 @@ package struct AccessKey: Equatable, Sendable {
         }
     }
 
-    /// The number of revoked keys of an app, and of revoked admin keys, that are kept; beyond it the oldest are removed.
+    /// The number of revoked keys of an app, and of revoked admin keys, that are kept. Beyond it, the oldest are removed.
     package static let revokedKept = 100
 
     package init(
@@ -43,9 +43,9 @@ package struct AccessKey: Equatable, Sendable {
         self.revokedAt = revokedAt
     }
 
-    /// Whether a presented secret opens this key now.
+    /// Whether a secret is valid for this key now.
     ///
-    /// - Parameter served: For how many seconds the server was in service.
+    /// - Parameter served: The number of seconds for which the server was in service.
     package func accepts(_ hash: SecretHash, at now: Timestamp, served: Int64) -> Bool {
         guard revokedAt == nil else { return false }
         if secretHash.matches(hash) { return true }

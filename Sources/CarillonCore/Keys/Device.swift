@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// One install of one app, as the store keeps it.
+/// One installation of one app, as the store has it.
 package struct Device: Equatable, Sendable {
     package var serial: DeviceSerial
     package var id: DeviceID
@@ -8,9 +8,9 @@ package struct Device: Equatable, Sendable {
     package var appID: AppID
     package var credentialHash: SecretHash
     package var createdAt: Timestamp
-    /// Whether it never registered, and is known by its user agent identifier only.
+    /// Whether the device never registered, and is known by its user agent identifier only.
     package var isAnonymous: Bool
-    /// When it last connected, to the hour; kept of anonymous devices.
+    /// The time of its last connection, rounded to the hour. It is stored for anonymous devices.
     package var seenAt: Timestamp
 
     package init(

@@ -1,9 +1,9 @@
-/// Whether a device can be pushed to through its vendor. Live connections and polls do not depend on it.
+/// Whether pushes can be sent to a device. Live connections and polls do not depend on this.
 package enum DeviceStatus: Equatable, Sendable {
     case registered
     case suspended(SuspensionReason)
 
-    /// The name on the wire.
+    /// The name in the protocol.
     package var name: String { self == .registered ? "registered" : "suspended" }
 
     /// The reason of the suspension; nil for a registered device.
@@ -15,14 +15,14 @@ package enum DeviceStatus: Equatable, Sendable {
 
 /// The reason why a device is suspended.
 package enum SuspensionReason: String, CaseIterable, Sendable {
-    /// Another install of the app registered with its push token.
+    /// Another installation of the app registered with the device's push token.
     case tokenTaken = "token_taken"
-    /// The vendor's push service reports that the token is invalid.
+    /// The gateway reports that the push token is invalid.
     case tokenDead = "token_dead"
     /// An operator suspended the device.
     case byOperator = "operator"
 
-    /// The number in the store, in an envelope.
+    /// The number in the store and in envelopes.
     package var number: Int {
         switch self {
         case .tokenTaken: 1

@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// Makes keys, and says who may do what.
+/// Makes API keys, and checks their roles.
 package struct KeyAuthority: Sendable {
     private let keys: any KeyStore
     private let time: TimeSource
@@ -14,9 +14,9 @@ package struct KeyAuthority: Sendable {
         self.random = random
     }
 
-    /// A new key with its secret, which nobody can ask for again.
+    /// Makes a new key with its secret. The secret cannot be read again later.
     ///
-    /// - Parameter name: At most ``Limits/keyNameBytes``.
+    /// - Parameter name: At most ``Limits/keyNameBytes`` bytes.
     package func createKey(role: KeyRole, app: AppID?, name: String?) async throws -> (key: AccessKey, secret: KeySecret) {
         switch (role, app) {
         case (.admin, .some):
@@ -46,7 +46,7 @@ package struct KeyAuthority: Sendable {
         guard try await keys.revokeKey(id, at: time.now()) else { throw unknown(id) }
     }
 
-    /// Revokes the key when it is not revoked yet.
+    /// Revokes the key if it is not revoked yet.
     ///
     /// - Returns: The key as it was before the call. The key is read first because a revocation removes the oldest revoked keys.
     package func ensureRevoked(_ id: KeyID) async throws -> AccessKey {
@@ -66,7 +66,7 @@ package struct KeyAuthority: Sendable {
         return (key, secret)
     }
 
-    /// The key that a bearer secret opens, when its role is among those allowed.
+    /// Returns the key of a bearer secret if its role is allowed.
     package func authorize(bearer: String?, as roles: Set<KeyRole>) async throws -> AccessKey {
         let wanted = roles.map(\.rawValue).sorted().joined(separator: " or ")
         guard let bearer else {

@@ -6,7 +6,7 @@ import Crypto
     import Foundation
 #endif
 
-/// The keys that seal tokens and secrets, as the store keeps them: wrapped by a key that is kept elsewhere, or plain.
+/// A key that seals tokens and secrets, as the store has it: wrapped by a key that is stored elsewhere, or plain.
 package struct StoredTokenKey: Equatable, Sendable {
     package var id: UInt8
     package var bytes: [UInt8]
@@ -19,24 +19,24 @@ package struct StoredTokenKey: Equatable, Sendable {
     }
 }
 
-/// The keys that seal tokens and secrets. Methods that write are atomic and durable, as ``Store`` describes.
+/// Stores the keys that seal tokens and secrets. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol KeyRingStore: Sendable {
-    /// Returns the keys that seal, the one in use first; empty before the first call of
-    /// ``replaceKeyRing(_:with:)``.
+    /// Returns the sealing keys, the current one first; empty before the first call of ``replaceKeyRing(_:with:)``.
     func keyRing() async throws -> [StoredTokenKey]
     /// Compares the key ring with `before`, and replaces it if both are equal, in one transaction. The replaced keys are erased from the
     /// disk.
     ///
-    /// - Returns: Whether the key ring was replaced. Of calls at once with one `before`, one returns true.
+    /// - Returns: Whether the key ring was replaced. Of concurrent calls with one `before`, one returns true.
     func replaceKeyRing(_ before: [StoredTokenKey], with after: [StoredTokenKey]) async throws -> Bool
 }
 
-/// The key in an operator's file, which wraps the key ring: a copy of the database alone opens nothing that is sealed.
+/// The key in an operator's wrapping key file, which wraps the key ring. Sealed data cannot be opened with a copy of the database
+/// alone.
 package struct WrappingKey: Sendable {
     package static let byteCount = 32
     private let key: SymmetricKey
 
-    /// - Parameter bytes: ``byteCount`` of them.
+    /// - Parameter bytes: ``byteCount`` bytes.
     package init(bytes: [UInt8]) {
         precondition(bytes.count == Self.byteCount, "a wrapping key has 32 bytes")
         key = HKDF<SHA256>.deriveKey(
@@ -55,14 +55,14 @@ package struct WrappingKey: Sendable {
     }
 }
 
-/// Why the key ring cannot be opened.
+/// The reason why the key ring cannot be opened.
 package enum KeyRingFault: Error, Equatable, Sendable {
-    /// It is wrapped, and no key file was named.
+    /// The key ring is wrapped, and no wrapping key file was named.
     case keyFileMissing
-    /// It was wrapped by the key of another file.
+    /// The key ring was wrapped with the key of another file.
     case keyFileWrong
 
-    /// For the operator.
+    /// The message for the operator.
     package var sentence: String {
         switch self {
         case .keyFileMissing:
@@ -73,8 +73,8 @@ package enum KeyRingFault: Error, Equatable, Sendable {
 }
 
 package enum KeyRing {
-    /// The keys that seal, the one in use first; makes one when there is none. With a wrapping key, keys that were plain are
-    /// wrapped from now on.
+    /// Returns the sealing keys, the current one first. Makes a key if there is none. With a wrapping key, plain keys are wrapped
+    /// from now on.
     ///
     /// - Throws: ``KeyRingFault``.
     package static func open(

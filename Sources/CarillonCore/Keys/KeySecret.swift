@@ -1,7 +1,7 @@
 import CarillonBasics
 package import CarillonWire
 
-/// A key as its holder writes it: `car_sender_<id>_<secret>`. The role is there for people; the store decides.
+/// The text of an API key: `car_sender_<id>_<secret>`. The role in the text is for people only; the store determines the role.
 package struct KeySecret: Sendable {
     package let id: KeyID
     package let text: String

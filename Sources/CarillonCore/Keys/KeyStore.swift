@@ -1,22 +1,22 @@
 import CarillonWire
 
-/// The keys of operators, senders and clients. Methods that write are atomic and durable, as ``Store`` describes.
+/// Stores the API keys of operators, senders and clients. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol KeyStore: Sendable {
     /// Stores a key. Returns false if the key's app does not exist.
     ///
-    /// - Throws: ``StoreFault`` also if the id is taken; the stored key stays as it is.
+    /// - Throws: ``StoreFault`` also if the id is taken. The stored key is not changed.
     func insertKey(_ key: AccessKey) async throws -> Bool
     /// Returns a key, revoked or not; nil if there is none.
     func key(_ id: KeyID) async throws -> AccessKey?
-    /// Returns all keys, revoked ones as well.
+    /// Returns all keys, including revoked ones.
     func keys() async throws -> [AccessKey]
-    /// Revokes a key, and forgets the oldest revoked keys of its app beyond ``AccessKey/revokedKept``, in one transaction. Admin keys
-    /// are counted together.
+    /// Revokes a key, and removes the oldest revoked keys of its app beyond ``AccessKey/revokedKept``, in one transaction. Admin
+    /// keys are counted together.
     ///
-    /// - Returns: False if there is no such key, or it was revoked before. Of calls at once, one returns true.
+    /// - Returns: False if there is no such key, or it was revoked before. Of concurrent calls, one returns true.
     func revokeKey(_ id: KeyID, at now: Timestamp) async throws -> Bool
     /// Replaces the secret of a key. The present secret becomes the earlier one, and replaces the earlier one before
-    /// (``AccessKey/EarlierSecret``). Calls at once are done one after another.
+    /// (``AccessKey/EarlierSecret``). Concurrent calls take effect one after another.
     ///
     /// - Returns: False if there is no such key, or it was revoked.
     func rotateKey(

@@ -1,7 +1,8 @@
 import CarillonWire
 import Crypto
 
-/// What is kept of a secret: its SHA-256. The secrets are 192 random bits or more, so a slow hash would add nothing.
+/// The SHA-256 of a secret, which is stored in its place. Secrets have at least 192 random bits, so a slow hash would add no
+/// security.
 package struct SecretHash: Equatable, Sendable {
     package let bytes: [UInt8]
 
@@ -9,10 +10,10 @@ package struct SecretHash: Equatable, Sendable {
         bytes = Array(SHA256.hash(data: Array(secret)))
     }
 
-    /// A hash that was computed before.
+    /// - Parameter bytes: A hash that was computed before.
     package init(stored bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Compares without telling by the time it takes how much was right.
+    /// Compares the hashes in constant time, so that the duration does not reveal the number of equal bytes.
     package func matches(_ other: SecretHash) -> Bool {
         guard bytes.count == other.bytes.count else { return false }
         return zip(bytes, other.bytes).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0

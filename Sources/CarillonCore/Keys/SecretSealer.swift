@@ -7,20 +7,20 @@ import Crypto
     import Foundation
 #endif
 
-/// Keeps secrets that the server must read again from whoever sees the store's rows: AES-256-GCM under a key derived from a
-/// token key for each purpose, bound to the row's owner.
+/// Seals secrets that the server must read again, so that a copy of the store's rows does not reveal them. Uses AES-256-GCM with
+/// a key that is derived from a token key for each purpose, and binds the secret to the row's owner.
 package struct SecretSealer: Sendable {
-    /// What is sealed, and to what it is bound.
+    /// The kind of the sealed secret, and the owner to which it is bound.
     package enum Purpose: String, Sendable {
-        /// The signing secret of a watch and the token that it is about, bound to the channel.
+        /// The signing secret of a watch and its channel token, bound to the channel.
         case watch = "carillon watch"
-        /// What an app shows its vendor's service, bound to the app.
+        /// The push credentials of an app, bound to the app.
         case gateway = "carillon gateway"
-        /// How the users of an app are told, bound to the app.
+        /// The rules that authenticate the users of an app, bound to the app.
         case users = "carillon users"
-        /// The signing secret of an app's veto, bound to the app.
-        case veto = "carillon veto"
-        /// How far a device received its inbox, bound to the device.
+        /// The signing secret of an app's approval hook, bound to the app.
+        case approvalHook = "carillon veto"
+        /// The position up to which a device received its inbox, bound to the device.
         case position = "carillon position"
     }
 
@@ -28,7 +28,7 @@ package struct SecretSealer: Sendable {
     private let keys: [UInt8: SymmetricKey]
     private let random: RandomSource
 
-    /// The first key seals; all of them open.
+    /// - Parameter keys: The first key seals secrets. Each of the keys opens secrets.
     package init(keys: [TokenKey], for purpose: Purpose, random: RandomSource) {
         precondition(!keys.isEmpty, "a sealer needs a key")
         current = keys[0].id
@@ -50,7 +50,7 @@ package struct SecretSealer: Sendable {
         return [current] + box.nonce + box.ciphertext + box.tag
     }
 
-    /// Nil for what was sealed under a key that is not there any more, or for another owner.
+    /// Returns nil if the secret was sealed with a key that does not exist any more, or for another owner.
     package func open(_ sealed: [UInt8], for owner: Int64) -> [UInt8]? {
         guard let first = sealed.first, let key = keys[first],
             let box = try? AES.GCM.SealedBox(combined: sealed.dropFirst()),

@@ -1,7 +1,7 @@
 package import CarillonWire
 
 extension Shard {
-    /// Returns the shard of a device that registers. A repetition of the registration leads to the same shard.
+    /// Returns the shard of a device that registers. A repeated registration has the same shard.
     ///
     /// - Parameter registration: The hash of the secret that the device chose for its registration.
     package init(of app: AppID, registration: SecretHash) {

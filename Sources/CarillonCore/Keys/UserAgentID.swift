@@ -1,7 +1,7 @@
 import CarillonBasics
 
-/// The secret of a device that never registered: Mozilla's user agent identifier, 32 hexadecimal digits, which such a client
-/// sends in each `hello`.
+/// The secret of an anonymous device: Mozilla's user agent identifier, 32 hexadecimal digits, which the client sends in each
+/// `hello`.
 package struct UserAgentID: Equatable, Sendable {
     package let text: String
 

@@ -1,9 +1,9 @@
-/// What work with the outside is for; the numbers are stored, and are below 32.
+/// The purpose of an outgoing call. The numbers are stored, and are less than 32.
 package enum WorkKind: Int, CaseIterable, Sendable {
     case ping = 0
     case callback = 1
 
-    /// Whether nobody is interested any more when the app was deleted.
+    /// Whether the work is dropped when the app is deleted.
     package var endsWithApp: Bool {
         switch self {
         case .ping: true
@@ -12,9 +12,9 @@ package enum WorkKind: Int, CaseIterable, Sendable {
     }
 }
 
-/// Work that is due: whose it is, and where it goes.
+/// Work that is due, with its owner and its destination.
 ///
-/// Work of one app and one kind for one peer forms a lane; a store gives the first of each.
+/// Work of one app and one kind for one peer forms a queue. A store returns the first item of each queue.
 package struct DueWork: Equatable, Sendable {
     package var serial: Int64
     package var kind: WorkKind
@@ -25,7 +25,7 @@ package struct DueWork: Equatable, Sendable {
     package var host: String
     package var isOnTrial: Bool
     package var readyAt: Timestamp
-    /// When its lane had its last turn.
+    /// The time at which an item of the queue was last served.
     package var servedAt: Timestamp
 
     package init(
@@ -44,8 +44,8 @@ package struct DueWork: Equatable, Sendable {
     }
 }
 
-/// Those of whom no further call may begin now.
-package struct WorkCrowd: Equatable, Sendable {
+/// The devices, hosts and peers for which no further call may begin now.
+package struct BusyPeers: Equatable, Sendable {
     package var devices: Set<DeviceSerial> = []
     package var hosts: Set<String> = []
     package var peers: Set<String> = []

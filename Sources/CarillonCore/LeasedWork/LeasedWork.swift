@@ -1,14 +1,14 @@
 import Metrics
 import Synchronization
 
-/// Work with the outside that is owed: it is due at a moment, leased with a fence, and then done, or due again; fair by app,
-/// by device and by host.
+/// Schedules outgoing calls. An item of work is due at a time, is leased with a fence, and is then done or due again. Apps,
+/// devices and hosts share the slots fairly.
 ///
-/// What is due, and who may do it, is in the store, so that a restart neither loses work nor does all of it at once. Here is
-/// only what is gone with the work under way: whose it is, and what could not be written down yet. What the work is, and
-/// what follows from its result, is its ``WorkUser``'s.
+/// The store contains the due work and the leases, so that a restart neither loses work nor does all of it at once. This class
+/// keeps only the owners of the work in progress, and results that could not be written yet. The ``WorkUser`` makes the
+/// call of an item and applies its result.
 package final class LeasedWork<User: WorkUser>: Sendable {
-    /// Work that is to be done now.
+    /// Work that must be done now.
     @dynamicMemberLookup
     package struct Begun: Sendable {
         package let job: User.Job
@@ -30,7 +30,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     private struct State {
         var shares: WorkShares
         var pace: WorkPace
-        /// What the store could not take. Until it can, the work that it is about is not done again.
+        /// Results that the store could not write. Their work is not done again until they are written.
         var unwritten: [Ended] = []
     }
 
@@ -55,14 +55,14 @@ package final class LeasedWork<User: WorkUser>: Sendable {
 
     package var underWay: Int { state.withLock { $0.shares.underWay } }
 
-    /// To be said once, before the first round.
+    /// Prepares the work. This must be called once, before the first round.
     package func begin() async throws {
         let now = time.now()
         try await followClock(now)
         try await user.beganAfterPause(at: now)
     }
 
-    /// What is to be done now, each with another peer. ``ended(_:_:)`` is to be said of each.
+    /// Returns the work that must be done now, each item with another peer. The caller must call ``ended(_:_:)`` for each item.
     package func due() async throws -> [Begun] {
         let now = time.now()
         try await followClock(now)
@@ -74,7 +74,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
                 all += more.begun
                 if more.isAll { break }
             } catch {
-                // What was leased before is to be done all the same.
+                // Work that was leased before the fault must still be done.
                 guard !all.isEmpty else { throw error }
                 break
             }
@@ -82,7 +82,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
         return all
     }
 
-    /// - Throws: When the result could not be written. It is tried again at each round.
+    /// - Throws: The fault if the result could not be written. Each round tries to write it again.
     package func ended(_ begun: Begun, _ result: CallResult) async throws {
         free(begun.item)
         try await finish(Ended(item: begun.item, result: result, begunAt: begun.begunAt, at: time.now()))
@@ -91,15 +91,15 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     // MARK: Beginning
 
     private func begin(at now: Timestamp) async throws -> (begun: [Begun], isAll: Bool) {
-        let (room, crowds) = state.withLock { state in
+        let (room, busySets) = state.withLock { state in
             (
                 state.pace.room(at: now),
-                WorkCrowds(
-                    proven: state.shares.crowd(onTrial: false), onTrial: state.shares.crowd(onTrial: true))
+                BusyPeerSets(
+                    proven: state.shares.busy(onTrial: false), onTrial: state.shares.busy(onTrial: true))
             )
         }
         guard room > 0 else { return ([], true) }
-        let due = try await store.dueWork(in: shards(), at: now, besides: crowds, limit: max(8, 2 * room))
+        let due = try await store.dueWork(in: shards(), at: now, besides: busySets, limit: max(8, 2 * room))
         let (candidates, chosen) = state.withLock { state in
             let answered = Set(state.unwritten.map(\.item.due.serial))
             let candidates = due.filter { !answered.contains($0.serial) }
@@ -115,7 +115,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
                 begun.append(Begun(job: job, item: item, begunAt: now))
             case .impossible(let reason):
                 free(item)
-                // That this one cannot be written down is no reason to forget the others, which are leased.
+                // If this result cannot be written, the other items, which are leased, must still be done.
                 try? await finish(Ended(item: item, result: .impossible(reason: reason), begunAt: now, at: now))
             }
         }
@@ -170,18 +170,18 @@ package final class LeasedWork<User: WorkUser>: Sendable {
         WorkBounds.resultsDropped.increment(by: dropped)
     }
 
-    /// Work that was done is not repeated because the store was full for a while.
+    /// Writes pending results, so that completed work is not repeated if the store was full for a while.
     private func writeUnwritten() async {
         let ended = state.withLock { state in
             let first = Array(state.unwritten.prefix(WorkBounds.writesAtOnce))
             state.unwritten.removeFirst(first.count)
             return first
         }
-        // What fails again goes behind the others, and was told when it failed first.
+        // A result that fails again goes behind the others. Its first failure was reported.
         for ended in ended { try? await finish(ended) }
     }
 
-    /// The store writes other things: what it still does not take after its lease it never will. The work is done again.
+    /// Drops results whose lease has ended. The store can write other data, so it will never accept them. The work is done again.
     private func dropUnwritten(at now: Timestamp) {
         let dropped = state.withLock { state in
             let before = state.unwritten.count
@@ -194,16 +194,16 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     // MARK: The clock
 
     private func followClock(_ now: Timestamp) async throws {
-        // In all shards: see ``LocalHome/shards``.
+        // The clock is corrected in all shards: see ``LocalHome/shards``.
         try await steps.follow(now) { _ in try await store.bringBackWork(in: .all, at: now) }
     }
 }
 
 private enum WorkBounds {
-    /// The oldest results beyond it are dropped: their leases end, and the work is done again.
+    /// The maximum number of unwritten results. Beyond it, the oldest are dropped: their leases end, and the work is done again.
     static let unwritten = 1024
     static let writesAtOnce = 64
-    /// How often the store is asked in one round, as those it names first may be all of one device.
+    /// The number of reads of the store in one round. The first items can all belong to one device.
     static let looks = 3
 
     static let resultsDropped = ServerMetric.callResultsDropped.counter()

@@ -1,7 +1,7 @@
-/// How many calls outward may begin: a bound on those under way, and one on those that begin in a second.
+/// Limits outgoing calls: the number in progress, and the number that begin per second.
 ///
-/// The second is an allowance that grows with time and is spent by each call; it never holds more than a tenth of a
-/// second's worth, so that a pause is not made up for by a burst.
+/// The second limit is a budget that grows with time. Each call uses some of it. It is never more than a tenth of a second's
+/// worth (at least one call), so that no burst follows a pause.
 package struct WorkPace: Sendable {
     package struct Limits: Equatable, Sendable {
         package var underWay: Int
@@ -15,16 +15,16 @@ package struct WorkPace: Sendable {
 
     private let limits: Limits
     package private(set) var underWay = 0
-    /// In thousandths of a call.
+    /// The budget in thousandths of a call.
     private var allowance: Int64 = 0
     private var refilledAt: Timestamp?
 
     package init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// How many calls may begin now.
+    /// Returns the number of calls that may begin now.
     package mutating func room(at now: Timestamp) -> Int {
         let most = Int64(max(limits.perSecond * 100, 1000))
-        // A clock that was set back begins a new count.
+        // If the clock was set back, no time is added.
         let passed = refilledAt.map { max(0, min(now.milliseconds - $0.milliseconds, 1000)) } ?? 1000
         allowance = min(most, allowance + passed * Int64(limits.perSecond))
         refilledAt = now

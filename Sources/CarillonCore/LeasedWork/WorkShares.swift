@@ -1,20 +1,20 @@
-/// Who may have the next slot for a call outward: the slots are shared by app, by kind of work, by device and by host.
+/// Decides which outgoing calls get the next slots. The slots are shared by app, by kind of work, by device and by host.
 ///
-/// A call that was begun cannot be taken back, and one that hangs holds its slot for many seconds. So what counts is
-/// who may begin:
+/// A call that was begun cannot be cancelled, and a call without an answer uses its slot for many seconds. So the limits apply to
+/// the calls that begin:
 ///
-/// - An app may have three times as many calls under way as there are free slots. One alone gets three quarters of the
-///   slots, two get three sevenths each, and whoever comes next always finds a free one.
+/// - An app may have three times as many calls in progress as there are free slots. One app alone gets three quarters of the
+///   slots, two apps get three sevenths each, and the next app always finds a free slot.
 /// - A kind of work may have three quarters of the slots.
-/// - A device may have a sixteenth of the slots, and so may a host, whatever its port.
+/// - A device may have a sixteenth of the slots. A host may also have a sixteenth, for all its ports.
 /// - A host and port is called by one call at a time.
-/// - What goes to a peer *on trial*, that never answered soon or did not the last time, has half of all slots, which
-///   are shared by the same rules: however many such addresses somebody invents, those that answer do not wait for them.
+/// - Calls to peers *on trial* (``EndpointHealth``) have half of all slots, shared by the same rules. So calls to reliable peers
+///   do not wait for any number of unreliable addresses.
 ///
-/// Among calls that may begin, those go first whose app, kind, device and host have the fewest under way, and then those
-/// that have waited the longest since their lane's last turn.
+/// Of the calls that may begin, the first is the one whose app, kind, device and host have the fewest calls in progress. Of equal
+/// calls, the first is the one that has waited the longest since the last turn of its queue.
 package struct WorkShares: Sendable {
-    /// Of whom calls are counted.
+    /// The parties for which calls are counted.
     private enum Party: Hashable {
         case everyone
         case app(AppSerial)
@@ -33,7 +33,7 @@ package struct WorkShares: Sendable {
     private let narrow: Int
     private var counts: [Party: Count] = [:]
 
-    /// - Parameter slots: How many calls may be under way.
+    /// - Parameter slots: The maximum number of calls in progress.
     package init(slots: Int) {
         self.slots = max(1, slots)
         narrow = max(1, slots / 16)
@@ -41,25 +41,25 @@ package struct WorkShares: Sendable {
 
     package var underWay: Int { count(.everyone).all }
 
-    /// Those of whom no further call may begin now: what a store leaves out when it looks for others, so that whoever
-    /// has a thousand calls waiting hides nobody behind them.
-    package func crowd(onTrial: Bool) -> WorkCrowd {
-        var crowd = WorkCrowd()
+    /// Returns the devices, hosts and peers for which no further call may begin now. The store leaves out their work, so that a
+    /// party with a thousand waiting calls does not hide the calls of others.
+    package func busy(onTrial: Bool) -> BusyPeers {
+        var busy = BusyPeers()
         for (party, count) in counts where isFull(party, count, onTrial: onTrial) {
             switch party {
-            case .device(let device): crowd.devices.insert(device)
-            case .host(let host): crowd.hosts.insert(host)
-            case .peer(let peer): crowd.peers.insert(peer)
+            case .device(let device): busy.devices.insert(device)
+            case .host(let host): busy.hosts.insert(host)
+            case .peer(let peer): busy.peers.insert(peer)
             case .everyone, .app, .kind: break
             }
         }
-        return crowd
+        return busy
     }
 
-    /// Those of the candidates that are to begin now, at most `room`. They count as under way from now on.
+    /// Returns the candidates that begin now, at most `room`. They count as in progress from now on.
     package mutating func begin(_ candidates: [DueWork], room: Int) -> [DueWork] {
-        // The best is last. A place is never better than it was, as counts only grow here: whoever is found to have
-        // fallen behind is put where it belongs, and whoever cannot begin now cannot later in this round.
+        // The best candidate is last. Counts only grow here, so an order never improves: a candidate that has fallen behind is
+        // moved to its new place, and a candidate that cannot begin now cannot begin later in this round.
         var queue = candidates.filter(mayBegin).map { (order: order($0), call: $0) }.sorted { $1.order < $0.order }
         var begun: [DueWork] = []
         while begun.count < room, let (earlier, call) = queue.popLast() {
@@ -81,7 +81,7 @@ package struct WorkShares: Sendable {
 
     private func mayBegin(_ call: DueWork) -> Bool {
         func isOpen(_ party: Party) -> Bool { !isFull(party, count(party), onTrial: call.isOnTrial) }
-        // The narrowest first, and no list of them: this is asked of each candidate.
+        // The most restrictive limits come first, and no array is made, because this runs for each candidate.
         return isOpen(.device(call.device)) && isOpen(.everyone) && isOpen(.app(call.app)) && isOpen(.kind(call.kind))
             && isOpen(.peer(call.peer)) && isOpen(.host(call.host))
     }
@@ -147,7 +147,7 @@ package struct WorkShares: Sendable {
 }
 
 extension Array {
-    /// The first place of which the condition holds, when it holds of all places after one.
+    /// Returns the first index that meets the condition, if all later indices meet it, too.
     fileprivate func partitioningIndex(where isBehind: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

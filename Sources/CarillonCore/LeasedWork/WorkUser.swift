@@ -1,4 +1,4 @@
-/// Who owes work with the outside, and knows what it is.
+/// A feature whose work consists of outgoing calls.
 package protocol WorkUser: Sendable {
     /// The stored facts that the work needs.
     associatedtype Subject: Equatable & Sendable
@@ -6,16 +6,16 @@ package protocol WorkUser: Sendable {
 
     /// Leases work. Items that cannot be leased any more are left out.
     func lease(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems<Subject>
-    /// What is to be done of an item that was leased.
+    /// Returns the call for an item that was leased.
     func job(for item: LeasedItem<Subject>) -> WorkJob<Job>
-    /// Writes down what became of it, in one transaction with the end of its lease.
+    /// Stores the result, in one transaction with the end of the lease.
     func ended(_ subject: Subject, _ result: CallResult, _ end: WorkEnd) async throws
-    /// Nobody did anything for a while: what became due meanwhile is not to be done all at once.
+    /// The server did no work for a while. Spreads the work that became due meanwhile, so that it is not done all at once.
     func beganAfterPause(at now: Timestamp) async throws
 }
 
 package enum WorkJob<Job: Sendable>: Sendable {
     case possible(Job)
-    /// It can never be done, as what it needs is gone.
+    /// The work can never be done, because data that it needs does not exist any more.
     case impossible(reason: String)
 }

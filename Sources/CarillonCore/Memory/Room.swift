@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Room for a number of units that are used for a while, such as the bytes of answers. Who finds no room waits for a place, and
-/// places are given in the order of requests.
+/// Limits the units of a resource that are used at the same time, such as the bytes of answers. Requests without enough free
+/// units wait, and are admitted in their order.
 package final class Room: Sendable {
     private struct Waiter {
         var units: Int
@@ -11,7 +11,7 @@ package final class Room: Sendable {
     private struct State {
         var used = 0
         var waiters: [Int: Waiter] = [:]
-        /// The numbers of waiters ascend in the order of their requests.
+        /// The numbers of waiters increase in the order of their requests.
         var firstWaiter = 0
         var nextWaiter = 0
     }
@@ -23,8 +23,8 @@ package final class Room: Sendable {
     private let onChange: @Sendable (Int) -> Void
 
     /// - Parameters:
-    ///   - mostWaiting: One more waiter is refused at once.
-    ///   - onChange: Called with the units in use.
+    ///   - mostWaiting: The maximum number of waiters. Further requests are refused at once.
+    ///   - onChange: Called with the number of units in use.
     package init(
         _ limit: Int, mostWaiting: Int, scheduler: Scheduler, onChange: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
@@ -35,12 +35,12 @@ package final class Room: Sendable {
         self.onChange = onChange
     }
 
-    /// Units in use.
+    /// The number of units in use.
     package var used: Int { state.withLock { $0.used } }
 
-    /// Takes room that is free. A request for more than there is takes all of it.
+    /// Takes free units. A request for more than the limit takes the limit.
     ///
-    /// - Returns: Nil if there is not enough room, or other requests wait.
+    /// - Returns: Nil if there are not enough free units, or other requests are waiting.
     package func takeAtOnce(_ units: Int) -> Place? {
         let units = min(units, limit)
         let used = state.withLock { state -> Int? in
@@ -53,9 +53,9 @@ package final class Room: Sendable {
         return Place(units, in: self)
     }
 
-    /// Takes room, and waits while there is not enough.
+    /// Takes units, and waits until there are enough.
     ///
-    /// - Returns: Nil if there was none in time, or too many wait.
+    /// - Returns: Nil if there were not enough in time, or too many requests are waiting.
     package func take(_ units: Int, within patience: Duration) async -> Place? {
         if let place = takeAtOnce(units) { return place }
         let units = min(units, limit)
@@ -63,7 +63,7 @@ package final class Room: Sendable {
             let number = enter(Waiter(units: units, continuation: continuation))
             guard let number else { return continuation.resume(returning: false) }
             scheduler.run(patience) { [weak self] in self?.leave(number) }
-            // Room may have been given back meanwhile.
+            // Units can have been released meanwhile.
             admitWaiters()
         }
         return isTaken ? Place(units, in: self) : nil
@@ -80,7 +80,7 @@ package final class Room: Sendable {
 
     private func leave(_ number: Int) {
         state.withLock { $0.waiters.removeValue(forKey: number) }?.continuation.resume(returning: false)
-        // Others may be content with less.
+        // Other waiters may need fewer units.
         admitWaiters()
     }
 
@@ -113,7 +113,7 @@ package final class Room: Sendable {
         if isAwaited { admitWaiters() }
     }
 
-    /// Room that somebody has, until it is given back or forgotten.
+    /// Units that are in use until they are released or the object is deallocated.
     package final class Place: Sendable {
         private let units: Mutex<Int>
         private let room: Room
@@ -123,7 +123,7 @@ package final class Room: Sendable {
             self.room = room
         }
 
-        /// Gives back what is more than this.
+        /// Releases the units beyond this number.
         package func shrink(to fewer: Int) {
             let freed = units.withLock { units in
                 let freed = max(0, units - fewer)

@@ -1,6 +1,6 @@
 package import Metrics
 
-/// Everything that the server counts and measures: the one list of the names, in Prometheus' words.
+/// All metrics of the server, with their Prometheus names.
 package enum ServerMetric: String, CaseIterable, Sendable {
     case buildInfo = "carillon_build_info"
 
@@ -64,7 +64,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case pushesShortened = "carillon_pushes_shortened_total"
     case parkedPushesForgotten = "carillon_parked_pushes_forgotten_total"
     case pushesUnderWay = "carillon_pushes_under_way"
-    case pushLanesPaused = "carillon_push_lanes_paused"
+    case pushQueuesPaused = "carillon_push_lanes_paused"
     case pushResultsDropped = "carillon_push_results_dropped_total"
 
     case itemUpdates = "carillon_item_updates_total"
@@ -73,7 +73,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case conditionErrors = "carillon_condition_errors_total"
     case conditionsOverCost = "carillon_conditions_over_cost_total"
     case firings = "carillon_firings_total"
-    case vetoes = "carillon_vetoes_total"
+    case approvalHooks = "carillon_vetoes_total"
     case updatesOffered = "carillon_updates_offered_total"
     case updateResults = "carillon_update_results_total"
     case updateFaults = "carillon_update_faults_total"
@@ -102,7 +102,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     package enum Kind: Equatable, Sendable {
         case counter
         case gauge
-        /// With the upper ends of its buckets, in seconds or, when it measures no time, in what it counts.
+        /// A histogram with the upper bounds of its buckets, in seconds, or in the counted unit if it does not measure time.
         case histogram([Double])
     }
 }
@@ -113,7 +113,7 @@ extension ServerMetric {
         case .buildInfo, .connections, .sockets, .sessions, .answerBytes, .waiters, .inboxEnvelopes, .inboxBytes,
             .homes, .handOversWaiting, .handOversOldest,
             .callsUnderWay,
-            .pushesUnderWay, .pushLanesPaused,
+            .pushesUnderWay, .pushQueuesPaused,
             .residentMemory, .openFiles, .openFilesLimit, .startTime:
             .gauge
         case .acknowledgementDelay:
@@ -188,7 +188,7 @@ extension ServerMetric {
         case .pushesShortened: "Alerts whose texts were shortened so that the vendor's service takes them."
         case .parkedPushesForgotten: "Parked pushes forgotten because a device had too many."
         case .pushesUnderWay: "Pushes with vendors' services that have no answer yet."
-        case .pushLanesPaused:
+        case .pushQueuesPaused:
             "Apps and environments whose pushes wait, as the service cannot be reached or refuses the credentials."
         case .pushResultsDropped: "Answers of vendors' services that could not be written down; the pushes are sent again."
         case .itemUpdates: "Updates of items that publishers sent, by what became of them."
@@ -197,7 +197,7 @@ extension ServerMetric {
         case .conditionErrors: "Conditions that had no value when they were evaluated."
         case .conditionsOverCost: "Evaluations of conditions that ended as they cost more than their app allows."
         case .firings: "Firings of subscriptions, by what became of them."
-        case .vetoes: "Questions to apps' own servers, by what they said."
+        case .approvalHooks: "Questions to apps' own servers, by what they said."
         case .updatesOffered: "Updates that were put into inboxes, or could not be."
         case .updateResults: "What devices said of updates."
         case .updateFaults:
@@ -223,13 +223,13 @@ extension ServerMetric {
         }
     }
 
-    /// What tells the series of one name apart; each has few values, which nobody outside can add to.
+    /// The labels of the metric. Each label has few values, and no client can add values.
     package var labels: [String] {
         switch self {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals, .shareRefusals, .attachmentsRefused: ["of"]
-        case .messages, .matrixNotifications, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes,
+        case .messages, .matrixNotifications, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .approvalHooks,
             .updatesOffered, .updateResults, .serviceRequests, .shardMoves, .homeRequests:
             ["result"]
         case .envelopesAccepted: ["kind"]
@@ -243,7 +243,7 @@ extension ServerMetric {
 
 extension ServerMetric {
     /// - Parameters:
-    ///   - values: Of the labels, in their order.
+    ///   - values: The values of the labels, in their order.
     ///   - factory: Makes the counter.
     package func counter(_ values: String..., by factory: any MetricsFactory = MetricsSystem.factory) -> Counter {
         assert(kind == .counter && values.count == labels.count)

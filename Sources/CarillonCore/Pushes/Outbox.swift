@@ -2,16 +2,16 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// Brings pushes that are due out of the store, in the lanes that are open, and what became of them back into it.
+/// Leases due pushes of open push queues from the store, and writes the results of pushes to the store.
 ///
-/// What is due, and who may send it, is in the store; here is what is gone with the work under way: the state of the lanes, and
-/// results on their way to the disk. Results are written many in one transaction: those that come while one is written make
-/// the next.
+/// The store keeps the due pushes and their leases. The outbox keeps in memory the state that ends with the work under way: the
+/// state of the push queues, and results that are not written yet. Many results are written in one transaction. Results that
+/// arrive during a transaction make the next one.
 package final class Outbox: Sendable {
     package struct Limits: Equatable, Sendable {
-        /// Pushes under way in all lanes together. A lane may take half of what is free.
+        /// The limit of pushes under way in all push queues together. A push queue can take half of the free number.
         package var underWay: Int
-        /// Leased in one transaction.
+        /// The limit of pushes that are leased in one transaction.
         package var atOnce: Int
 
         package init(underWay: Int = 4000, atOnce: Int = 256) {
@@ -21,14 +21,14 @@ package final class Outbox: Sendable {
     }
 
     private struct State {
-        var lanes: [PushLane: LaneMachine] = [:]
-        /// How often the credentials of a lane were changed.
-        var generations: [PushLane: Int] = [:]
+        var queues: [PushQueue: GatewayBreaker] = [:]
+        /// The number of times that the push credentials of a push queue were changed.
+        var generations: [PushQueue: Int] = [:]
         var underWay = 0
-        /// Results that are not on disk.
+        /// Results that are not written yet.
         var ends: [PushEnd] = []
         var isWriting = false
-        /// With which lane the next round begins.
+        /// The index of the push queue with which the next round begins.
         var turn = 0
     }
 
@@ -52,43 +52,43 @@ package final class Outbox: Sendable {
 
     package var underWay: Int { state.withLock { $0.underWay } }
 
-    /// The lanes that are paused, and why.
-    package var faults: [PushLane: LaneMachine.Fault] { state.withLock { $0.lanes.compactMapValues(\.fault) } }
+    /// The push queues that are paused, and why.
+    package var faults: [PushQueue: GatewayBreaker.Fault] { state.withLock { $0.queues.compactMapValues(\.fault) } }
 
-    /// To be said once, before the first round.
+    /// Prepares the outbox. Call it once, before the first round.
     package func begin() async throws { try await followClock(time.now()) }
 
-    /// The credentials of a lane were set or taken away.
-    package func renewed(_ lane: PushLane) {
+    /// Notes that the push credentials of a push queue were set or removed.
+    package func renewed(_ queue: PushQueue) {
         state.withLock { state in
-            state.lanes[lane]?.renewed()
-            state.generations[lane, default: 0] += 1
+            state.queues[queue]?.renewed()
+            state.generations[queue, default: 0] += 1
         }
     }
 
     // MARK: Beginning
 
-    /// What is to be sent now. ``ended(_:_:hasOther:)`` is to be said of each.
+    /// Leases the pushes that must be sent now. The caller must call ``ended(_:_:hasOther:)`` for each of them.
     ///
-    /// - Parameter isConfigured: Whether there is a gateway for a lane.
-    package func due(_ isConfigured: (PushLane) -> Bool) async throws -> LeasedPushes {
+    /// - Parameter isConfigured: Whether there is a gateway for a push queue.
+    package func due(_ isConfigured: (PushQueue) -> Bool) async throws -> LeasedPushes {
         let now = time.now()
         try await followClock(now)
         var all = LeasedPushes()
-        for lane in turned(try await store.dueLanes(in: shards(), at: now).filter(isConfigured)) {
+        for queue in turned(try await store.dueQueues(in: shards(), at: now).filter(isConfigured)) {
             let room = state.withLock { state in
                 let free = limits.underWay - state.underWay
                 let share = free > 0 ? max(1, free / 2) : 0
-                return min(state.lanes[lane, default: LaneMachine()].room(at: now), share, limits.atOnce)
+                return min(state.queues[queue, default: GatewayBreaker()].room(at: now), share, limits.atOnce)
             }
             guard room > 0 else { continue }
             do {
                 let leased = try await store.leasePushes(
-                    of: lane, in: shards(), limit: room, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
+                    of: queue, in: shards(), limit: room, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
                 let generation = state.withLock { state in
                     state.underWay += leased.pushes.count
-                    state.lanes[lane, default: LaneMachine()].began(leased.pushes.count)
-                    return state.generations[lane, default: 0]
+                    state.queues[queue, default: GatewayBreaker()].began(leased.pushes.count)
+                    return state.generations[queue, default: 0]
                 }
                 for var push in leased.pushes {
                     push.generation = generation
@@ -96,7 +96,7 @@ package final class Outbox: Sendable {
                 }
                 all.areMoreDue = all.areMoreDue || leased.areMoreDue
             } catch {
-                // What was leased before is to be sent all the same.
+                // Pushes that were leased before the fault are sent.
                 guard !all.pushes.isEmpty else { throw error }
                 break
             }
@@ -104,24 +104,24 @@ package final class Outbox: Sendable {
         return all
     }
 
-    private func turned(_ lanes: [PushLane]) -> [PushLane] {
-        guard lanes.count > 1 else { return lanes }
+    private func turned(_ queues: [PushQueue]) -> [PushQueue] {
+        guard queues.count > 1 else { return queues }
         let turn = state.withLock { state in
-            state.turn = (state.turn + 1) % lanes.count
+            state.turn = (state.turn + 1) % queues.count
             return state.turn
         }
-        return Array(lanes[turn...] + lanes[..<turn])
+        return Array(queues[turn...] + queues[..<turn])
     }
 
     // MARK: Ending
 
-    /// What the lane says when it opened or paused by it; nil otherwise.
+    /// The change of a push queue that a result caused.
     package enum Turn: Equatable, Sendable {
         case opened
-        case paused(LaneMachine.Fault)
+        case paused(GatewayBreaker.Fault)
     }
 
-    /// A push that was given out has its answer.
+    /// Notes the answer to a leased push. Returns nil if the push queue was neither opened nor paused.
     ///
     /// - Parameter hasOther: Whether there is a gateway for the other environment.
     package func ended(_ push: LeasedPush, _ answer: PushAnswer, hasOther: Bool) async -> Turn? {
@@ -131,12 +131,12 @@ package final class Outbox: Sendable {
             spread: push.id.low, at: now)
         let (turn, isFirst) = state.withLock { state -> (Turn?, Bool) in
             state.underWay -= 1
-            var lane = state.lanes[push.lane, default: LaneMachine()]
-            let isOfNow = push.generation == state.generations[push.lane, default: 0]
-            let hasTurned = lane.ended(isOfNow ? LaneSignal(answer) : .nothing, of: push.id, at: now)
-            let turn: Turn? = hasTurned ? lane.fault.map { .paused($0) } ?? .opened : nil
-            // One that is open and has nothing to do is as a new one.
-            state.lanes[push.lane] = lane == LaneMachine() ? nil : lane
+            var queue = state.queues[push.queue, default: GatewayBreaker()]
+            let isOfNow = push.generation == state.generations[push.queue, default: 0]
+            let hasTurned = queue.ended(isOfNow ? BreakerSignal(answer) : .nothing, of: push.id, at: now)
+            let turn: Turn? = hasTurned ? queue.fault.map { .paused($0) } ?? .opened : nil
+            // An open push queue without work has the same state as a new one.
+            state.queues[push.queue] = queue == GatewayBreaker() ? nil : queue
             state.ends.append(PushEnd(push, verdict, at: now))
             defer { state.isWriting = true }
             return (turn, !state.isWriting)
@@ -165,7 +165,8 @@ package final class Outbox: Sendable {
         }
     }
 
-    /// The store could not take them: they are tried again with the next round, until their leases end and they are sent again.
+    /// Keeps results that could not be written. They are written with the next round. When a lease ends before that, its push is
+    /// sent again and its result is dropped.
     private func keep(_ ends: [PushEnd]) {
         let now = time.now()
         let dropped = state.withLock { state in
@@ -191,7 +192,7 @@ package final class Outbox: Sendable {
 
     private func followClock(_ now: Timestamp) async throws {
         await writeUnwritten()
-        // In all shards: see ``LocalHome/shards``.
+        // The clock concerns all shards: see ``LocalHome/shards``.
         try await steps.follow(now) { _ in try await store.bringBackPushes(in: .all, at: now) }
     }
 }

@@ -1,74 +1,76 @@
 package import CarillonWire
 
-/// What a push is for, as the store numbers it.
+/// The purpose of a push, with its number in the store.
 package enum PushKind: Int, CaseIterable, Sendable {
-    /// Wakes the app, for all that waits.
+    /// Wakes the app to fetch everything that is waiting.
     case wake = 0
-    /// Shows an alert, for one message.
+    /// Shows the alert of one message.
     case alert = 1
-    /// Shows what a subscription shows that fired.
+    /// Shows the alert of an item subscription that fired.
     case trigger = 2
-    /// The same, whatever was acknowledged before.
+    /// Shows the alert of an item subscription that fired, even if the envelope was acknowledged before.
     case unconditional = 3
 
-    /// It is for one envelope, and goes with it.
+    /// Whether the push is for one envelope.
     package var isOfOneEnvelope: Bool { self != .wake }
 
     /// Whether the push has a copy of its envelope, and is sent even if the envelope was acknowledged.
     package var hasCopy: Bool { self == .unconditional }
 }
 
-/// Where a push stands, as the store numbers it.
+/// The state of a push, with its number in the store.
 package enum PushState: Int, CaseIterable, Sendable {
-    /// Decided, and not sent yet; also while it is tried again.
+    /// Not sent yet, or waits for a retry.
     case scheduled = 0
-    /// With the vendor's service, or on its way there.
+    /// Under way to the vendor's service, which has not answered yet.
     case leased = 1
-    /// The vendor's service took it. What becomes of it then it tells nobody.
+    /// Accepted by the vendor's service, which does not report the delivery to the device.
     case handed = 2
-    /// The vendor's service refused it, and it is not tried again.
+    /// Refused by the vendor's service, and not tried again.
     case rejected = 3
-    /// What it was for does not wait any more.
+    /// The envelope of the push does not wait any more.
     case cancelled = 4
-    /// Its time was over before it could be sent.
+    /// Expired before it could be sent.
     case expired = 5
-    /// The service says that it is wrong, which is the server's fault or the operator's: it waits until somebody looks.
+    /// Refused as invalid, because of a fault of the server or the operator. It waits until an operator acts.
     case parked = 6
 
-    /// Whether it is over. What is over is kept for a while, for those who ask.
+    /// Whether the push is finished. A finished push is kept for a while, so that its state can be read.
     package var isFinal: Bool { self != .scheduled && self != .leased && self != .parked }
 }
 
-/// A push that is to be sent now, and may be by nobody else until its lease ends.
+/// A push that must be sent now. No other caller can lease it until its lease ends.
 package struct LeasedPush: Equatable, Sendable {
     package enum Content: Equatable, Sendable {
         case wake
-        /// For a message, or a subscription that fired. `badge`: how many alerts the device was sent since it reset the number, this one included.
+        /// For a message, or an item subscription that fired. `badge`: the number of alerts sent to the device since it reset the
+        /// badge, including this one.
         case alert(Envelope, topic: String?, badge: Int)
     }
 
     package var lease: WorkLease
-    /// The same at each attempt, so that the vendor's service may see that it is one push.
+    /// The identifier of the push, the same for each attempt, so that the vendor's service can recognise a repetition.
     package var id: Bytes16
     package var kind: PushKind
     package var device: DeviceSerial
-    package var lane: PushLane
+    package var queue: PushQueue
     package var token: PushToken
-    /// Of the device's address, when it was leased.
+    /// The revision of the device's address at the time of the lease.
     package var addressRevision: Int64
-    /// This one included.
+    /// The number of attempts, including this one.
     package var attempt: Int
-    /// Whether the token was refused in the other environment already.
+    /// Whether the token was refused already in the other environment.
     package var isElsewhere: Bool
     package var expiresAt: Timestamp
     package var content: Content
     /// Whether the texts of its alert are shortened so that its payload fits.
     package var isShortened: Bool
-    /// Which of its lane's credentials it is sent with: answers to earlier ones say nothing of the lane.
+    /// The number of the push credentials with which the push is sent. Answers to earlier push credentials do not change the push
+    /// queue.
     package var generation = 0
 
     package init(
-        lease: WorkLease, id: Bytes16, kind: PushKind, device: DeviceSerial, lane: PushLane, token: PushToken,
+        lease: WorkLease, id: Bytes16, kind: PushKind, device: DeviceSerial, queue: PushQueue, token: PushToken,
         addressRevision: Int64, attempt: Int, isElsewhere: Bool, expiresAt: Timestamp, content: Content,
         isShortened: Bool = false
     ) {
@@ -76,7 +78,7 @@ package struct LeasedPush: Equatable, Sendable {
         self.id = id
         self.kind = kind
         self.device = device
-        self.lane = lane
+        self.queue = queue
         self.token = token
         self.addressRevision = addressRevision
         self.attempt = attempt
@@ -86,40 +88,40 @@ package struct LeasedPush: Equatable, Sendable {
         self.isShortened = isShortened
     }
 
-    /// Longer than the vendor's service may take.
+    /// Longer than the vendor's service can take to answer.
     package static let leaseSeconds: Int64 = 60
 }
 
-/// What is known of a push, for those who ask about a message or look at a device.
+/// The state of a push, for readers of a message or a device.
 package struct PushRecord: Equatable, Sendable {
     package enum Standing: Equatable, Sendable {
         case state(PushState)
-        /// The device is suspended: it is pushed to when it registers again, or an operator resumes it.
+        /// The device is suspended. It is sent pushes when it registers again, or when an operator resumes it.
         case suspended
     }
 
     package var serial: Int64?
     package var kind: PushKind
     /// Nil while the device has no token.
-    package var lane: PushLane?
+    package var queue: PushQueue?
     package var standing: Standing
-    /// Since when.
+    /// The time since which the push has this state.
     package var at: Timestamp
-    /// When it is tried next.
+    /// The time of the next attempt.
     package var dueAt: Timestamp?
-    /// Known once it was decided.
+    /// Nil until the push is decided.
     package var id: Bytes16?
     package var reason: String?
     /// Whether the texts of its alert are shortened.
     package var isShortened: Bool
 
     package init(
-        serial: Int64? = nil, kind: PushKind, lane: PushLane?, standing: Standing, at: Timestamp, dueAt: Timestamp? = nil,
+        serial: Int64? = nil, kind: PushKind, queue: PushQueue?, standing: Standing, at: Timestamp, dueAt: Timestamp? = nil,
         id: Bytes16? = nil, reason: String? = nil, isShortened: Bool = false
     ) {
         self.serial = serial
         self.kind = kind
-        self.lane = lane
+        self.queue = queue
         self.standing = standing
         self.at = at
         self.dueAt = dueAt

@@ -1,11 +1,11 @@
 package enum PushLimits {
-    /// Alerts of a device that wait to be sent; for what is beyond it the device is woken once.
+    /// The limit of alerts of a device that wait to be sent. For further messages the device is woken once.
     package static let alertsPerDevice = 20
-    /// The same of alerts and subscriptions that fired, where it is one of these.
+    /// The limit of alerts of item subscriptions of a device that wait to be sent.
     package static let triggersPerDevice = 200
     package static let secondsBetweenAlerts: Int64 = 1
-    /// Pushes that are remembered of a device once they are over.
+    /// The number of finished pushes that are kept of a device.
     package static let keptPerDevice = 256
-    /// Payloads that are remembered of an app in the test environment.
+    /// The number of payloads that are kept of an app in the test environment.
     package static let testPayloads = 100
 }

@@ -1,48 +1,50 @@
-/// What became of a push that was sent, in the words of no vendor.
+import CarillonBasics
+
+/// The result of a push, independent of the vendor.
 package enum PushAnswer: Equatable, Sendable {
     case taken
-    /// The token leads nowhere, as far as the service knows since a moment.
+    /// The token belongs to no device. `since`: the time from which this is so, if the service reports one.
     case tokenDead(reason: String, since: Timestamp?)
-    /// The token is not one of this environment, or leads nowhere.
+    /// The token does not belong to this environment, or to no device.
     case tokenUnknownHere(reason: String)
-    /// The token is not one of the app's.
+    /// The token belongs to another app.
     case tokenOfAnotherApp(reason: String)
-    /// The same push would be refused again.
+    /// The push is invalid. A repetition would be refused too.
     case wrong(reason: String)
-    /// It is the credentials' fault: all pushes of the lane would be refused.
+    /// The push credentials are refused: all pushes of the push queue would be refused.
     case credentialsRefused(reason: String)
-    /// The service wants it later.
+    /// The service requests a later attempt.
     case later(reason: String, seconds: Int64)
-    /// The service cannot be reached; it has not had the push.
+    /// The service cannot be reached. It has not received the push.
     case unreachable(reason: String)
-    /// There is no answer, and the service may have had the push.
+    /// There is no answer, and the service may have received the push.
     case unanswered(reason: String)
-    /// The answer is not the service's, or nobody knows what it means. It says nothing about the token or the push.
+    /// The answer is not the service's, or its meaning is unknown. It is no evidence about the token or the push.
     ///
     /// - `description`: the answer in a form that an operator can recognize.
     case unknown(reason: String, description: String)
-    /// It was not sent, as the server stops.
+    /// The push was not sent, because the server is stopping.
     case notSent
 }
 
-/// What follows for the push.
+/// The consequence of an answer for the push.
 package enum PushVerdict: Equatable, Sendable {
     case handed
-    /// It is tried again. `isSpent`: the attempt counts.
+    /// The push is tried again. `isSpent`: whether the attempt counts.
     case again(at: Timestamp, isSpent: Bool, reason: String)
-    /// It is tried in the other environment, once.
+    /// The push is tried once in the other environment.
     case elsewhere
-    /// The device is suspended, unless it has another token since, or said later that it is its own.
+    /// The device is suspended, unless it has another token now, or confirmed the token later.
     case tokenDead(reason: String, since: Timestamp?)
-    /// - `isOfAddress`: another address of the device corrects it.
+    /// - `isOfAddress`: whether another address of the device corrects the fault.
     case parked(reason: String, isOfAddress: Bool = false)
 }
 
-/// Decides what follows from an answer.
+/// Decides the consequence of an answer.
 package enum PushRules {
     /// - Parameters:
-    ///   - hasOther: Whether the app has credentials for the other environment.
-    ///   - spread: Any number that differs from push to push, so that those that failed together do not come back together.
+    ///   - hasOther: Whether the app has push credentials for the other environment.
+    ///   - spread: A number that differs from push to push, so that pushes that failed together are not retried together.
     package static func verdict(
         on answer: PushAnswer, attempt: Int, isElsewhere: Bool, hasOther: Bool, spread: UInt64, at now: Timestamp
     ) -> PushVerdict {
@@ -58,35 +60,35 @@ package enum PushRules {
         case .later(let reason, let seconds):
             return .again(at: later(max(1, seconds), spread, than: now), isSpent: true, reason: reason)
         case .unanswered(let reason):
-            let seconds = unansweredSeconds << Int64(min(max(0, attempt - 1), 5))
+            let seconds = unansweredSeconds.delay(doublings: attempt - 1)
             return .again(at: later(seconds, spread, than: now), isSpent: true, reason: reason)
         case .unknown(let reason, _):
-            let seconds = min(unknownSeconds << Int64(min(max(0, attempt - 1), 5)), longestUnknownSeconds)
+            let seconds = unknownSeconds.delay(doublings: attempt - 1)
             return .again(at: later(seconds, spread, than: now), isSpent: true, reason: reason)
         case .notSent: return .again(at: now, isSpent: false, reason: "not sent")
         }
     }
 
-    /// And up to a quarter more.
+    /// Adds up to a quarter to the delay.
     private static func later(_ seconds: Int64, _ spread: UInt64, than now: Timestamp) -> Timestamp {
         Timestamp(milliseconds: now.milliseconds + seconds * 1000 + seconds * 250 * Int64(spread % 1024) / 1024)
     }
 
-    private static let unansweredSeconds: Int64 = 30
-    private static let unknownSeconds: Int64 = 30
-    private static let longestUnknownSeconds: Int64 = 900
-    /// When a token is said to be dead since before the device confirmed it: the vendor may learn better.
+    private static let unansweredSeconds = BackOff<Int64>(first: 30, longest: 960)
+    private static let unknownSeconds = BackOff<Int64>(first: 30, longest: 900)
+    /// The delay of an attempt after a report that the token is dead from before the device confirmed it. The vendor's service
+    /// may have a newer state by then.
     package static let staleSeconds: Int64 = 900
 }
 
-/// What a push that is over says of its lane.
-package enum LaneSignal: Equatable, Sendable {
+/// The evidence of a finished push about its push queue.
+package enum BreakerSignal: Equatable, Sendable {
     case well
-    /// Says nothing of it.
+    /// No evidence.
     case nothing
-    /// No answer came.
+    /// There was no answer.
     case silent
-    /// An answer came that is not the service's.
+    /// There was an answer that is not the service's.
     case unknown(description: String)
     case unreachable(reason: String)
     case credentialsRefused(reason: String)

@@ -1,45 +1,45 @@
 package import CarillonWire
 
-/// Keeps the outbox: pushes that are decided, and what became of them.
+/// Keeps the outbox: pushes that are decided, and their results.
 ///
-/// They are written as effects of other changes: an envelope that is to wake its device, an acknowledgement, a registration.
+/// New pushes are written as effects of other changes: an envelope that wakes its device, an acknowledgement, a registration.
 ///
-/// Each change is one transaction: a concurrent call sees all of it or nothing. Every method throws ``StoreFault`` if the store cannot be
-/// read or written; a change that throws is not made.
+/// Each change is one transaction: a concurrent call sees all of it or nothing. Every method throws ``StoreFault`` if the store
+/// cannot be read or written; a change that throws is not made.
 ///
 /// Methods with a set of shards return and change nothing of devices in other shards.
 package protocol PushStore: Sendable {
-    /// After a clock that was ahead, brings back what was put off by it.
+    /// After a clock that was ahead was set back, brings back the pushes that it delayed.
     func bringBackPushes(in shards: ShardSet, at now: Timestamp) async throws
-    /// Returns the lanes in which a push is due, or a lease has ended.
-    func dueLanes(in shards: ShardSet, at now: Timestamp) async throws -> [PushLane]
-    /// Leases due pushes of a lane, those that have waited the longest first. Concurrent calls never lease one push twice before its lease
-    /// ends. Pushes that are not to be sent any more end here: their message does not wait, their time is over, or their device is
+    /// Returns the push queues in which a push is due, or a lease has ended.
+    func dueQueues(in shards: ShardSet, at now: Timestamp) async throws -> [PushQueue]
+    /// Leases due pushes of a push queue, the longest waiting first. Concurrent calls never lease one push twice before its lease
+    /// ends. A push ends here if it must not be sent any more: its message does not wait, its time is over, or its device is
     /// suspended.
     func leasePushes(
-        of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
+        of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedPushes
-    /// Writes down what became of pushes. Pushes whose lease was lost are left out of the answer, so that of concurrent calls with one
-    /// lease one counts.
+    /// Writes the results of pushes. A push whose lease was lost is left out of the returned facts. Of concurrent calls with one
+    /// lease, one call counts.
     func endPushes(_ ends: [PushEnd]) async throws -> [PushFact]
-    /// Returns what is known of the pushes for a message, the oldest first.
+    /// Returns the pushes of a message, the oldest first.
     func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord]
-    /// Ends pushes that were not sent in their time, and forgets pushes that were kept long enough. Returns whether nothing is left to do
-    /// now; each call does a part.
+    /// Ends pushes that were not sent in their time, and removes pushes that were kept long enough. Each call does a part.
+    /// Returns whether nothing is left to do now.
     ///
-    /// - Parameter retention: Nil forgets nothing.
+    /// - Parameter retention: Nil removes nothing.
     func sweepPushes(
         in shards: ShardSet, at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
     ) async throws -> Bool
     /// Returns pushes of an app that are parked, the oldest first.
     func parkedPushes(of app: AppSerial, in shards: ShardSet, limit: Int) async throws -> [PushRecord]
-    /// Makes the parked pushes of an app due. Returns the number that this call put back.
+    /// Makes the parked pushes of an app due. Returns the number of pushes that this call made due.
     func requeueParkedPushes(of app: AppSerial, in shards: ShardSet, at now: Timestamp) async throws -> Int
 }
 
 package struct LeasedPushes: Equatable, Sendable {
     package var pushes: [LeasedPush]
-    /// Whether more may be due now.
+    /// Whether more pushes can be due now.
     package var areMoreDue: Bool
 
     package init(pushes: [LeasedPush] = [], areMoreDue: Bool = false) {
@@ -53,7 +53,7 @@ package struct PushEnd: Equatable, Sendable {
     package var lease: WorkLease
     package var kind: PushKind
     package var device: DeviceSerial
-    package var lane: PushLane
+    package var queue: PushQueue
     package var addressRevision: Int64
     package var isElsewhere: Bool
     /// When the push expires.
@@ -65,7 +65,7 @@ package struct PushEnd: Equatable, Sendable {
         lease = push.lease
         kind = push.kind
         device = push.device
-        lane = push.lane
+        queue = push.queue
         addressRevision = push.addressRevision
         isElsewhere = push.isElsewhere
         expiresAt = push.expiresAt
@@ -74,7 +74,7 @@ package struct PushEnd: Equatable, Sendable {
     }
 }
 
-/// What was written down of a push.
+/// The change that the store wrote of a push.
 package enum PushFact: Equatable, Sendable {
     case handed(PushKind)
     case rejected(PushKind, deviceIsSuspended: Bool)

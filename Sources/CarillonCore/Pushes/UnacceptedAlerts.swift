@@ -1,12 +1,13 @@
-/// Decides which alerts of a device go to its new address: those that the vendor's service did not accept at the address before.
+/// Decides which alerts of a device are sent to its new address: the alerts that the vendor's service did not accept at the
+/// former address.
 ///
-/// The newest ``PushLimits/alertsPerDevice`` are sent, the oldest of them first, at the pace of alerts. A wake stands for the
-/// others.
+/// The newest ``PushLimits/alertsPerDevice`` alerts are sent, the oldest of them first, at the pace of alerts. A wake replaces
+/// the other alerts.
 package struct UnacceptedAlerts: Equatable, Sendable {
     /// One alert, by its number in the outbox.
     package struct Alert: Equatable, Sendable {
         package var serial: Int64
-        /// When it was to be sent anyway; nil when it waited for the address.
+        /// The planned time of the alert; nil if the alert waited for the address.
         package var dueAt: Timestamp?
 
         package init(serial: Int64, dueAt: Timestamp? = nil) {
@@ -21,7 +22,7 @@ package struct UnacceptedAlerts: Equatable, Sendable {
     }
 
     package var sent: [Sending]
-    /// The alerts that a wake stands for.
+    /// The alerts that a wake replaces.
     package var folded: [Int64]
 
     /// - Parameter waiting: The alerts that were not accepted, the oldest first.

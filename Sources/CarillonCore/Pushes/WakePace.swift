@@ -1,12 +1,12 @@
-/// How often a device is woken: what was pushed to it since it last answered, and when.
+/// The pace of wakes of a device: the number of pushes since the device last answered, and the time of the last push.
 ///
-/// Apple lets an app run in the background for a push two or three times an hour, and less for an app that does nothing with
-/// it. So pushes are twenty minutes apart; after three that the device did not answer an hour goes by, then four, then a day.
-/// The device answers by acknowledging an envelope, as it does after it has connected or polled.
+/// Apple lets an app run in the background for a push two or three times an hour, and less often if the app does nothing with it.
+/// Therefore pushes are twenty minutes apart. After three pushes without an answer of the device, the interval is an hour, then
+/// four hours, then a day. The device answers by acknowledging an envelope, or by connecting or polling if its pace is slow.
 package struct WakePace: Equatable, Sendable {
-    /// Pushed since the device last answered.
+    /// The number of pushes since the device last answered.
     package var unanswered: Int
-    /// When the last push was handed to the vendor.
+    /// The time at which the last push was handed to the vendor.
     package var pushedAt: Timestamp?
 
     package init(unanswered: Int = 0, pushedAt: Timestamp? = nil) {
@@ -16,7 +16,7 @@ package struct WakePace: Equatable, Sendable {
 
     package static let shortestSeconds: Int64 = 20 * 60
 
-    /// Whether pushes are rarer than they are to a device that answers.
+    /// Whether pushes are less frequent than to a device that answers.
     package var isSlow: Bool { unanswered >= Self.slowFrom }
 
     private static let slowFrom = 3
@@ -30,9 +30,9 @@ package struct WakePace: Equatable, Sendable {
         }
     }
 
-    /// When a push may go out that is wanted at a moment.
+    /// Returns the earliest time at which a push can be sent that is requested for a time.
     package func dueAt(_ wanted: Timestamp) -> Timestamp {
-        // A clock that was set back holds nothing up for longer than the pause.
+        // A clock that was set back delays nothing for longer than the interval.
         guard let pushedAt else { return wanted }
         return max(wanted, min(pushedAt.adding(seconds: seconds), wanted.adding(seconds: seconds)))
     }
@@ -44,6 +44,6 @@ package struct WakePace: Equatable, Sendable {
 
     package mutating func answered() { unanswered = 0 }
 
-    /// Whether it says nothing that a new one would not.
+    /// Whether the pace is the same as a new one.
     package func isForgettable(at now: Timestamp) -> Bool { unanswered == 0 && dueAt(now) <= now }
 }

@@ -1,12 +1,12 @@
 /// A change of a request, in one transaction with the envelope that reports it. A change that does not fit the state of the
-/// request does not count.
+/// request has no effect.
 package enum RequestStep: FeatureEffect {
-    /// - Parameter between: The users of the two devices when the request was allowed.
+    /// - Parameter between: The users of the two devices at the time when the request was allowed.
     case made(ServiceRequest, between: RequestParties)
     case received(RequestSerial)
-    /// The provider is notified that the consumer does not want the request.
+    /// The provider is notified that the consumer cancelled the request.
     case unwanted(RequestSerial)
-    /// - Parameter replyHash: Nil if the provider did not decide.
+    /// - Parameter replyHash: Nil if the server ended the request without a reply of the provider.
     case finished(RequestSerial, replyHash: [UInt8]?, at: Timestamp)
 
     package func hash(into hasher: inout Hasher) {

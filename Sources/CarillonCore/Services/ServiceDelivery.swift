@@ -2,12 +2,12 @@ import CarillonWire
 
 /// Appends an event of a request to the inbox of one of its devices, with the change of the request in the same transaction.
 ///
-/// A repetition appends nothing, because each change fits the state of the request once (``RequestStep``). It is refused then.
+/// A repetition appends nothing and is refused, because each change fits the state of the request only once (``RequestStep``).
 package struct ServiceDelivery: HomeQuestion {
     package typealias Answer = DeliveryResult
 
     enum Change: Sendable {
-        /// The request is made. Its envelope is that of the event.
+        /// The request is made. The envelope of the event is the envelope of the request.
         case made(NewRequest, between: RequestParties)
         case step(RequestStep)
     }
@@ -22,7 +22,7 @@ package struct ServiceDelivery: HomeQuestion {
     var acceptedAt: Timestamp
     var expiresAt: Timestamp
     var wakes: Bool
-    /// The consumer whose share of the inbox the event takes; nil for events without a share.
+    /// The consumer against whose quota of the inbox the event counts; nil for an event without a quota.
     var consumer: DeviceSerial?
 
     package var shard: Shard? { Shard(of: device) }
@@ -38,7 +38,7 @@ package struct ServiceDelivery: HomeQuestion {
             id: id, device: device, app: app,
             origin: Origin(.request, serial: step.serial.rawValue, id: request.value), kind: .service(part, body: body),
             acceptedAt: acceptedAt, expiresAt: expiresAt)
-        let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: acceptedAt) : nil
+        let wake = wakes ? WakeRequest(Urgency.normal.wake(on: .background), dueAt: acceptedAt) : nil
         return (envelope, AppendRules(effects: [.request(step)], wake: wake, consumer: consumer))
     }
 }

@@ -2,7 +2,7 @@ import CarillonBasics
 package import CarillonWire
 import Crypto
 
-/// What a device offers to others.
+/// A service in a version that a device offers to other devices.
 package struct ServiceOffer: Hashable, Sendable {
     package var service: ServiceID
     package var version: ServiceVersion
@@ -13,16 +13,16 @@ package struct ServiceOffer: Hashable, Sendable {
     }
 }
 
-/// A device that others may call.
+/// A device that other devices can call.
 package struct ServiceProvider: Equatable, Sendable {
-    /// What it says of itself.
+    /// The description that the provider reports.
     package struct Profile: Equatable, Sendable {
         package var name: String
         package var version: String
         package var offers: [ServiceOffer]
         package var keys: KeyBundle
         package var icon: ServiceIcon?
-        /// The device's own name for all of this. It is not read with the rest: whoever looks for a provider is not told of it.
+        /// The device's own name of this profile. Lookups of providers do not read it, because it concerns only the provider.
         package var revision: String?
 
         package static let mostOffers = OfferLimits.services
@@ -46,11 +46,11 @@ package struct ServiceProvider: Equatable, Sendable {
     package var id: DeviceID
     package var app: AppSerial
     package var appID: AppID
-    /// Of the icon only the name is read.
+    /// The profile. Only the name of its icon is read.
     package var profile: Profile
-    /// When it was last there, to the day.
+    /// The time at which the device was last seen, accurate to a day.
     package var seenAt: Timestamp
-    /// Its place in its app's cluster; nil of a user's device.
+    /// The place in the app's cluster of a backend device; nil for a user's device.
     package var cluster: ClusterPlace?
     /// The user of the device.
     package var user: UserID?
@@ -77,14 +77,14 @@ package struct ServiceProvider: Equatable, Sendable {
     package var peer: ServicePeer { ServicePeer(app: appID.text, device: id.description) }
 }
 
-/// Which providers are looked for.
+/// Selects providers.
 package struct ServiceQuery: Equatable, Sendable {
     package var service: ServiceID?
     package var version: ServiceVersion?
     package var app: AppID?
     package var device: DeviceID?
     package var kind: ServiceProvider.Kind?
-    /// Whose devices a server looks for. Others find those of their own user.
+    /// The user whose devices a backend device looks for. Other devices find the devices of their own user.
     package var user: UserID?
 
     package init(
@@ -100,9 +100,9 @@ package struct ServiceQuery: Equatable, Sendable {
     }
 }
 
-/// Whom a device may call.
+/// The providers that a device can call.
 package struct ServiceReach: Equatable, Sendable {
-    /// Who calls: a user's device, or a server.
+    /// The kind of caller: a user's device or a backend device.
     package enum Caller: Equatable, Sendable {
         case user(UserID)
         case server
@@ -121,12 +121,12 @@ package struct ServiceReach: Equatable, Sendable {
     }
 }
 
-/// Where a server-type provider is in its app's cluster, as the operator says.
+/// The place of a backend device in its app's cluster, as the operator sets it.
 package struct ClusterPlace: Equatable, Sendable {
-    /// Where else the server can be reached; told, and never called.
+    /// Another address of the backend. It is reported to callers, and the server never connects to it.
     package var host: String?
     package var port: Int?
-    /// 1 is asked first; among equals chance decides.
+    /// The priority. Callers try 1 first. The order of equal priorities is random.
     package var priority: Int
 
     package static let priorities = 1...1000
@@ -139,11 +139,11 @@ package struct ClusterPlace: Equatable, Sendable {
     }
 }
 
-/// A picture in PNG (RFC 2083) that stands for an app.
+/// The icon of an app: a PNG image (RFC 2083).
 package struct ServiceIcon: Equatable, Sendable {
-    /// Of its bytes.
+    /// The name, which is derived from the bytes.
     package var name: String
-    /// Empty where only its name was read.
+    /// The image; empty if only the name was read.
     package var bytes: [UInt8]
 
     package static let mostBytes = OfferLimits.iconBytes
@@ -153,7 +153,7 @@ package struct ServiceIcon: Equatable, Sendable {
         self.bytes = bytes
     }
 
-    /// Nil for what is no PNG, or too large.
+    /// Returns nil if the bytes are not a PNG image, or exceed the limit.
     package init?(png bytes: [UInt8]) {
         guard bytes.count <= Self.mostBytes, OfferLimits.isPNG(bytes) else { return nil }
         self.init(name: Hexadecimal.encode(Array(SHA256.hash(data: bytes)).prefix(8)), bytes: bytes)

@@ -1,8 +1,8 @@
 import CarillonWire
 
-/// Takes a request out of the inbox of its provider, and finishes it if it was not delivered.
+/// Withdraws a request from the inbox of its provider, and finishes the request if it was not delivered.
 ///
-/// A request that an earlier question finished is found to be delivered.
+/// After an earlier withdrawal finished the request, a repetition finds it delivered.
 package struct RequestWithdrawal: HomeQuestion {
     package enum Answer: Sendable {
         /// The request will not be delivered.
@@ -23,7 +23,7 @@ package struct RequestWithdrawal: HomeQuestion {
     }
 }
 
-/// Offers a front request to a provider's connection. The answer is whether a connection took it.
+/// Offers a front request to a provider's connection. The answer is whether a connection accepted it.
 ///
 /// If the answer is lost, the provider can get the request again. The second request has no effect, because the app of the
 /// provider is at the front of the screen already.
@@ -46,7 +46,7 @@ package struct FrontRequest: HomeQuestion {
     }
 }
 
-/// Asks which of some devices of another home are connected.
+/// Finds which of some devices of another home are connected.
 package struct ConnectedDevices: HomeQuestion {
     package typealias Answer = [DeviceSerial]
 
@@ -60,7 +60,7 @@ package struct ConnectedDevices: HomeQuestion {
     }
 }
 
-/// Informs the connections of devices that other providers serve their users.
+/// Informs the connections of devices that the providers of their users changed.
 package struct ProvidersChanged: HomeQuestion {
     package typealias Answer = Void
 
@@ -68,7 +68,7 @@ package struct ProvidersChanged: HomeQuestion {
     package var shard: Shard? { nil }
 }
 
-/// Makes the other homes end their due requests now, which they do regularly in any case.
+/// A hint: the other homes end their due requests now. Without the hint, their sweeps do so.
 package struct DueRequestsWait: HomeQuestion {
     package typealias Answer = Void
 

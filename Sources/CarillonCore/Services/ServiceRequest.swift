@@ -1,7 +1,7 @@
 package import CarillonWire
 
-/// One request of a service, from its acceptance until its id is forgotten: who asks whom, and how it stands. Its content is in the inbox
-/// only.
+/// One request of a service, from its acceptance until its id is removed: the consumer, the provider, and the state. Its content
+/// is only in the inbox.
 ///
 /// | State | Left by |
 /// |---|---|
@@ -11,29 +11,29 @@ package import CarillonWire
 package struct ServiceRequest: Equatable, Sendable {
     package enum State: Int, Sendable {
         case waiting = 0
-        /// The provider has all of it on disk, and its consumer was told.
+        /// The provider has stored the whole request, and the consumer was notified.
         case received = 1
         case finished = 2
     }
 
     package var id: ServiceRequestID
-    /// Of the request's envelope in the inbox of the provider; the row's number, too.
+    /// The identifier of the request's envelope in the inbox of the provider. Its position is also the serial of the request.
     package var envelope: MessageID
     package var consumer: DeviceSerial
     package var consumerApp: AppSerial
     package var provider: DeviceSerial
     package var providerApp: AppSerial
-    /// Of all that was asked.
+    /// The fingerprint of the whole request.
     package var fingerprint: [UInt8]
     package var expiresAt: Timestamp
     package var state = State.waiting
-    /// Its consumer does not want it any more, and its provider was told.
+    /// Whether the consumer cancelled the request, and the provider was notified.
     package var isUnwanted = false
-    /// Its consumer's device has another user: nobody waits for the result.
+    /// Whether the consumer's device has another user, so that no party waits for the result.
     package var isAbandoned = false
-    /// What the server ends it with; nil: when its deadline comes.
+    /// The error with which the server ends the request; nil if the request ends at its deadline.
     package var fault: ErrorCode?
-    /// Of the reply that finished it.
+    /// The hash of the reply that finished the request.
     package var replyHash: [UInt8]?
 
     package init(
@@ -54,29 +54,29 @@ package struct ServiceRequest: Equatable, Sendable {
 
     package var origin: Origin { Origin(.request, serial: serial.rawValue, id: id.value) }
 
-    /// How long a finished request is remembered, so that what comes late is told so.
+    /// The number of seconds for which a finished request is kept, so that a late reply or cancellation gets the right answer.
     package static let rememberedSeconds: Int64 = 86_400
-    /// How long its result waits for a consumer that is away.
+    /// The number of seconds for which a result waits for a consumer that is disconnected.
     package static let resultSeconds: Int64 = 7 * 86_400
-    /// How many of a device may be unfinished at once.
+    /// The largest number of unfinished requests of a device.
     package static let mostOfConsumer = 1000
-    /// How long the id of a request is remembered that was cancelled before its delivery.
+    /// The number of seconds for which the id of a request is kept that was cancelled before delivery.
     package static let undeliveredSeconds: Int64 = 600
-    /// How many such ids of a device are remembered; beyond it the oldest are forgotten.
+    /// The largest number of such ids of a device. Beyond it, the oldest are removed.
     package static let undeliveredOfConsumer = 1000
 }
 
-/// What is known when a request is asked for.
+/// The state in the store before a request is made.
 package enum RequestBeginning: Equatable, Sendable {
     case made(ServiceRequest)
-    /// Nil: the device may call nobody.
+    /// The id is new. Nil: the device can call no provider.
     case new(ServiceReach?)
 }
 
-/// The users of a consumer and a provider. A request counts only while both are as they were when it was allowed.
+/// The users of a consumer and a provider. A request is valid only while both have the users with which it was allowed.
 package struct RequestParties: Equatable, Sendable {
     package var consumer: ServiceReach.Caller
-    /// Nil for a server without a user.
+    /// Nil for a backend device without a user.
     package var provider: UserID?
 
     package init(consumer: ServiceReach.Caller, provider: UserID?) {
@@ -85,7 +85,7 @@ package struct RequestParties: Equatable, Sendable {
     }
 }
 
-/// The store's number for a request: the place of its envelope.
+/// The store's number of a request: the position of its envelope.
 package struct RequestSerial: Hashable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }

@@ -1,6 +1,6 @@
-/// Devices of other homes. Each method does what it says at the home of the device.
+/// Calls for devices of any home. Each method runs at the home of the device.
 extension Services {
-    /// How long connections at another home are waited for.
+    /// The longest wait for the connections at another home.
     private static let longestWait = Duration.milliseconds(50)
 
     func deliver(_ delivery: ServiceDelivery) async -> DeliveryResult {
@@ -23,7 +23,7 @@ extension Services {
         return try await others.ask(request)
     }
 
-    /// Returns the connected devices among some of other homes. The devices of a home that does not answer in time count as not
+    /// Returns the connected devices among devices of other homes. Devices of a home that does not answer in time count as not
     /// connected.
     func connected(_ devices: [DeviceSerial]) async -> Set<DeviceSerial> {
         let parts = others.parts(of: devices) { Shard(of: $0) }
@@ -49,9 +49,9 @@ extension Services {
         return connected
     }
 
-    /// Informs connected devices that other providers serve their users. A device that is not connected reads its providers when
-    /// it connects.
-    func tell(_ devices: [DeviceSerial]) {
+    /// Informs connected devices that the providers of their users changed. A device that is not connected reads its providers
+    /// when it connects.
+    func notify(_ devices: [DeviceSerial]) {
         providersChanged(for: devices)
         let elsewhere = devices.filter { !home.has($0) }
         if !elsewhere.isEmpty { others.hint(ProvidersChanged(devices: elsewhere)) }
@@ -80,7 +80,7 @@ extension Services {
         question.devices.filter { home.isConnected($0) }
     }
 
-    /// Informs the connections of those devices that are of this home.
+    /// Informs the connections of devices of this home. Devices of other homes are ignored.
     package func inform(_ change: ProvidersChanged) { providersChanged(for: change.devices) }
 
     private func providersChanged(for devices: [DeviceSerial]) {

@@ -1,23 +1,24 @@
 import CarillonBasics
 package import CarillonWire
 
-/// Who offers what, and who finds whom.
+/// Offers of services, and lookups of providers.
 extension Services {
     package func offer(_ profile: ServiceProvider.Profile, by device: Device) async throws {
         guard let isChange = try await store.putServiceProfile(profile, of: device.serial) else {
             throw DeviceRegistrar.credentialInvalid
         }
-        if isChange { tell(try await peers(of: device)) }
+        if isChange { notify(try await peers(of: device)) }
     }
 
     package func withdraw(by device: Device) async throws {
         let peers = try await peers(of: device)
-        if try await store.removeServiceProfile(of: device.serial) { tell(peers) }
+        if try await store.removeServiceProfile(of: device.serial) { notify(peers) }
     }
 
-    /// Those that a device may call: who is connected first; of servers who has the lower priority then, and of devices who was last seen.
+    /// Returns the providers that a device can call, connected ones first. Backend devices are ordered by their priority, and
+    /// users' devices by the time at which they were last seen, the latest first.
     ///
-    /// - Throws: ``Refusal`` with ``ErrorCode/callForbidden`` if a device that may call nobody looks for an app.
+    /// - Throws: ``Refusal`` with ``ErrorCode/callForbidden`` if a device that can call no provider looks for an app.
     package func providers(for caller: Device, _ query: ServiceQuery) async throws -> [(ServiceProvider, isLive: Bool)] {
         guard let reach = try await store.serviceProviders(for: caller.serial, query, limit: Self.mostProviders) else {
             guard query.app == nil else { throw Self.nobodyMayBeCalled }
@@ -45,10 +46,10 @@ extension Services {
         return (away, cluster.priority, 0, chance)
     }
 
-    /// Of one answer.
+    /// The largest number of providers in one answer.
     package static let mostProviders = 200
 
-    /// - Returns: Nil where there is no icon, or no such provider that the device may call.
+    /// - Returns: Nil if there is no icon, or no such provider that the device can call.
     package func icon(of app: AppID, on device: DeviceID, for caller: Device) async throws -> ServiceIcon? {
         let query = ServiceQuery(app: app, device: device)
         guard let found = try await store.serviceProviders(for: caller.serial, query, limit: 1)?.providers.first else {
@@ -59,13 +60,13 @@ extension Services {
 
     // MARK: Changes
 
-    /// Does what may change who finds a device, and tells those who did, or do now.
+    /// Makes a change after which other devices can find a device or not, and notifies the devices that could find it before.
     ///
-    /// - Throws: What `work` throws. Requests that end with the change and cannot be ended now are ended by the sweep.
+    /// - Throws: The error of `work`. Requests that end with the change and cannot be ended now are ended by the sweep.
     package func changing<Value>(_ device: Device, _ work: () async throws -> Value) async throws -> Value {
         let before = try await peers(of: device)
         let value = try await work()
-        tell(before)
+        notify(before)
         await endDueIfPossible()
         return value
     }
@@ -74,7 +75,7 @@ extension Services {
         try await store.servicePeers(of: device.serial, limit: Self.mostProviders)
     }
 
-    // MARK: What operators say
+    // MARK: Settings of operators
 
     package func realm(of app: AppSerial) async throws -> String? {
         try await documents.value(of: AppDocument.Key(.realm, of: app)) { document -> String? in
@@ -91,10 +92,10 @@ extension Services {
 
     /// Removes the realm of an app, if it has one.
     ///
-    /// - Parameter app: Looks the app up, and throws if there is none.
+    /// - Parameter app: Returns the app, and throws if there is none.
     package func removeRealm(of app: () async throws -> AppSerial) async throws {
         let isRemoved = try await documents.remove(AppDocument.Key(.realm, of: try await app()))
-        // The app had no realm, or was deleted since it was looked up.
+        // The app had no realm, or was deleted after it was looked up.
         if !isRemoved { _ = try await app() }
     }
 
@@ -102,7 +103,7 @@ extension Services {
         try await store.cluster(of: app)
     }
 
-    /// Makes a device of an app a server: all users of the app and its realm may call it, and it may call their devices.
+    /// Makes a device of an app a backend device: all users of the app and its realm can call it, and it can call their devices.
     package func setPlace(_ place: ClusterPlace, of device: DeviceID, app: AppSerial) async throws {
         switch try await store.setClusterPlace(place, of: device, app: app) {
         case true?: return
@@ -111,7 +112,7 @@ extension Services {
         }
     }
 
-    /// What was asked of it ends, and it may call nobody any more.
+    /// Makes a backend device an ordinary device again: requests to it end, and it can call no device any more.
     package func removePlace(of device: DeviceID, app: AppSerial) async throws {
         guard try await store.setClusterPlace(nil, of: device, app: app) == true else {
             throw Refusal(.deviceUnknown, "The app has no such server.")

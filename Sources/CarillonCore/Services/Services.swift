@@ -2,10 +2,11 @@ import CarillonBasics
 package import CarillonWire
 import Metrics
 
-/// Requests from device to device: who may call whom, how a request comes to its provider, and its one result to its consumer.
+/// Requests from device to device: the permission to call, the delivery of a request to its provider, and its one result for its
+/// consumer.
 ///
-/// What is said of a request travels in the inboxes of both; each step is written in one transaction with the envelope that tells of it, and
-/// counts only where the request's state allows it, so that the first result is the only one.
+/// The inboxes of both devices carry the events of a request. Each step is written in one transaction with the envelope that
+/// reports it. A step has an effect only if the request's state allows it, so that the first result is the only one.
 package struct Services: Sendable {
     let store: any ServiceStore
     let documents: AppDocuments
@@ -36,13 +37,13 @@ package struct Services: Sendable {
 
     // MARK: Asking
 
-    /// What a device asks of another.
-    package struct Wish: Sendable {
+    /// A request from one device to another.
+    package struct Call: Sendable {
         package var header: RequestHeader
         package var app: AppID
         package var device: DeviceID
         package var content: SealedContent
-        /// Of all of it.
+        /// The fingerprint of the whole call.
         package var fingerprint: [UInt8]
 
         package init(
@@ -56,31 +57,31 @@ package struct Services: Sendable {
         }
     }
 
-    /// Takes a request, and puts it into the inbox of its provider. The same again is the same request.
+    /// Accepts a request, and appends it to the inbox of its provider. A repetition is the same request.
     ///
-    /// - Returns: Until when its provider may answer.
-    package func ask(_ wish: Wish, by consumer: Device) async throws -> Timestamp {
+    /// - Returns: The time until which the provider can answer.
+    package func ask(_ call: Call, by consumer: Device) async throws -> Timestamp {
         try allowances.takeServiceRequest(by: consumer.serial)
         let reach: ServiceReach?
-        switch try await store.asking(wish.header.id, by: consumer.serial, to: wish.device, of: wish.app) {
-        case .made(let earlier): return try same(earlier, wish, consumer)
+        switch try await store.asking(call.header.id, by: consumer.serial, to: call.device, of: call.app) {
+        case .made(let earlier): return try same(earlier, call, consumer)
         case .new(let found): reach = found
         }
         guard let reach else {
             throw Self.nobodyMayBeCalled
         }
-        let provider = try provider(of: wish, in: reach)
-        if wish.header.isOfFrontService { return try await askToFront(wish, provider, by: consumer) }
+        let provider = try provider(of: call, in: reach)
+        if call.header.isOfFrontService { return try await askToFront(call, provider, by: consumer) }
         let now = time.now()
-        let expiresAt = now.adding(seconds: wish.header.deadlineSeconds)
-        var header = wish.header
-        // A server serves many users. A user's device knows whose it is.
+        let expiresAt = now.adding(seconds: call.header.deadlineSeconds)
+        var header = call.header
+        // A backend device serves many users and needs the user. A user's device has only its own user.
         if provider.cluster != nil { header.user = reach.caller.user?.text }
-        let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
+        let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, call.content)
         let parties = RequestParties(consumer: reach.caller, provider: provider.user)
         let request = NewRequest(
-            id: wish.header.id, consumer: consumer.serial, consumerApp: consumer.app, provider: provider.device,
-            providerApp: provider.app, fingerprint: wish.fingerprint, expiresAt: expiresAt)
+            id: call.header.id, consumer: consumer.serial, consumerApp: consumer.app, provider: provider.device,
+            providerApp: provider.app, fingerprint: call.fingerprint, expiresAt: expiresAt)
         let delivered = await deliver(
             event, .request, to: provider.device, of: provider.app, until: expiresAt, shareOf: consumer.serial,
             .made(request, between: parties))
@@ -98,7 +99,7 @@ package struct Services: Sendable {
                 "The device's requests fill \(InboxLimits.consumerPercent) % of the provider's inbox, which is the limit for one consumer.",
                 retryAfterSeconds: 60)
         case .refused, .dropped:
-            if let earlier = try await store.serviceRequest(wish.header.id) { return try same(earlier, wish, consumer) }
+            if let earlier = try await store.serviceRequest(call.header.id) { return try same(earlier, call, consumer) }
             refused.increment()
             guard try await store.unfinishedRequestCount(of: consumer.serial) < ServiceRequest.mostOfConsumer else {
                 throw Refusal(
@@ -110,18 +111,18 @@ package struct Services: Sendable {
         }
     }
 
-    private func same(_ earlier: ServiceRequest, _ wish: Wish, _ consumer: Device) throws -> Timestamp {
-        guard earlier.consumer == consumer.serial, earlier.fingerprint == wish.fingerprint, !earlier.isAbandoned else {
+    private func same(_ earlier: ServiceRequest, _ call: Call, _ consumer: Device) throws -> Timestamp {
+        guard earlier.consumer == consumer.serial, earlier.fingerprint == call.fingerprint, !earlier.isAbandoned else {
             throw Refusal(.idempotencyKeyReused, "The id was used for another request.")
         }
         repeated.increment()
         return earlier.expiresAt
     }
 
-    /// What a device may not call looks like what is not there.
-    private func provider(of wish: Wish, in reach: ServiceReach) throws -> ServiceProvider {
+    /// Returns the provider of a call. A provider that the device may not call is reported as unknown.
+    private func provider(of call: Call, in reach: ServiceReach) throws -> ServiceProvider {
         guard let provider = reach.providers.first else { throw Self.applicationNotFound }
-        let (header, offers) = (wish.header, provider.profile.offers)
+        let (header, offers) = (call.header, provider.profile.offers)
         guard header.isOfFrontService || offers.contains(where: { $0.service == header.service }) else {
             throw Refusal(.serviceNotFound, "The provider does not offer \(header.service).")
         }
@@ -129,7 +130,7 @@ package struct Services: Sendable {
             throw Refusal(
                 .serviceVersionNotFound, "The provider does not offer version \(header.version) of \(header.service).")
         }
-        guard provider.profile.keys.id == wish.content.keyID else {
+        guard provider.profile.keys.id == call.content.keyID else {
             throw Refusal(.providerKeyChanged, "The provider has another key by now: look for it, and seal again.")
         }
         return provider
@@ -140,15 +141,15 @@ package struct Services: Sendable {
 
     // MARK: Answering
 
-    /// The provider has all of a request on disk.
+    /// Notes that the provider has stored the whole request.
     package func received(_ id: ServiceRequestID, by provider: Device) async throws {
         let request = try await request(id, of: provider)
         guard request.state == .waiting else { return }
-        try await tell(
+        try await notify(
             .received(id), .notice, to: request.consumer, of: request.consumerApp, .received(request.serial))
     }
 
-    /// The provider's one result. The same again is the same.
+    /// Accepts the provider's one result. A repetition with the same result has no effect.
     package func reply(_ content: SealedContent, hash: [UInt8], to id: ServiceRequestID, by provider: Device) async throws {
         let request = try await request(id, of: provider)
         guard request.state != .finished else { return try checkSame(request, hash) }
@@ -181,12 +182,13 @@ package struct Services: Sendable {
 
     private static let requestUnknown = Refusal(.requestUnknown, "There is no such request.")
 
-    // MARK: Taking back
+    // MARK: Cancelling
 
-    /// The consumer does not want a request any more. One that was not delivered is gone when this returns; of another its provider is
-    /// told, and its result comes all the same.
+    /// Cancels a request for its consumer. A request that was not delivered is removed when this method returns. If it was
+    /// delivered, its provider is notified, and its result is still delivered.
     ///
-    /// - Throws: ``ErrorCode/alreadyDelivered`` of one that was delivered, and of one that is finished ``ErrorCode/requestFinished``.
+    /// - Throws: ``ErrorCode/alreadyDelivered`` if the request was delivered, and ``ErrorCode/requestFinished`` if it is
+    ///   finished.
     package func cancel(_ id: ServiceRequestID, by consumer: Device) async throws {
         guard let request = try await store.serviceRequest(id), request.consumer == consumer.serial, !request.isAbandoned
         else { throw Self.requestUnknown }
@@ -195,7 +197,7 @@ package struct Services: Sendable {
         }
     }
 
-    /// The same of all that a device asked of another. Answers which were gone before they were delivered.
+    /// Cancels all requests of a device to another one. Returns the requests that were removed before they were delivered.
     package func cancelAll(
         by consumer: Device, to device: DeviceID, of app: AppID
     ) async throws -> [ServiceRequestID] {
@@ -229,16 +231,17 @@ package struct Services: Sendable {
         case .delivered: break
         }
         guard !request.isUnwanted else { return false }
-        try await tell(
+        try await notify(
             .cancelled(request.id), .notice, to: request.provider, of: request.providerApp, .unwanted(request.serial))
         return false
     }
 
     // MARK: Time
 
-    /// Ends what is due, and forgets what was finished long enough; some at a time. Answers whether that was all.
+    /// Ends due requests, and removes finished requests after their retention time, up to `limit` of each. Returns whether
+    /// nothing is left.
     ///
-    /// - Parameter retention: Nil forgets nothing.
+    /// - Parameter retention: Nil removes no finished requests.
     package func sweep(forgetting retention: RetentionTime?, limit: Int = 200) async throws -> Bool {
         let ended = try await endDue(limit: limit)
         guard let retention else { return ended < limit }
@@ -246,8 +249,8 @@ package struct Services: Sendable {
         return ended < limit && forgotten < limit
     }
 
-    /// Ends requests to devices of this home whose deadline came, or one of whose devices was deleted or has another user. Returns how many
-    /// were found.
+    /// Ends requests to devices of this home whose deadline has passed, or one of whose devices was deleted or has another user.
+    /// Returns the number of requests that were found.
     ///
     /// If the home of a consumer does not answer, or the device of a request moves, the other requests are still ended.
     ///
@@ -272,35 +275,36 @@ package struct Services: Sendable {
         if request.isAbandoned { return try await endAbandoned(request, isUndelivered: isUndelivered) }
         let step = RequestStep.finished(request.serial, replyHash: nil, at: time.now())
         let code = request.fault ?? .deadlineExceeded
-        try await tell(
+        try await notify(
             .failed(request.id, code: code.rawValue), .notice, to: request.consumer, of: request.consumerApp, step,
             wakes: true)
         failed.increment()
     }
 
-    /// Ends due requests after a change that is already stored. A fault does not fail the change: the sweep tries again, and
-    /// reports a fault that stays. Other homes end their due requests a moment later. The sweep ends due requests of a shard that moves.
+    /// Ends due requests after a change that is stored. A fault does not fail the change: the sweep tries again, and reports the
+    /// fault if it persists. Other homes end their due requests a moment later. The sweep ends due requests of a shard that
+    /// moves.
     package func endDueIfPossible() async {
         others.hint(DueRequestsWait())
         do { try await endDue() } catch {}
     }
 
-    /// The consumer has another user. The provider is notified if it may have the request.
+    /// Ends a request whose consumer has another user. The provider is notified if it can have the request.
     private func endAbandoned(_ request: ServiceRequest, isUndelivered: Bool) async throws {
         let now = time.now()
         if isUndelivered || request.fault != nil || request.isUnwanted {
             _ = try await store.cancelRequest(request.serial, at: now)
         } else {
             let step = RequestStep.finished(request.serial, replyHash: nil, at: now)
-            try await tell(.cancelled(request.id), .notice, to: request.provider, of: request.providerApp, step)
+            try await notify(.cancelled(request.id), .notice, to: request.provider, of: request.providerApp, step)
         }
         cancelled.increment()
     }
 
     // MARK: Inboxes
 
-    /// What does not count any more is told by somebody else.
-    private func tell(
+    /// Delivers an event. If it is refused as outdated, another call delivered it.
+    private func notify(
         _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, _ step: RequestStep,
         wakes: Bool = false
     ) async throws {

@@ -2,31 +2,30 @@ package import CarillonWire
 
 /// The protocol of one socket: Mozilla's push protocol, and Carillon's extension of it.
 ///
-/// - *awaiting hello*: nothing but `hello` is understood, and it must come before the deadline. Left by `hello` to
-///   *identifying*.
-/// - *identifying*: the edge looks the device up, joins it, and reads what waits for it. Frames that come meanwhile are kept,
-///   a few, in order. Left to *open*, or by closing.
-/// - *open*: envelopes come by a ``DeliveryMachine``, requests are answered one after the other in order.
-///   A client without registration gets an identity here that is stored with its first channel; until then it has no
-///   inbox. Then the stored device is the owner, and the edge makes the connection its session. The session can be
-///   offered envelopes at once, and gives none before ``loaded(_:at:)``.
-/// - *closed*: a close was asked for; whatever still comes is ignored.
+/// - *awaiting hello*: only `hello` is accepted, and it must arrive before the deadline. Left by `hello` to *identifying*.
+/// - *identifying*: the connection's handler finds the device, joins its session, and reads its inbox. A few frames that arrive
+///   meanwhile are kept in order. Left to *open*, or by closing.
+/// - *open*: a ``DeliveryMachine`` delivers envelopes. Requests are answered one after the other in order. A client without
+///   registration receives an identity, which is stored with its first channel; until then it has no inbox. Then the stored
+///   device is the owner, and the handler makes the connection its session. The session can be offered envelopes at once, and
+///   delivers none before ``loaded(_:at:)``.
+/// - *closed*: a close was requested. Further frames are ignored.
 ///
-/// Facts go in, in the past tense; what to do about them comes out, in order.
+/// The inputs are facts in the past tense. The outputs are actions, in the order in which they must be done.
 package struct SessionMachine: Sendable {
     package enum Action: Equatable, Sendable {
         case send(ServerFrame)
-        /// Find out who this is, let envelopes of the device come here, read this from its inbox, and say
-        /// ``identified(_:_:at:)``; or ``identificationRefused(_:_:)``.
-        case identify(ClientFrame.Hello, InboxLoad)
-        /// Let envelopes of the device come here, read this from its inbox, and say ``loaded(_:at:)`` or ``loadFailed(_:)``. The device
-        /// was stored with its first channel.
-        case arrive(UserAgentID, DeviceSerial, InboxLoad, speaking: Int)
-        case load(InboxLoad, DeviceSerial)
-        /// Do it, and say ``answered(_:)``.
+        /// Authenticate the client, make the connection a session of its device, read this page of its inbox, and call
+        /// ``identified(_:_:said:at:)`` or ``identificationRefused(_:_:)``.
+        case identify(ClientFrame.Hello, PageRequest)
+        /// Make the connection a session of the device, read this page of its inbox, and call ``loaded(_:at:)`` or
+        /// ``loadFailed(_:)``. The device was stored with its first channel.
+        case arrive(UserAgentID, DeviceSerial, PageRequest, speaking: Int)
+        case load(PageRequest, DeviceSerial)
+        /// Perform the request, and call ``answered(_:)``.
         case perform(Request)
         case settle(MessageID, DeviceSerial, Outcome, code: Int?)
-        /// Answer an offer of TTL 0.
+        /// Answer an offer of an envelope of TTL 0.
         case answerOffer(wasGiven: Bool)
         case ping
         case close(CloseCode, String)
@@ -38,7 +37,7 @@ package struct SessionMachine: Sendable {
         case ask(Owner, ClientFrame.Request)
     }
 
-    /// Whose request it is: a device of the store, or one that will be stored with its first channel.
+    /// The owner of a request: a stored device, or a device that will be stored with its first channel.
     package enum Owner: Equatable, Sendable {
         case device(DeviceSerial)
         case provisional(UserAgentID)
@@ -46,7 +45,7 @@ package struct SessionMachine: Sendable {
 
     package struct Identity: Equatable, Sendable {
         package var owner: Owner
-        /// What `hello` is answered with.
+        /// The `uaid` of the answer to `hello`.
         package var uaid: String
         package init(owner: Owner, uaid: String) {
             self.owner = owner
@@ -67,7 +66,7 @@ package struct SessionMachine: Sendable {
         package var window: DeliveryMachine.Limits
         package var keepAliveSeconds: Int
         package var server: ServerID?
-        /// Another after the server was restored from a backup.
+        /// The history of the store. It is another one after the server was restored from a backup.
         package var history: String?
         package init(
             window: DeliveryMachine.Limits, keepAliveSeconds: Int, server: ServerID? = nil, history: String? = nil
@@ -88,8 +87,8 @@ package struct SessionMachine: Sendable {
 
     private struct Identifying {
         var version: Int
-        var hearsServices: Bool
-        /// Waits for its first load.
+        var supportsServices: Bool
+        /// The machine waits for its first load.
         var delivery: DeliveryMachine
         var kept: [ClientFrame] = []
     }
@@ -100,15 +99,15 @@ package struct SessionMachine: Sendable {
         var version: Int
         var delivery: DeliveryMachine
         var requests: [ClientFrame] = []
-        /// What those that wait take.
+        /// The approximate size of the waiting requests in bytes.
         var requestBytes = 0
         var performing = 0
-        /// Questions that were answered with a refusal, as they took too long, and are performed still.
+        /// Requests that took too long and were refused, but are still being performed.
         var late: Set<Int> = []
-        /// What is performed changes what comes behind it.
+        /// Whether the request that is being performed can affect the requests after it.
         var isPerformingAlone = false
         var isOutputPaused = false
-        var hearsServices = false
+        var supportsServices = false
         var owesProviders = false
 
         var isCarillon: Bool { version > 0 }
@@ -126,7 +125,7 @@ package struct SessionMachine: Sendable {
     private static let queuedRequests = 2 * Limits.channelsPerDevice
     private static let queuedRequestBytes = 512 << 10
     private static let performedAtOnce = 16
-    /// The version since which clients may ask by the socket what they could ask by HTTP.
+    /// The first version in which clients can send the requests of the HTTP API over the socket.
     private static let asksSince = 3
     private static let hearsServicesSince = EnvelopeKind.serviceNotice.behaviour.knownSince
 
@@ -145,7 +144,7 @@ package struct SessionMachine: Sendable {
         if case .awaitingHello = state { true } else { false }
     }
 
-    // MARK: What the client did
+    // MARK: Frames of the client
 
     package mutating func received(_ frame: ClientFrame) -> [Action] {
         awaitsSignOfLife = false
@@ -163,7 +162,7 @@ package struct SessionMachine: Sendable {
             let load = delivery.began()
             state = .identifying(
                 Identifying(
-                    version: version, hearsServices: asksForServices || version >= Self.hearsServicesSince,
+                    version: version, supportsServices: asksForServices || version >= Self.hearsServicesSince,
                     delivery: delivery))
             return [.identify(hello, load)]
         case .identifying(var identifying):
@@ -179,10 +178,10 @@ package struct SessionMachine: Sendable {
         }
     }
 
-    /// Something came that is no frame.
+    /// The client sent data that is not a valid frame.
     package mutating func receivedInvalidFrame(_ code: CloseCode, _ reason: String) -> [Action] { close(code, reason) }
 
-    /// Any bytes at all are a sign of life.
+    /// The client sent bytes. Any bytes count as a sign of life.
     package mutating func receivedSignOfLife() { awaitsSignOfLife = false }
 
     private static func received(_ frame: ClientFrame, in open: inout Open) -> [Action] {
@@ -192,12 +191,13 @@ package struct SessionMachine: Sendable {
         case .ping:
             return [.send(.pong)]
         case .unknown(let type):
-            // Mozilla's clients may know more than this server; a Carillon client says which version it speaks.
+            // Clients of Mozilla's protocol can use frames that this server does not support. A Carillon client states the
+            // version that it speaks.
             guard open.isCarillon else { return [] }
             return [.close(.protocolError, "frame_unknown: no messageType \"\(type)\" exists")]
         case .broadcastSubscribe(let ids):
             return [.send(.unknownBroadcasts(ids))]
-        case .request where open.version < Self.asksSince && !open.hearsServices:
+        case .request where open.version < Self.asksSince && !open.supportsServices:
             return open.isCarillon
                 ? [.close(.protocolError, "frame_unknown: say \"carillon\": \(Self.asksSince) first")] : []
         case .register, .unregister, .request:
@@ -250,31 +250,31 @@ package struct SessionMachine: Sendable {
     private static let badChannelID = Action.close(
         .protocolError, "channel_id_invalid: a channelID is a UUID with dashes")
 
-    // MARK: What the edge found out
+    // MARK: Results of the connection's handler
 
     /// - Parameters:
-    ///   - page: The page that was read of the device's inbox. The session was informed of each later change.
-    ///   - said: What the server has of what the device said.
+    ///   - page: The page that was read of the device's inbox. The session was notified of each later change.
+    ///   - said: The revisions of the device's reports that the server has.
     package mutating func identified(
-        _ identity: Identity, _ page: InboxPage = .unread, said: SaidRevisions = .none, at now: Timestamp
+        _ identity: Identity, _ page: InboxPage = .unread, said: ReportedRevisions = .none, at now: Timestamp
     ) -> [Action] {
         guard case .identifying(let identifying) = state else { return [] }
         var open = Open(
             owner: identity.owner, version: identifying.version, delivery: identifying.delivery,
-            isOutputPaused: isOutputPaused, hearsServices: identifying.hearsServices)
+            isOutputPaused: isOutputPaused, supportsServices: identifying.supportsServices)
         let extensions =
             open.isCarillon
             ? ServerFrame.Hello.Carillon(
                 version: open.version, keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description,
                 history: settings.history, deviceRevision: said.device, servicesRevision: said.services,
-                also: open.hearsServices && open.version < Self.hearsServicesSince ? ["services"] : [])
+                also: open.supportsServices && open.version < Self.hearsServicesSince ? ["services"] : [])
             : nil
         var actions: [Action] = [.send(.hello(.init(uaid: identity.uaid, carillon: extensions)))]
         if let device = open.device {
             if isOutputPaused { open.delivery.outputPaused() }
             actions += Self.deliver(open.delivery.loaded(.page(page), at: now), to: device, isCarillon: open.isCarillon)
         } else {
-            // It begins with the first channel.
+            // Delivery begins with the first channel.
             open.delivery = DeliveryMachine(limits: settings.window, version: open.version)
         }
         state = .open(open)
@@ -315,7 +315,7 @@ package struct SessionMachine: Sendable {
         }
     }
 
-    /// A question takes too long: it is answered with a refusal, and goes on.
+    /// A request takes too long. It is answered with a refusal now, and continues.
     package mutating func isLate(_ refusal: ServerFrame.Answer) -> [Action] {
         withOpen { open in
             open.late.insert(refusal.id)
@@ -329,7 +329,7 @@ package struct SessionMachine: Sendable {
 
     package mutating func loadFailed(_ fault: StoreFault) -> [Action] { withDelivery { $0.loadFailed(fault) } }
 
-    // MARK: What happened to the inbox
+    // MARK: Changes of the inbox
 
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
         let actions = withDelivery { $0.offered(envelope, isVolatile: isVolatile, at: now) }
@@ -353,27 +353,27 @@ package struct SessionMachine: Sendable {
     /// See ``DeliveryMachine/moved(at:)``.
     package mutating func moved(at now: Timestamp) -> [Action] { withDelivery { $0.moved(at: now) } }
 
-    /// See ``DeliveryMachine/arrivedAgain(at:)``. The connection cannot know whether the providers changed meanwhile.
+    /// See ``DeliveryMachine/arrivedAgain(at:)``. The providers can have changed meanwhile.
     package mutating func arrivedAgain(at now: Timestamp) -> [Action] {
         let actions = withDelivery { $0.arrivedAgain(at: now) }
         return actions + providersChanged()
     }
 
-    /// The device answered for envelopes by another way.
+    /// The device acknowledged or rejected envelopes over another connection.
     package mutating func settledElsewhere(_ ids: [MessageID]) -> [Action] {
         withDelivery { delivery in ids.flatMap { delivery.settled($0) } }
     }
 
-    /// Who provides services is another. One word is enough for all changes until it is on its way.
+    /// The service providers of the device's user have changed. One frame reports all changes until it is sent.
     package mutating func providersChanged() -> [Action] {
         withOpen { open in
-            guard open.hearsServices else { return [] }
+            guard open.supportsServices else { return [] }
             open.owesProviders = true
-            return Self.tellProviders(in: &open)
+            return Self.notifyProviders(in: &open)
         }
     }
 
-    private static func tellProviders(in open: inout Open) -> [Action] {
+    private static func notifyProviders(in open: inout Open) -> [Action] {
         guard open.owesProviders, !open.isOutputPaused else { return [] }
         open.owesProviders = false
         return [.send(.providersChanged)]
@@ -381,7 +381,7 @@ package struct SessionMachine: Sendable {
 
     // MARK: Whether the peer reads
 
-    /// What was sent does not go out: nothing is given, and no request performed, until it does.
+    /// The peer does not read the sent data. No envelope is delivered and no request is performed until it does.
     package mutating func outputPaused() {
         isOutputPaused = true
         guard case .open(var open) = state else { return }
@@ -400,11 +400,11 @@ package struct SessionMachine: Sendable {
             if let device = open.device {
                 actions = Self.deliver(open.delivery.outputResumed(at: now), to: device, isCarillon: open.isCarillon)
             }
-            return actions + Self.tellProviders(in: &open) + Self.performNext(in: &open)
+            return actions + Self.notifyProviders(in: &open) + Self.performNext(in: &open)
         }
     }
 
-    /// For too long the peer took too little of what was sent.
+    /// The peer read too little of the sent data for too long.
     package mutating func outputStalled() -> [Action] {
         close(.outputStalled, "output_stalled: read what is sent")
     }
@@ -415,14 +415,14 @@ package struct SessionMachine: Sendable {
         switch reason {
         case .replaced: close(.replaced, "replaced: a newer connection of this device took over")
         case .deviceGone: close(.gone, Self.goneReason)
-        case .serverStops, .moved: saidGoodbye(.restart, "restart: come back later")
+        case .serverStops, .moved: sentGoodbye(.restart, "restart: come back later")
         case .storageUnavailable:
-            saidGoodbye(.tryLater, "storage_unavailable: what you answered could not be stored and comes again")
-        case .linkLost: saidGoodbye(.restart, "link_lost: come back later")
+            sentGoodbye(.tryLater, "storage_unavailable: what you answered could not be stored and comes again")
+        case .linkLost: sentGoodbye(.restart, "link_lost: come back later")
         }
     }
 
-    private mutating func saidGoodbye(_ code: CloseCode, _ reason: String) -> [Action] {
+    private mutating func sentGoodbye(_ code: CloseCode, _ reason: String) -> [Action] {
         let closing: [Action]
         if case .open(let open) = state, open.isCarillon {
             closing = [.send(.goodbye(delaySeconds: Self.comeBackSeconds))]
@@ -432,16 +432,16 @@ package struct SessionMachine: Sendable {
         return closing + close(code, reason)
     }
 
-    /// When clients are asked to come back after a goodbye; each adds its own jitter.
+    /// The delay in seconds after which clients should reconnect after a goodbye. Each client adds its own jitter.
     private static let comeBackSeconds = 1
 
-    /// The time for `hello` is over.
+    /// The time limit for `hello` is over.
     package mutating func helloTimedOut() -> [Action] {
         guard isAwaitingHello else { return [] }
         return close(.policy, "hello_timeout: say hello first")
     }
 
-    /// Nothing was heard for a while.
+    /// The client sent nothing for the keep-alive interval.
     package mutating func wasSilent() -> [Action] {
         if case .closed = state { return [] }
         if awaitsSignOfLife { return close(.keepAliveTimeout, "keep_alive_timeout: no pong came") }
@@ -449,7 +449,7 @@ package struct SessionMachine: Sendable {
         return [.ping]
     }
 
-    /// The connection is gone: volatile envelopes that were given and never answered for are lost.
+    /// The connection ended. Envelopes of TTL 0 that were delivered and not answered are lost.
     package mutating func disconnected() -> [Action] {
         guard case .open(var open) = state, let device = open.device else {
             state = .closed
@@ -474,11 +474,11 @@ package struct SessionMachine: Sendable {
         return actions.dropLast() + close(code, reason)
     }
 
-    /// What a device that is here, or about to be, is given.
+    /// Passes an event to the delivery machine of a device that is connected, or is being identified.
     private mutating func withDelivery(_ body: (inout DeliveryMachine) -> [DeliveryMachine.Action]) -> [Action] {
         if case .identifying(var identifying) = state {
             state = .closed
-            // It waits for its load, so that there is nothing to be done but to remember.
+            // The delivery machine waits for its first load, so it returns no action.
             _ = body(&identifying.delivery)
             state = .identifying(identifying)
             return []
@@ -489,7 +489,7 @@ package struct SessionMachine: Sendable {
         }
     }
 
-    /// Puts what is given into frames.
+    /// Converts actions of delivery to frames and actions of the session.
     private static func deliver(
         _ actions: [DeliveryMachine.Action], to device: DeviceSerial, isCarillon: Bool
     ) -> [Action] {
@@ -510,12 +510,13 @@ package struct SessionMachine: Sendable {
 }
 
 extension ClientFrame {
-    /// Whether it can be performed beside others of its kind: what is said of one request of a service has nothing to do with another.
+    /// Whether the request can be performed at the same time as others of its kind. Requests about one service request do not
+    /// affect another service request.
     fileprivate var isIndependent: Bool {
         if case .request(let request) = self { request.path.hasPrefix("/v1/services/") } else { false }
     }
 
-    /// About what a request takes while it waits.
+    /// The approximate size in bytes of a waiting request.
     fileprivate var waitingBytes: Int {
         switch self {
         case .register(let register):

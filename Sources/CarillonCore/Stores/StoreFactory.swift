@@ -2,29 +2,29 @@
 ///
 /// The executable chooses the factory. Nothing else names a kind of store.
 package protocol StoreFactory: Sendable {
-    /// Opens the store of a data directory. It makes the store if there is none.
+    /// Opens the store of a data directory. Creates the store if there is none.
     ///
-    /// - Parameter makesMissing: False: a directory without a store is refused, and stays as it is.
+    /// - Parameter makesMissing: If false, a directory without a store is refused and is not changed.
     /// - Throws: ``StoreOpenFault``.
     func open(directory: String, makesMissing: Bool, settings: StoreSettings) throws -> OpenedStore
 
     /// Returns where the store of a data directory keeps the files of attachments.
     func attachmentFiles(of directory: String) -> any AttachmentFiles
 
-    /// Writes a backup of a data directory to a new file. A server may use the directory meanwhile.
+    /// Writes a backup of a data directory to a new file. A server may use the directory at the same time.
     ///
-    /// The backup has each change that was answered before the call, and attachments that are complete. The file appears when it is
+    /// The backup contains each change that was answered before the call, and complete attachments. The file appears when it is
     /// complete.
     ///
-    /// - Throws: ``StoreOpenFault``; there is no file then.
+    /// - Throws: ``StoreOpenFault``. There is no file then.
     func backUp(_ directory: String, to path: String) async throws
 
-    /// Makes a data directory of a backup. The backup stays as it is.
+    /// Creates a data directory from a backup. The backup is not changed.
     ///
     /// - Parameters:
     ///   - holdsUpdates: Whether all live updates are paused.
     ///   - now: The present time. Updates that have expired by then are not counted.
-    /// - Returns: How many live updates there are.
+    /// - Returns: The number of live updates.
     /// - Throws: ``StoreOpenFault``, also if the directory has a store or is in use.
     func restore(_ backup: String, to directory: String, holdsUpdates: Bool, at now: Timestamp) async throws
         -> LiveUpdateCount

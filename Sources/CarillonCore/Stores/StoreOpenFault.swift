@@ -1,17 +1,18 @@
-/// Why a data directory, or a backup of one, cannot be used, in words for the operator. Nothing in it was changed.
+/// The reason why a data directory, or a backup of one, cannot be used, with a description for the operator. Nothing in it was
+/// changed.
 package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
     package enum Kind: Equatable, Sendable {
         case locked
         case notWritable
         case full
-        /// There is no database, and none is to be made.
+        /// There is no database, and the caller did not allow to create one.
         case missing
-        /// Something stands where the database is to go.
+        /// The path of the database is occupied by another file.
         case taken
-        /// There is a file, without what was in it.
+        /// The file of the database is empty.
         case empty
         case newer
-        /// It has other tables than its version says.
+        /// The tables of the database do not match its version.
         case different
         case foreign
         case damaged
@@ -26,7 +27,7 @@ package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
         self.description = description
     }
 
-    /// What a store met after it was opened.
+    /// Converts a fault of a store that was opened.
     package init(_ fault: StoreFault, directory: String) {
         let kind: Kind =
             switch fault.kind {

@@ -1,8 +1,8 @@
-/// What a store must know of how much it may keep.
+/// The limits that a store applies to its contents.
 package struct StoreSettings: Equatable, Sendable {
     package var inbox: InboxLimits
     package var callbacks: CallbackLimits
-    /// Anonymous ones among them.
+    /// The limit includes anonymous devices.
     package var devicesPerApp: Int
 
     package init(

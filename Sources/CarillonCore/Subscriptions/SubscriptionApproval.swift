@@ -1,18 +1,18 @@
 package import CarillonWire
 
-/// A new or changed subscription, which the app can refuse.
+/// A new or changed subscription that the app's approval hook allows or refuses.
 package struct SubscriptionQuestion: Sendable {
     package var device: DeviceID
     package var user: UserID?
-    /// The subscription; nil for a new one.
+    /// The subscription that changes; nil for a new one.
     package var subscription: SubscriptionID?
     package var definition: Subscription.Definition
 }
 
-/// Asks apps about subscriptions of their devices.
+/// Calls the approval hooks of apps for subscriptions of their devices.
 package protocol SubscriptionApproval: Sendable {
-    /// Whether the app is asked. If not, the app allows everything.
+    /// Whether the app has an approval hook for subscriptions. Without a hook every subscription is allowed.
     func isAsked(_ app: AppSerial) async throws -> Bool
-    /// - Throws: ``Refusal`` if the app refuses, or if it did not answer in time.
+    /// - Throws: ``Refusal`` if the hook refuses the subscription or does not answer in time.
     func ask(_ question: SubscriptionQuestion, of app: AppID, serial: AppSerial) async throws
 }

@@ -1,45 +1,46 @@
 package import CarillonExpression
 
-/// Why a subscription fires with what stands in an item, or does not.
+/// Why a subscription fires or does not fire with the values that an item has now.
 package struct SubscriptionExplanation: Sendable {
     package enum Verdict: String, Sendable, CaseIterable {
-        /// Its condition holds, or it has none: it fires when it is armed, or with the next update, as its policy has it.
+        /// The condition holds, or there is no condition. The subscription fires when it is armed or with the next update,
+        /// according to its policy.
         case holds
         case doesNotHold = "does_not_hold"
-        /// The condition has no value: a field is missing, or of another type.
+        /// The condition has no value: a field is missing or has another type.
         case noValue = "no_value"
         case noUpdate = "no_update"
-        /// It fired, and waits to be armed anew.
+        /// The subscription fired and does not fire again until it is armed again.
         case triggered
         case deviceSuspended = "device_suspended"
-        /// It would fire, and fired too short a time ago.
+        /// The condition holds, but the cool-down since the last firing has not ended.
         case coolingDown = "cooling_down"
-        /// Its time is over.
+        /// The subscription has expired.
         case expired
     }
 
-    /// A part of the condition, and whether it holds.
+    /// A part of a condition, and whether the part holds.
     package struct Part: Sendable {
         package var text: String
-        /// Of the expression that is compared; nil of one that has none, and of a part that is no comparison.
+        /// The value of the compared expression; nil if the expression has no value, or if the part is not a comparison.
         package var value: ExpressionValue?
         package var holds: Bool
-        /// Whether the engine looks it up, and does not evaluate it.
+        /// Whether the engine finds the result in its index instead of evaluating the part.
         package var isIndexed: Bool
     }
 
     package var item: ItemName
-    /// How many updates the item has had.
+    /// The number of updates of the item.
     package var version: Int64
     package var verdict: Verdict
     /// Why the condition has no value.
     package var error: String?
-    /// All parts of one must hold.
+    /// The condition holds if all parts of one alternative hold.
     package var alternatives: [[Part]] = []
 
     /// - Parameters:
     ///   - stored: Nil before the item's first update.
-    ///   - cost: What the evaluation of one condition may cost in the app.
+    ///   - cost: The limit of the app for the cost of one evaluation of a condition.
     package init(
         of subscription: Subscription, on item: ItemName, _ stored: StoredItem?, in conditions: ItemConditions,
         cost: Int = .max, at now: Timestamp
@@ -73,15 +74,15 @@ package struct SubscriptionExplanation: Sendable {
     }
 }
 
-/// The parts of a condition as the engine decides on them: it looks comparisons up, and evaluates the condition only if those of an
-/// alternative hold.
+/// The parts of a condition in the form that the engine evaluates. The engine looks comparisons up in its index. It evaluates the
+/// rest of the condition only if all indexed comparisons of one alternative hold.
 private struct Finding {
     private(set) var alternatives: [[SubscriptionExplanation.Part]] = []
-    /// Whether all comparisons that the engine looks up hold in an alternative.
+    /// Whether all indexed comparisons of one alternative hold.
     private var isFull = false
-    /// Whether the engine evaluates a part of the condition.
+    /// Whether a part of the condition is not indexed, so that the engine evaluates the condition.
     private var hasResidue = false
-    /// Of a compared expression that cost too much, in an alternative of which no comparison is false.
+    /// The error of a compared expression that exceeded the cost limit, in an alternative without a false comparison.
     private var overCost: ExpressionError?
 
     init(
@@ -123,13 +124,13 @@ private struct Finding {
         }
     }
 
-    /// - Throws: ``ExpressionError`` where the condition has no value.
+    /// - Throws: ``ExpressionError`` if the condition has no value.
     func verdict(
         of program: ExpressionProgram, _ bindings: ExpressionBindings, _ cost: Int
     ) throws(ExpressionError) -> Bool {
         if isFull { return hasResidue ? try program.holds(bindings, limit: cost) : true }
         if let overCost { throw overCost }
-        // It does not fire: the evaluation only shows whether a value is missing.
+        // The condition does not hold; the evaluation only finds out whether a value is missing.
         _ = try program.holds(bindings)
         return false
     }

@@ -1,16 +1,17 @@
-/// A device's standing order, as far as firing goes: whether it is armed, and what becomes of a firing.
+/// The state of a subscription that decides whether a firing is valid.
 ///
-/// - *subscribed*: it waits on its items.
-/// - *triggered*: it fired once and for all, and waits to be removed or armed anew.
+/// - *subscribed*: the subscription can fire. A firing with the policy ``Policy/once`` leads to *triggered*.
+/// - *triggered*: the subscription fired once. A change leads to *subscribed*.
 ///
-/// Each change of it has another revision, and arms it. A firing says the revision that it was found with: one that comes late, after
-/// a change, counts for nothing.
+/// Each change of the subscription increments ``revision`` and arms the subscription. A firing contains the revision with which
+/// the condition was evaluated. A firing with an earlier revision is ignored.
 package struct SubscriptionMachine: Equatable, Sendable {
     package enum Policy: Equatable, Sendable {
         case once
-        /// With each update after which the condition holds and did not before. A condition that holds when it is armed is no crossing.
+        /// Fires with each update after which the condition holds, if the condition did not hold before the update. A condition
+        /// that holds when the subscription is armed is not a crossing.
         case everyCrossing
-        /// With each update at which the condition holds, but not within so many seconds after the last.
+        /// Fires with each update after which the condition holds, except during the cool-down after the last firing.
         case every(coolDownSeconds: Int64)
     }
 
@@ -20,11 +21,11 @@ package struct SubscriptionMachine: Equatable, Sendable {
     }
 
     package enum Firing: Equatable, Sendable {
-        /// It counts: the device is to be told.
+        /// The firing is valid: the device must be notified.
         case counts
-        /// It is found again with the next update at which the condition holds.
+        /// The cool-down has not ended. The next update after which the condition holds fires again.
         case tooSoon
-        /// It was changed, fired or paused since it was found.
+        /// The subscription was changed, fired or paused after the condition was evaluated.
         case late
     }
 
@@ -34,7 +35,8 @@ package struct SubscriptionMachine: Equatable, Sendable {
     package private(set) var statusAt: Timestamp
     package private(set) var revision: Int64 = 1
     package private(set) var lastFiredAt: Timestamp?
-    /// The device is suspended: nothing is evaluated, and nothing is used up.
+    /// Whether the device is suspended. Conditions of a suspended device are not evaluated, and the subscription keeps its
+    /// status.
     package private(set) var isPaused = false
 
     package init(_ policy: Policy, at now: Timestamp) {
@@ -42,7 +44,7 @@ package struct SubscriptionMachine: Equatable, Sendable {
         statusAt = now
     }
 
-    /// As it was stored.
+    /// Restores a stored state.
     package init(
         _ policy: Policy, _ status: Status, at statusAt: Timestamp, revision: Int64, lastFiredAt: Timestamp?, isPaused: Bool
     ) {
@@ -54,12 +56,12 @@ package struct SubscriptionMachine: Equatable, Sendable {
         self.isPaused = isPaused
     }
 
-    /// Whether its condition is to be watched.
+    /// Whether the condition is evaluated.
     package var isArmed: Bool { status == .subscribed && !isPaused }
 
-    /// Its condition was found to hold.
+    /// Applies a firing of the condition, if the firing is valid.
     ///
-    /// - Parameter revision: With which it was watched.
+    /// - Parameter revision: The revision with which the condition was evaluated.
     package mutating func fire(ofRevision revision: Int64, at now: Timestamp) -> Firing {
         guard revision == self.revision, isArmed else { return .late }
         if case .every(let seconds) = policy, let lastFiredAt, now >= lastFiredAt,
@@ -75,7 +77,8 @@ package struct SubscriptionMachine: Equatable, Sendable {
         return .counts
     }
 
-    /// It was changed, if only to arm it.
+    /// Applies a change of the subscription, and arms the subscription also if nothing differs. A new policy resets the
+    /// cool-down.
     package mutating func change(_ policy: Policy? = nil, at now: Timestamp) {
         revision += 1
         if let policy, policy != self.policy {
@@ -87,7 +90,7 @@ package struct SubscriptionMachine: Equatable, Sendable {
         statusAt = now
     }
 
-    /// Its device was suspended or resumed. Answers whether that changes anything.
+    /// Notes that the device was suspended or resumed. Returns whether this changed the state.
     package mutating func pause(_ isPaused: Bool) -> Bool {
         guard isPaused != self.isPaused else { return false }
         self.isPaused = isPaused

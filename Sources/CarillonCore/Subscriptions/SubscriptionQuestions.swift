@@ -1,5 +1,5 @@
-/// Makes the engine of another home know subscriptions as they are in the store (``ItemEngine/follow(_:looks:)``). A repetition reads the
-/// same rows.
+/// Makes the engine of another home load subscriptions in their stored state (``ItemEngine/follow(_:looks:)``). A repeated
+/// request reads the same rows.
 package struct FollowedSubscriptions: HomeQuestion {
     package typealias Answer = Void
 
@@ -15,7 +15,7 @@ package struct FollowedSubscriptions: HomeQuestion {
     }
 }
 
-/// Asks why items of another home cannot take a condition. The answer is nil if they can.
+/// Returns why items of another home cannot accept a condition; nil if they can.
 package struct ConditionRefusal: HomeQuestion {
     package typealias Answer = String?
 
@@ -39,14 +39,14 @@ package struct ConditionRefusal: HomeQuestion {
     }
 }
 
-/// Makes the other homes apply the hand-overs to their items now, which they do regularly in any case.
+/// Makes the other homes apply the hand-overs to their items now. Without this request they apply hand-overs periodically.
 package struct HandOversWait: HomeQuestion {
     package typealias Answer = Void
 
     package var shard: Shard? { nil }
 }
 
-/// Asks whether a request at another home is setting the rules of an app for its items. The request applies them itself.
+/// Returns whether a request at another home is setting the rules of an app for its items. That request applies the rules itself.
 package struct ItemRulesBeingSet: HomeQuestion {
     package typealias Answer = Bool
 

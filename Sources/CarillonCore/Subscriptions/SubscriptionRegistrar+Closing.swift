@@ -1,12 +1,12 @@
 import Metrics
 import Synchronization
 
-/// Rules close items: the subscriptions on them end.
+/// Ends subscriptions on items that an app's rules close.
 extension SubscriptionRegistrar {
-    /// Sets what an app says of its items, and ends the subscriptions on items that are not open by these rules. They are removed by
-    /// ``removeEnded(of:)``.
+    /// Sets an app's rules for items, and ends the subscriptions on items that the rules do not open. ``removeEnded(of:)``
+    /// removes the ended subscriptions.
     ///
-    /// - Returns: The number of subscriptions that it ended. It stops when the app sets other rules.
+    /// - Returns: The number of subscriptions that this call ended. The call stops if the app sets other rules.
     package func setRules(_ rules: ItemRules, of app: AppSerial) async throws -> Int {
         rulesBeingSet.begin(app)
         defer { rulesBeingSet.end(app) }
@@ -14,7 +14,8 @@ extension SubscriptionRegistrar {
         return try await apply(rules, revision, of: app)
     }
 
-    /// Ends the subscriptions on closed items that a killed server, or a full disk, left. One home does this for all apps.
+    /// Ends the subscriptions on closed items that remain after a server was killed or a disk was full. One home does this for
+    /// all apps.
     package func applyRules() async throws {
         for app in try await store.appsWithUnappliedRules() where !Task.isCancelled {
             guard await !isSettingRulesAnywhere(of: app) else { continue }
@@ -45,7 +46,8 @@ extension SubscriptionRegistrar {
         try await closed(by: rules, of: app) { $0.count }
     }
 
-    /// - Parameter take: Takes some subscriptions with a closed item; nil ends the search. Each subscription is taken once.
+    /// - Parameter take: Counts or ends some subscriptions with a closed item; nil ends the search. Each subscription is passed
+    ///   once.
     private func closed(
         by rules: ItemRules, of app: AppSerial, _ take: ([SubscriptionSerial]) async throws -> Int?
     ) async throws -> Int {
@@ -72,7 +74,7 @@ extension SubscriptionRegistrar {
         while true {
             try Task.checkCancellation()
             let subscribers = try await store.subscribers(of: item, after: place, limit: Self.atOnce)
-            // A subscription with several closed items belongs to the first of them.
+            // A subscription with several closed items is counted for the first of them.
             let some = subscribers.filter { subscriber in
                 subscriber.items.first { !rules.rule(for: $0).isOpen } == item.name
             }
@@ -86,7 +88,7 @@ extension SubscriptionRegistrar {
     }
 }
 
-/// Apps whose rules are being set by requests of this home, which apply them.
+/// Apps whose rules are being set by requests of this home. Each such request applies the rules itself.
 final class RulesBeingSet: Sendable {
     private let requests = Mutex<[AppSerial: Int]>([:])
 

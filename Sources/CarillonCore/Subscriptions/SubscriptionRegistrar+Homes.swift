@@ -3,7 +3,7 @@ import Logging
 
 /// Subscriptions on items of other homes.
 extension SubscriptionRegistrar {
-    /// Items of a subscription, by their homes.
+    /// Items of a subscription, grouped by home.
     struct WatchedPlaces: Sendable {
         typealias Part = (shard: Shard, values: [ItemName])
 
@@ -11,7 +11,7 @@ extension SubscriptionRegistrar {
         var own: [ItemName]
         /// The items of each other home, with the shard of one of them.
         var elsewhere: [Part] = []
-        /// The shards of the items of other homes. Each is there once.
+        /// The shards of the items of other homes, without duplicates.
         var shards: [Shard] = []
     }
 
@@ -24,7 +24,7 @@ extension SubscriptionRegistrar {
             shards: ShardSet(rest.map { Shard(of: app, item: $0.text) }).shards)
     }
 
-    /// Returns why an item cannot take a condition of a device; nil if each can.
+    /// Returns why an item cannot accept a condition of a device; nil if each item can.
     ///
     /// - Parameter trigger: The source of the condition.
     func refusal(
@@ -42,12 +42,13 @@ extension SubscriptionRegistrar {
         return nil
     }
 
-    /// Returns when the engines of the items know a subscription as it is, which is stored.
+    /// Returns when the engines of the items have loaded a subscription in its stored state.
     ///
-    /// An item that moves is loaded with the subscription by its new home. A home that does not answer applies the hand-over of the
-    /// subscription later.
+    /// If an item moves, its new home loads the subscription with the item. A home that does not answer applies the hand-over of
+    /// the subscription later.
     ///
-    /// - Parameter shards: The shards to which the subscription was handed over when it was stored now; nil if it was stored before.
+    /// - Parameter shards: The shards to which the subscription was handed over when this request stored it; nil if an earlier
+    ///   request stored it.
     /// - Throws: ``StoreFault`` also if a home does not answer and has no hand-over.
     func follow(_ subscription: Subscription, on places: WatchedPlaces, handedOverTo shards: [Shard]?) async throws {
         if !places.own.isEmpty {
@@ -60,14 +61,14 @@ extension SubscriptionRegistrar {
                 continue
             }
             guard let fault = await fault(of: question) else { continue }
-            // An item can have moved to the home since the shards of other homes were found.
+            // An item can have moved to the home after the shards of other homes were determined.
             guard items.allSatisfy({ shards.contains(Shard(of: subscription.app, item: $0.text)) }) else {
                 throw StoreFault(.outcomeUnknown, "the subscription is stored: \(fault)")
             }
         }
     }
 
-    /// Follows a change that is stored. If an item moves, the engine follows later, or the new home of the item does.
+    /// Loads a stored change into the engine. If an item moves, this engine or the item's new home loads the change later.
     private func unlessItemsMove(_ follow: () async throws -> Void) async throws {
         do {
             try await follow()
@@ -76,7 +77,7 @@ extension SubscriptionRegistrar {
         }
     }
 
-    /// Makes another home follow a change that is stored. A fault is logged, and returned.
+    /// Makes another home load a stored change. Logs and returns an error.
     private func fault(of question: FollowedSubscriptions) async -> (any Error)? {
         do {
             try await others.ask(question)
@@ -103,12 +104,12 @@ extension SubscriptionRegistrar {
 
     // MARK: Answers to other homes
 
-    /// Follows subscriptions on items of this home, for the home of their device.
+    /// Loads subscriptions on items of this home, at the request of the home of their device.
     package func follow(_ question: FollowedSubscriptions) async throws {
         try await engine.follow(question.subscriptions, looks: question.looks)
     }
 
-    /// Returns why an item of this home cannot take a condition; nil if each can.
+    /// Returns why an item of this home cannot accept a condition; nil if each item can.
     package func answer(_ question: ConditionRefusal) async throws -> String? {
         let program = try ExpressionProgram.unchecked(question.trigger, in: engine.conditions.environment)
         let owner = ConditionOwner(device: question.device, user: question.user)

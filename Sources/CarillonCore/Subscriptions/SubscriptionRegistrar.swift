@@ -1,7 +1,7 @@
 import CarillonExpression
 package import CarillonWire
 
-/// Makes subscriptions, changes them, lists them and takes them away, as their devices ask for it.
+/// Creates, changes, lists and removes subscriptions at the request of their devices.
 package struct SubscriptionRegistrar: Sendable {
     let store: any SubscriptionStore
     let engine: ItemEngine
@@ -10,14 +10,14 @@ package struct SubscriptionRegistrar: Sendable {
     private let home: any LocalHome
     let others: OtherHomes
     private let allowances: Allowances
-    private let vetoes: any SubscriptionApproval
+    private let approvalHooks: any SubscriptionApproval
     private let payloadSize: Firings.PayloadSize
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
         store: any SubscriptionStore, engine: ItemEngine, items: AppItems, home: any LocalHome, others: OtherHomes,
-        allowances: Allowances, vetoes: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize,
+        allowances: Allowances, approvalHooks: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize,
         time: TimeSource, random: RandomSource
     ) {
         self.store = store
@@ -26,17 +26,19 @@ package struct SubscriptionRegistrar: Sendable {
         self.home = home
         self.others = others
         self.allowances = allowances
-        self.vetoes = vetoes
+        self.approvalHooks = approvalHooks
         self.payloadSize = payloadSize
         self.time = time
         self.random = random
     }
 
-    // MARK: Making
+    // MARK: Creation
 
-    /// Makes a subscription; where the device has one of the same key, that is changed, or stays where nothing differs.
+    /// Creates a subscription. If the device has a subscription with the same key, the call changes it, or leaves it as it is if
+    /// nothing differs.
     ///
-    /// - Returns: It, and whether it is a new one. It is watched, and its condition was looked at with what stands in its items.
+    /// - Returns: The subscription, and whether it is new. The engine has loaded the subscription and has evaluated its condition
+    ///   with the present values of its items.
     package func put(
         _ definition: Subscription.Definition, of device: Device, from address: NetworkAddress?
     ) async throws -> (subscription: Subscription, isNew: Bool) {
@@ -47,7 +49,8 @@ package struct SubscriptionRegistrar: Sendable {
         throw Self.overtaken
     }
 
-    /// Changes one that is there: it is armed anew, be the change as small as none. Of two changes at a time each is made.
+    /// Changes an existing subscription, and arms it also if nothing differs. Concurrent changes are all applied, one after the
+    /// other.
     package func change(
         _ id: SubscriptionID, of device: Device, from address: NetworkAddress?,
         _ change: (inout Subscription.Definition) throws(Refusal) -> Void
@@ -66,7 +69,7 @@ package struct SubscriptionRegistrar: Sendable {
     private static let overtaken = Refusal(
         .overloaded, "The subscription is changed by others at the same time.", retryAfterSeconds: 1)
 
-    /// Returns nil if another change, of the subscription or of the rules, was faster.
+    /// Returns nil if a concurrent change of the subscription or of the rules was committed first.
     private func put(
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws -> (subscription: Subscription, isNew: Bool)? {
@@ -75,15 +78,15 @@ package struct SubscriptionRegistrar: Sendable {
         let condition = try await check(definition, rules, places, of: device)
         try await approve(definition, changing: present, of: device)
         var random = random
-        let wish = SubscriptionWish(
+        let request = SubscriptionRequest(
             proposed: .random(using: &random), changed: present?.id, revision: present?.machine.revision,
             device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice,
             rulesRevision: revision, found: try await found(definition, of: device.app, cost: rules.conditionCost),
             otherShards: places.shards)
-        switch try await store.putSubscription(wish, at: time.now()) {
+        switch try await store.putSubscription(request, at: time.now()) {
         case .made(let subscription): return (try await followed(subscription, handedOverTo: places.shards), true)
         case .changed(let subscription): return (try await followed(subscription, handedOverTo: places.shards), false)
-        // It may be the one of a request that was not answered, as the server was killed before it looked.
+        // An earlier request may have stored the subscription before the server was killed, without an evaluation.
         case .same(let subscription): return (try await followed(subscription, handedOverTo: nil), false)
         case .overtaken, .rulesChanged: return nil
         case .frozen:
@@ -102,11 +105,11 @@ package struct SubscriptionRegistrar: Sendable {
         }
     }
 
-    /// Asks the app, but for what is there already, and stays as it is.
+    /// Calls the app's approval hook, unless the device has an equal subscription with this key.
     private func approve(
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws {
-        guard try await vetoes.isAsked(device.app) else { return }
+        guard try await approvalHooks.isAsked(device.app) else { return }
         var known = present
         if present == nil, let key = definition.key {
             known = try await store.subscriptions(
@@ -117,14 +120,14 @@ package struct SubscriptionRegistrar: Sendable {
         let user = try await store.user(of: device.serial)
         let question = SubscriptionQuestion(
             device: device.id, user: user, subscription: known?.id, definition: definition)
-        try await vetoes.ask(question, of: device.appID, serial: device.app)
+        try await approvalHooks.ask(question, of: device.appID, serial: device.app)
     }
 
-    /// As it is once it is watched: it may have fired already.
+    /// Returns the subscription after the engines have loaded it. The subscription may have fired already.
     ///
     /// - Parameter shards: See ``follow(_:on:handedOverTo:)``.
     private func followed(_ subscription: Subscription, handedOverTo shards: [Shard]?) async throws -> Subscription {
-        // Read after the commit: an item that moves later is loaded with the subscription.
+        // The places are read after the commit. An item that moves later is loaded with the subscription.
         let places = places(of: subscription.definition.items, of: subscription.app)
         try await follow(subscription, on: places, handedOverTo: shards)
         return try await store.subscription(subscription.id, of: subscription.device) ?? subscription
@@ -194,8 +197,8 @@ package struct SubscriptionRegistrar: Sendable {
         return WatchedCondition(shape: program.shape.key, source: trigger, constants: constants)
     }
 
-    /// Returns whether the condition of a crossing holds on each item now: what holds when it is armed is no crossing. An item on which
-    /// its evaluation costs too much is left out.
+    /// Returns, for the policy `everyCrossing`, whether the condition holds on each item now. A condition that holds when the
+    /// subscription is armed is not a crossing. An item on which the evaluation exceeds the cost limit is left out.
     private func found(
         _ definition: Subscription.Definition, of app: AppSerial, cost: Int
     ) async throws -> [FoundCondition] {
@@ -216,7 +219,7 @@ package struct SubscriptionRegistrar: Sendable {
         return found
     }
 
-    /// What the texts come to before any value stands in them.
+    /// Rejects a format whose notification is too large even before values are inserted.
     private func checkSize(of template: NotificationTemplate, _ definition: Subscription.Definition) throws(Refusal) {
         var state = ItemState(.merge)
         state.apply(.init([:], at: time.now()))
@@ -238,7 +241,7 @@ package struct SubscriptionRegistrar: Sendable {
         }
     }
 
-    // MARK: Looking
+    // MARK: Reading
 
     package func find(_ id: SubscriptionID, of device: Device) async throws -> Subscription {
         guard let subscription = try await store.subscription(id, of: device.serial) else { throw Self.unknown }
@@ -251,7 +254,7 @@ package struct SubscriptionRegistrar: Sendable {
         try await store.subscriptions(of: device.serial, filter, after: after, limit: limit)
     }
 
-    /// Why it fires with what stands in each of its items, or does not.
+    /// Returns, for each item, why the subscription fires or does not fire with the present values.
     package func explain(_ subscription: Subscription) async throws -> [SubscriptionExplanation] {
         var explanations: [SubscriptionExplanation] = []
         let cost = try await items.rules(of: subscription.app).conditionCost
@@ -266,14 +269,14 @@ package struct SubscriptionRegistrar: Sendable {
 
     // MARK: Ending
 
-    /// Takes subscriptions away, and what waits of them. Answers how many it was.
+    /// Removes subscriptions with their waiting notifications. Returns the number of subscriptions.
     package func remove(_ filter: SubscriptionFilter, of device: Device) async throws -> Int {
         let count = try await store.endSubscriptions(of: device.serial, filter)
         if count > 0 { try await removeEnded(of: device.serial) }
         return count
     }
 
-    /// The same of some of a device's.
+    /// Removes some subscriptions of a device, and returns their number.
     package func remove(these subscriptions: [SubscriptionSerial], of device: Device) async throws -> Int {
         guard !subscriptions.isEmpty else { return 0 }
         let count = try await store.endSubscriptions(subscriptions, of: device.serial)
@@ -281,9 +284,10 @@ package struct SubscriptionRegistrar: Sendable {
         return count
     }
 
-    /// Takes those out of their inboxes that ended: by their device's wish, with their time, or as their user signed out.
+    /// Removes ended subscriptions with their envelopes. A subscription ends at the request of its device, when it expires, or
+    /// when its user signs out.
     ///
-    /// - Parameter device: Nil for those of all devices, as a server left them that was killed meanwhile.
+    /// - Parameter device: Nil removes the ended subscriptions of all devices, for example after the server was killed.
     package func removeEnded(of device: DeviceSerial? = nil) async throws {
         var isAnyRemoved = false
         while !Task.isCancelled {
@@ -297,7 +301,7 @@ package struct SubscriptionRegistrar: Sendable {
                 let origin = OriginKey(kind: .subscription, serial: ended.serial.rawValue)
                 await home.withdraw(.all(of: origin), from: ended.device)
             }
-            // Gives back the memory of each part, as a million may end at once.
+            // The engine frees the memory after each part, because a million subscriptions may end at once.
             try await engine.settle()
         }
         if isAnyRemoved { others.hint(HandOversWait()) }
@@ -316,6 +320,6 @@ package struct SubscriptionRegistrar: Sendable {
 }
 
 extension ValueStyles {
-    /// Shows nothing.
+    /// Formats no value.
     package static let none = ValueStyles { _, _, _ in nil }
 }

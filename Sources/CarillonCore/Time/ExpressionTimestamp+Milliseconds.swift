@@ -1,9 +1,9 @@
 import CarillonExpression
 
 extension ExpressionTimestamp {
-    /// Milliseconds since 1970; nil beyond what the language knows.
+    /// - Parameter milliseconds: Milliseconds since 1970. The result is nil outside the range of the condition language.
     init?(milliseconds: Int64) {
-        // Rounded down, so that the rest is positive.
+        // The division rounds down, so that the remainder is positive.
         let rest = (milliseconds % 1000 + 1000) % 1000
         self.init(seconds: (milliseconds - rest) / 1000, nanoseconds: Int32(rest * 1_000_000))
     }

@@ -1,12 +1,12 @@
-/// The moment by which the server decides what it removes for good.
+/// The time that decides which data the server removes permanently.
 ///
-/// The wall clock alone must not decide this: it can be wrong for a while, and it runs on while the server is stopped. A limit
-/// has passed when it has passed by the wall clock and by the time that the server was in service. ``ServedTime`` returns such
-/// a moment only while nothing speaks against irreversible decisions.
+/// The wall clock alone must not decide this: it can be wrong for a while, and it continues while the server is stopped. A limit
+/// has passed when it has passed by the wall clock and by the time for which the server was in service. ``ServedTime`` returns
+/// this time only while irreversible decisions are allowed.
 package struct RetentionTime: Equatable, Sendable {
-    /// By the wall clock.
+    /// The time of the wall clock.
     package var now: Timestamp
-    /// How many seconds the server was in service, over all runs.
+    /// The number of seconds for which the server was in service, over all runs.
     package var served: Int64
 
     package init(now: Timestamp, served: Int64) {
@@ -14,21 +14,21 @@ package struct RetentionTime: Equatable, Sendable {
         self.served = served
     }
 
-    /// The moment for a server that was never stopped and whose wall clock was never set.
+    /// Returns the time for a server that was never stopped and whose wall clock was never set.
     package static func uninterrupted(at now: Timestamp) -> RetentionTime {
         RetentionTime(now: now, served: .max / 2)
     }
 
-    /// What was written by then has reached a limit.
+    /// Returns the latest values of rows that have reached a limit.
     package func cutoff(afterSeconds limit: Int64) -> RetentionCutoff {
         RetentionCutoff(wall: now.adding(seconds: -limit), served: served - limit - Self.lagSeconds)
     }
 
-    /// Rows carry the counter as the store has it, which is written once a minute.
+    /// Rows contain the counter in the store, which is written once a minute.
     package static let lagSeconds: Int64 = 120
 }
 
-/// The latest values of a row that has reached a limit: both must be reached.
+/// The latest values of a row that has reached a limit. The row must be at or before both values.
 package struct RetentionCutoff: Equatable, Sendable {
     package var wall: Timestamp
     /// The value of the counter of served seconds.

@@ -1,4 +1,4 @@
-/// Counts the seconds for which the server was in service, and says whether its wall clock can be relied on.
+/// Counts the seconds for which the server was in service, and decides whether its wall clock is reliable.
 ///
 /// - *unsettled*: in the first hour of a run, and in the hour after the wall clock moved by more than two minutes against the
 ///   monotonic clock. Left by an hour without such a step.
@@ -11,10 +11,10 @@ package struct ServedClock: Equatable, Sendable {
     private let earlierSeconds: Int64
     private let startedAt: Int64
     private var unsettledSince: Int64
-    /// The wall clock less the monotonic one, in milliseconds, when the run began or after the last step.
+    /// The wall clock minus the monotonic clock, in milliseconds, at the start of the run or after the last step.
     private var offset: Int64?
 
-    /// - Parameter ticks: Of a ``TickSource``, as in all that follows.
+    /// - Parameter ticks: The value of a ``TickSource``, as in all methods.
     package init(earlierSeconds: Int64, startedAt ticks: Int64) {
         self.earlierSeconds = earlierSeconds
         startedAt = ticks
@@ -23,7 +23,7 @@ package struct ServedClock: Equatable, Sendable {
 
     /// The clocks were read.
     ///
-    /// - Returns: By how many seconds the wall clock was set, when it was.
+    /// - Returns: The number of seconds by which the wall clock was set; nil if it was not set.
     package mutating func read(_ wall: Timestamp, _ ticks: Int64) -> Int64? {
         let read = wall.milliseconds.subtractingReportingOverflow(ticks / 1_000_000).partialValue
         guard let offset else {

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// The time for which the server was in service, over all its runs: counted by the monotonic clock, and written once a minute
-/// and when the server stops.
+/// The time for which the server was in service, over all its runs. It is counted by the monotonic clock, and written once a
+/// minute and when the server stops.
 package final class ServedTime: Sendable {
     private struct State {
         var clock: ServedClock
         /// The counter in the store.
         var written: Int64
-        /// By how many seconds the wall clock was set, as long as nobody was told.
+        /// The number of seconds by which the wall clock was set and that were not returned yet.
         var step: Int64?
     }
 
@@ -30,10 +30,10 @@ package final class ServedTime: Sendable {
         return state.withLock { $0.clock.served(at: ticks) }
     }
 
-    /// The moment for decisions that cannot be reversed. Nil when none may be made now: see ``ServedClock``.
+    /// Returns the time for irreversible decisions; nil if none may be made now: see ``ServedClock``.
     package func retention() -> RetentionTime? {
         state.withLock { state in
-            // Read inside the lock: a later reading must not be noted before an earlier one.
+            // The clocks are read inside the lock, because a later reading must not be noted before an earlier one.
             let (now, ticks) = (time.now(), ticks.now())
             if let step = state.clock.read(now, ticks) { state.step = (state.step ?? 0) + step }
             guard state.clock.isSettled(at: ticks) else { return nil }
@@ -41,7 +41,7 @@ package final class ServedTime: Sendable {
         }
     }
 
-    /// By how many seconds the wall clock was set since this was last asked; nil when it was not.
+    /// Returns the number of seconds by which the wall clock was set since the last call; nil if it was not set.
     package func takeStep() -> Int64? {
         _ = retention()
         return state.withLock { state in
@@ -50,10 +50,10 @@ package final class ServedTime: Sendable {
         }
     }
 
-    /// Writes the counter when a minute has passed since it was written.
+    /// Writes the counter if a minute has passed since it was written.
     package func write() async throws { try await write(everySeconds: Self.writeSeconds) }
 
-    /// Writes the counter, for a server that stops.
+    /// Writes the counter when the server stops.
     package func writeLast() async throws { try await write(everySeconds: 1) }
 
     private func write(everySeconds pause: Int64) async throws {

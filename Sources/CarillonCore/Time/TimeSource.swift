@@ -1,16 +1,16 @@
-/// Where the time comes from.
+/// Returns the current time.
 package struct TimeSource: Sendable {
     package let now: @Sendable () -> Timestamp
     package init(now: @escaping @Sendable () -> Timestamp) { self.now = now }
 }
 
-/// A clock that is never set: nanoseconds since some moment.
+/// A monotonic clock in nanoseconds since an arbitrary time.
 package struct TickSource: Sendable {
     package let now: @Sendable () -> Int64
     package init(now: @escaping @Sendable () -> Int64) { self.now = now }
 }
 
-/// Where chance comes from. In a server it must be the system's generator: identifiers and secrets are made of it.
+/// A source of random numbers. In a server it must be the system's generator, because identifiers and secrets are made with it.
 package struct RandomSource: RandomNumberGenerator, Sendable {
     private let draw: @Sendable () -> UInt64
 
@@ -28,7 +28,7 @@ package struct RandomSource: RandomNumberGenerator, Sendable {
     }
 }
 
-/// Runs something a little later, elsewhere.
+/// Runs work after a delay, on another thread.
 package struct Scheduler: Sendable {
     package let run: @Sendable (_ after: Duration, _ work: @escaping @Sendable () -> Void) -> Void
 

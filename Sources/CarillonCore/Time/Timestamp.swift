@@ -4,7 +4,7 @@ package struct Timestamp: Hashable, Comparable, Sendable {
 
     package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    /// Later than any moment that matters: what never expires, expires then.
+    /// Later than any other time. This is the expiry of data that never expires.
     package static let never = Timestamp(milliseconds: .max)
 
     package var seconds: Int64 { milliseconds / 1000 }

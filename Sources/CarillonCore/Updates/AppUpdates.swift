@@ -2,7 +2,7 @@ import CarillonBasics
 package import CarillonWire
 import Crypto
 
-/// The updates of apps, as their senders and their operators see them.
+/// The audience updates of apps, for the requests of publishers and operators.
 package struct AppUpdates: Sendable {
     private let store: any UpdateStore
     private let documents: AppDocuments
@@ -35,7 +35,8 @@ package struct AppUpdates: Sendable {
 
     package func rules(of app: AppSerial) async throws -> ParameterRules { try await logs.log(of: app).rules }
 
-    /// Declares other parameters. A live update whose audience cannot be read with them is for nobody, until it can.
+    /// Declares the parameters of an app. While the audience of a live update cannot be evaluated with the present declaration,
+    /// no device matches the update.
     package func setRules(_ rules: ParameterRules, of app: AppSerial) async throws {
         let key = AppDocument.Key(.parameterRules, of: app)
         guard try await documents.put(rules.json.bytes, as: key, at: time.now()) != nil else {
@@ -45,9 +46,9 @@ package struct AppUpdates: Sendable {
 
     // MARK: Publishing
 
-    /// Publishes an update; returns when it is on disk. Devices that are there are given it a moment later.
+    /// Publishes an update. Returns when the update is stored durably. Connected devices receive it shortly afterwards.
     ///
-    /// - Parameter idempotencyKey: A request that was made before with the same is answered with what it made then.
+    /// - Parameter idempotencyKey: If an earlier request had the same key, the call returns the update of that request.
     package func publish(
         _ definition: Update.Definition, of app: AppSerial, by key: KeyID, idempotencyKey: String? = nil
     ) async throws -> (update: Update, isNew: Bool) {
@@ -59,11 +60,11 @@ package struct AppUpdates: Sendable {
         var random = random
         let id = UpdateID.random(using: &random)
         let now = time.now()
-        let wish = UpdateWish(
+        let request = UpdateRequest(
             proposed: id, app: app, key: key, definition: definition, body: definition.body(id, at: now),
             isIndexed: read == nil || read?.audience.lookup != nil,
             idempotency: idempotencyKey.map { (Self.hash($0), Self.hash(definition.fingerprint)) }, limits: limits)
-        switch try await store.publishUpdate(wish, at: now) {
+        switch try await store.publishUpdate(request, at: now) {
         case .made(let update, let superseded, let previous):
             if let superseded {
                 logs.ended(superseded, of: app)
@@ -104,14 +105,14 @@ package struct AppUpdates: Sendable {
 
     private static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 
-    /// How an update and the devices of its app come together now, with what they said last of themselves. Nothing is sent.
+    /// Evaluates the audience of an update for the devices of an app, with their last reported parameters. Nothing is sent.
     package func report(
         _ definition: Update.Definition, of app: AppSerial, _ appID: AppID
     ) async throws -> AudienceReport {
         try await report(audience: definition.audience, of: app, appID)
     }
 
-    /// - Throws: ``ErrorCode/rateLimited`` where other previews take too long.
+    /// - Throws: ``ErrorCode/rateLimited`` if other previews take too long.
     package func report(audience source: String?, of app: AppSerial, _ appID: AppID) async throws -> AudienceReport {
         try await previews.take(of: app) { try await evaluate(source, of: app, appID) }
     }
@@ -138,7 +139,7 @@ package struct AppUpdates: Sendable {
         }
     }
 
-    /// The same of one device; nil where it never polled.
+    /// Evaluates an audience for one device; nil if the device never polled.
     package func report(audience source: String?, for device: Device) async throws -> DeviceReport? {
         let rules = try await rules(of: device.app)
         let audience = try source.map { source throws(Refusal) in try logs.audience(source, by: rules) }
@@ -150,11 +151,11 @@ package struct AppUpdates: Sendable {
     }
 
     private static let pageSize = 1000
-    /// After so many devices a preview gives way to other work.
+    /// The number of devices after which a preview lets other work run.
     private static let devicesInARow = 100
     private static let validationNanoseconds: Int64 = 1_500_000_000
 
-    // MARK: Looking
+    // MARK: Reading
 
     package func update(_ id: UpdateID, of app: AppSerial) async throws -> Update {
         guard let update = try await store.update(id, of: app) else {
@@ -201,7 +202,8 @@ package struct AppUpdates: Sendable {
         try await delivery.withdrew(update)
     }
 
-    /// Ends the pause of an update: the server delivers it to its audience from now on. An update that is not paused stays as it is.
+    /// Ends the pause of an update: the server delivers it to its audience from now on. An update that is not paused stays
+    /// unchanged.
     package func resume(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws -> Update {
         var update = try await update(id, of: app)
         if update.status == .live, update.isPaused {
@@ -221,9 +223,9 @@ package struct AppUpdates: Sendable {
         return update
     }
 
-    /// Puts back what is parked of an update: all of it, or that of one device.
+    /// Requeues the parked completions of an update, at all devices or at one device.
     ///
-    /// - Returns: Of how many devices it was.
+    /// - Returns: The number of requeued completions.
     package func requeue(_ id: UpdateID, of app: AppSerial, device: DeviceID?, by key: KeyID) async throws -> Int {
         let update = try await update(id, of: app)
         guard update.status == .live else {
@@ -248,7 +250,7 @@ package struct AppUpdates: Sendable {
         return count
     }
 
-    /// What was done with the app's updates, the latest first.
+    /// Returns the actions on the app's updates, from the latest on.
     package func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry] {
         try await listings.take(of: app) { try await store.audit(of: app, before: number, limit: limit) }
     }
@@ -259,7 +261,7 @@ extension Update.Definition {
         kind: .content, payload: Array(#"{"action":"resync"}"#.utf8), audience: nil, mode: .standing,
         ttlSeconds: UpdateLimits.ttlSeconds.upperBound, orderKey: nil, supersedes: nil)
 
-    /// What devices are given.
+    /// Returns the content that devices receive.
     func body(_ id: UpdateID, at now: Timestamp) -> [UInt8] {
         JSONWriter.object(capacity: 256 + payload.count) { json in
             json.member("id", id.description)
@@ -272,7 +274,7 @@ extension Update.Definition {
         }
     }
 
-    /// Everything that a sender says, so that two requests with the same say the same.
+    /// A text of all members of a request. Two requests with the same text publish the same update.
     fileprivate var fingerprint: String {
         let parts: [String?] = [
             kind.name, String(decoding: payload, as: UTF8.self), audience, mode.rawValue, String(ttlSeconds), orderKey,
@@ -283,7 +285,7 @@ extension Update.Definition {
 }
 
 extension UpdateBinding {
-    /// As audiences look at it: where a device was a day ago is not where it is.
+    /// Returns the binding without a location that is older than a day, because audiences ignore such a location.
     func counting(at now: Timestamp) -> UpdateBinding {
         guard let locatedAt, locatedAt.adding(seconds: Self.locationSeconds) <= now else { return self }
         var binding = self

@@ -1,11 +1,16 @@
-/// What became of an update at one device: given, kept, put off, processed.
+import CarillonBasics
+
+/// The state of an update at one device.
 ///
-/// - *waiting*: it is in the device's inbox, or stands behind an earlier one of its order key (`attempt` is 0 then).
-/// - *stored*: the device has it. What is silent for a day is given again.
-/// - *deferred*: the device cannot process it now, and said until when, or what it waits for. That never counts as a failure.
-/// - *failed*: it is given again: at once after the first failure, then after 30 seconds and twice as long each time, up to six hours.
-/// - *parked*: it failed ten times, for seven days, or for good. Nothing comes of it until it is put back by hand.
-/// - *final*: the rest.
+/// - *waiting*: the update is in the device's inbox, or waits for an earlier update with the same order key (`attempt` is then
+///   0).
+/// - *stored*: the device received the update. Without a report for a day it is sent again.
+/// - *deferred*: the device cannot process the update now, and reported a delay or a reason. This never counts as a failure.
+/// - *failed*: the update is sent again: at once after the first failure, then after 30 seconds, and after twice as long each
+///   time, up to six hours.
+/// - *parked*: the update failed ten times, for seven days, or permanently. It is not sent again until it is requeued.
+/// - *final*: all other states. Three of them can be left: *unsupported* when the device's kinds change, *gone* when the device
+///   returns to the audience, and *superseded* when the content into which the update was coalesced ends without effect.
 package struct CompletionMachine: Equatable, Sendable {
     package enum State: Int, CaseIterable, Sendable {
         case waiting = 0
@@ -14,12 +19,12 @@ package struct CompletionMachine: Equatable, Sendable {
         case failed = 3
         case parked = 4
         case done = 10
-        /// The device does not know the kind.
+        /// The device does not process the kind.
         case unsupported = 11
         case superseded = 12
         case expired = 13
         case withdrawn = 14
-        /// Its user signed out, or its device left the audience before it was done.
+        /// The user signed out, or the device left the audience before the update was processed.
         case gone = 15
 
         package var isFinal: Bool { rawValue >= State.done.rawValue }
@@ -28,15 +33,15 @@ package struct CompletionMachine: Equatable, Sendable {
     }
 
     package private(set) var state: State
-    /// How often it was given; 0: never yet.
+    /// The number of times that the update was sent; 0 before the first.
     package private(set) var attempt: Int
-    /// Whether its device received it at least once, however often it was given.
+    /// Whether the device received the update at least once.
     package private(set) var isReceived: Bool
     package private(set) var failures: Int
     package private(set) var firstFailedAt: Timestamp?
-    /// When it is to be given again.
+    /// When the update must be sent again.
     package private(set) var dueAt: Timestamp?
-    /// What the device said last.
+    /// The reason of the last report.
     package private(set) var reason: String?
 
     package init(
@@ -56,30 +61,29 @@ package struct CompletionMachine: Equatable, Sendable {
     package static let mostFailures = 10
     package static let mostFailingSeconds: Int64 = 7 * 86_400
     package static let mostDelaySeconds: Int64 = 30 * 86_400
-    /// How long one waits for which the inbox has no room.
+    /// The delay of an update for which the inbox has no room.
     package static let fullSeconds: Int64 = 60
-    private static let firstDelaySeconds: Int64 = 30
-    private static let longestDelaySeconds: Int64 = 6 * 3600
+    private static let backOffSeconds = BackOff<Int64>(first: 30, longest: 6 * 3600)
 
-    /// Whether it is in the device's inbox.
+    /// Whether the update is in the device's inbox.
     package var isInInbox: Bool { state == .waiting && attempt > 0 && dueAt == nil }
 
-    /// Whether others of its order key stand behind it.
+    /// Whether later updates with the same order key wait for this one.
     package var holdsUpOthers: Bool { !state.isFinal && state != .parked }
 
-    /// It was put into the device's inbox.
+    /// Notes that the update was put into the device's inbox.
     package mutating func offered() {
         state = .waiting
         attempt += 1
         dueAt = nil
     }
 
-    /// Another of its order key holds it up no more.
+    /// Notes that no earlier update with the same order key is unfinished.
     package mutating func released(at now: Timestamp) {
         if state == .waiting, attempt == 0 { dueAt = now }
     }
 
-    /// The device received what was in its inbox.
+    /// Notes that the device received the update from its inbox.
     package mutating func received(at now: Timestamp) {
         guard state == .waiting else { return }
         isReceived = true
@@ -87,14 +91,15 @@ package struct CompletionMachine: Equatable, Sendable {
         dueAt = now.adding(seconds: Self.silenceSeconds)
     }
 
-    /// It was taken out of the inbox. Unless it comes to an end, it is given again.
+    /// Notes that the update was removed from the inbox. Unless it ends, it is sent again.
     package mutating func takenOut(at now: Timestamp) {
         if isInInbox { dueAt = now }
     }
 
-    /// The device says what it did with it. Answers false for what changes nothing: it came to an end before, or was given again since.
+    /// Applies a result that the device reported. Returns false if the result changes nothing: the update ended before, or was
+    /// sent again since.
     ///
-    /// - Parameter reported: Which time it was given that the device speaks of; nil for the last.
+    /// - Parameter reported: The attempt that the result is of; nil for the last.
     package mutating func reported(_ result: UpdateResult, of reported: Int? = nil, at now: Timestamp) -> Bool {
         guard !state.isFinal, attempt > 0 else { return false }
         let isOfLast = reported.map { $0 >= attempt } ?? true
@@ -116,7 +121,7 @@ package struct CompletionMachine: Equatable, Sendable {
             dueAt = now.adding(seconds: delay)
             self.reason = reason
         case .failed(let isPermanent, let reason):
-            // One that is said again, as its answer was lost, is one failure.
+            // A failure that is reported again, because the answer was lost, counts once.
             guard state != .parked, state != .failed, isOfLast else { return false }
             isReceived = true
             self.reason = reason
@@ -138,31 +143,29 @@ package struct CompletionMachine: Equatable, Sendable {
         }
     }
 
-    /// Seconds until it is given again, after so many failures.
+    /// Returns the seconds until an update is sent again after a number of failures.
     package static func delay(_ failures: Int) -> Int64 {
-        guard failures > 1 else { return 0 }
-        let doublings = min(failures - 2, 20)
-        return min(firstDelaySeconds << Int64(doublings), longestDelaySeconds)
+        failures > 1 ? backOffSeconds.delay(doublings: failures - 2) : 0
     }
 
-    /// The longest time for which a completion waits until it is given again.
+    /// Returns the longest time for which a completion in a state waits until it is sent again.
     package static func longestWaitSeconds(in state: State) -> Int64 {
         switch state {
         case .waiting: fullSeconds
         case .stored: silenceSeconds
-        case .failed: longestDelaySeconds
+        case .failed: backOffSeconds.longest
         default: mostDelaySeconds
         }
     }
 
-    /// It is to be given again now: the device lost what it had, its kinds changed, or its inbox had no room before.
+    /// Makes the update due now: the device lost its data, its kinds changed, or its inbox had no room before.
     package mutating func due(at now: Timestamp) {
         guard !isInInbox, !state.isFinal || state == .unsupported, state != .parked else { return }
         if state == .unsupported { state = .waiting }
         dueAt = now
     }
 
-    /// Somebody put it back who had seen that it was parked. Answers false where it is not.
+    /// Requeues a parked update on request. Returns false if the update is not parked.
     package mutating func requeued(at now: Timestamp) -> Bool {
         guard state == .parked else { return false }
         state = .failed
@@ -172,44 +175,46 @@ package struct CompletionMachine: Equatable, Sendable {
         return true
     }
 
-    /// It comes to an end, and nobody processed it. Answers false where it had come to one.
+    /// Ends the update without a result. Returns false if it had ended before.
     package mutating func ended(as end: State) -> Bool {
         guard !state.isFinal else { return false }
         finish(end)
         return true
     }
 
-    /// Whether it waits, and its device never received it.
+    /// Whether the update waits and the device never received it.
     package var isUnreceived: Bool { state == .waiting && !isReceived }
 
-    /// Whether its device has it, or had it. A device that does not know the kind has nothing.
+    /// Whether the device has or had the update. An update of a kind that the device does not process is not counted.
     package var mayBeKnown: Bool { isReceived && state != .unsupported }
 
-    /// Its device left the audience. Answers whether the completion is to be forgotten, as the device never received the update.
+    /// Notes that the device left the audience. Returns whether the completion must be forgotten, because the device never
+    /// received the update.
     ///
-    /// What the device has it may finish. What is to be given again ends until the device returns.
+    /// The device may finish an update that it received. An update that must be sent again ends until the device returns.
     package mutating func left(at now: Timestamp) -> Bool {
         guard mayBeKnown else { return true }
         if !state.isFinal, isInInbox || dueAt.map({ $0 <= now }) ?? false { finish(.gone) }
         return false
     }
 
-    /// Its device belongs to the audience again.
+    /// Notes that the device belongs to the audience again.
     package mutating func returned(at now: Timestamp) {
         guard state == .gone else { return }
         state = .waiting
         dueAt = now
     }
 
-    /// A later change of content stands for it. Answers false where the device has it, which sees that by itself.
-    package mutating func absorbed() -> Bool {
+    /// Coalesces the update into later content. Returns false if the device received the update; the device then detects the
+    /// replacement itself.
+    package mutating func coalesced() -> Bool {
         guard isUnreceived else { return false }
         finish(.superseded)
         reason = "absorbed"
         return true
     }
 
-    /// What stood for it came to nothing.
+    /// Resets a coalesced update because the later content ended without effect.
     package mutating func revived() { self = CompletionMachine() }
 
     private mutating func finish(_ end: State) {
@@ -218,12 +223,12 @@ package struct CompletionMachine: Equatable, Sendable {
     }
 }
 
-/// What a device did with an update.
+/// The result of an update at a device.
 package enum UpdateResult: Equatable, Sendable {
     case done
-    /// Done, and not everything was as it should be.
+    /// The device processed the update, and reports a problem.
     case doneWith(reason: String)
-    /// It cannot be processed now: for so many seconds, or until something happens at the device.
+    /// The device cannot process the update now: for a number of seconds, or until an event at the device.
     case deferred(seconds: Int64?, reason: String?)
     case failed(isPermanent: Bool, reason: String?)
     case unsupported

@@ -1,34 +1,35 @@
 import CarillonWire
 
-/// A device with its user and its profile, as far as updates go: what it says of itself, and how far the log of its app's updates was
-/// held against it.
+/// A device with its user and its profile: the parameters that it reported, and the place up to which the log of its app's
+/// updates was evaluated for it.
 ///
-/// Every update up to `heldTo` that lives and matches its parameters has a row of its own for it.
+/// Every live update up to `cursor` whose audience matches the binding has a completion for it.
 package struct UpdateBinding: Equatable, Sendable {
     package var serial: BindingSerial
     package var device: DeviceSerial
     package var user: UserID?
     package var profile: String
-    /// Counts what changed of parameters and kinds.
+    /// Increases when parameters, the location or kinds change, and when the binding ends or is used again.
     package var revision: Int64
-    /// The device's own name for its parameters; nil before it said any.
+    /// The device's own revision of its parameters; nil before it reported one.
     package var parametersRevision: String?
     package var values: ParameterValues
-    /// When the location was said, which counts for a day.
+    /// When the device reported its location. A location is valid for a day.
     package var locatedAt: Timestamp?
-    /// Of updates, that it processes: the names of ``UpdateKind``.
+    /// The kinds of updates that the device processes: the names of ``UpdateKind``.
     package var kinds: Set<String>
-    package var heldTo: HeldTo
-    /// Up to where it is known which content came and went.
+    package var cursor: AudienceCursor
+    /// The place up to which expired content was checked for the binding.
     package var seenTo: UpdateSerial
-    /// It missed content, and is to fetch everything.
+    /// Whether the device missed content and must fetch all content.
     package var needsResync: Bool
-    /// The latest positions that it polled with: of everything, and of updates alone.
+    /// The latest places that the device reported when it polled.
     package var receivedTo: ReceivedTo
 
     package init(
         serial: BindingSerial, device: DeviceSerial, user: UserID?, profile: String, revision: Int64,
-        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>, heldTo: HeldTo,
+        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>,
+        cursor: AudienceCursor,
         seenTo: UpdateSerial, needsResync: Bool, receivedTo: ReceivedTo
     ) {
         self.serial = serial
@@ -40,13 +41,13 @@ package struct UpdateBinding: Equatable, Sendable {
         self.values = values
         self.locatedAt = locatedAt
         self.kinds = kinds
-        self.heldTo = heldTo
+        self.cursor = cursor
         self.seenTo = seenTo
         self.needsResync = needsResync
         self.receivedTo = receivedTo
     }
 
-    /// Whether it received less.
+    /// Whether the binding received less than a place.
     package func isBehind(_ place: ReceivedTo) -> Bool {
         place.all > receivedTo.all || place.updates > receivedTo.updates
     }
@@ -54,12 +55,13 @@ package struct UpdateBinding: Equatable, Sendable {
     package static let longestProfileBytes = 128
     package static let longestRevisionBytes = 64
     package static let locationSeconds: Int64 = 86_400
-    /// The number of bindings of a device, over all its users and profiles. Beyond it the binding that was used least recently and has nothing
-    /// unfinished is removed for a new one.
+    /// The largest number of bindings of a device, for all its users and profiles. Beyond it the binding that was used least
+    /// recently and has no unfinished completions is removed for a new one.
     package static let mostOfDevice = 100
 }
 
-/// Places of positions: a device that polls with an earlier one was brought back to what it was before.
+/// The numbers in the positions of a polling device: of all envelopes, and of updates alone. A device with an earlier place than
+/// before was restored to an earlier state.
 package struct ReceivedTo: Equatable, Sendable {
     package var all: Int64
     package var updates: Int64
@@ -70,8 +72,9 @@ package struct ReceivedTo: Equatable, Sendable {
     }
 }
 
-/// How far a log was held, and the version of the rules by which its audiences were read: under others it counts for nothing.
-package struct HeldTo: Equatable, Sendable {
+/// The place up to which a log was evaluated, and the version of the rules by which audiences were evaluated. Under other rules
+/// the place is ignored.
+package struct AudienceCursor: Equatable, Sendable {
     package var place: UpdateSerial
     package var rules: Int64
 
@@ -80,16 +83,17 @@ package struct HeldTo: Equatable, Sendable {
         self.rules = rules
     }
 
-    package static let nowhere = HeldTo(UpdateSerial(0), rules: 0)
+    package static let nowhere = AudienceCursor(UpdateSerial(0), rules: 0)
 }
 
-/// The store's number for a binding; never used twice.
+/// The store's number for a binding. A number is never used twice.
 package struct BindingSerial: Hashable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }
 }
 
-/// What became of an update at a binding: for a standing one, of an entry into its audience.
+/// Identifies the completion of an update at a binding. A standing update has a completion for each entry of the device into its
+/// audience.
 package struct CompletionKey: Hashable, Sendable {
     package var update: UpdateSerial
     package var binding: BindingSerial
@@ -101,10 +105,10 @@ package struct CompletionKey: Hashable, Sendable {
         self.entry = entry
     }
 
-    /// What the envelopes of it have as their topic, by which a later one takes the place of an earlier.
+    /// The collapse key of the completion's envelopes: a later envelope replaces an earlier one.
     package var topic: String { "\(binding.rawValue)/\(entry)" }
 
-    /// - Parameter topic: As ``topic`` writes it.
+    /// - Parameter topic: A text from ``topic``.
     package init?(_ update: UpdateSerial, topic: String) {
         let parts = topic.split(separator: "/")
         guard parts.count == 2, let binding = Int64(parts[0]), let entry = Int(parts[1]) else { return nil }
@@ -117,45 +121,45 @@ package struct Completion: Equatable, Sendable {
     package var machine: CompletionMachine
     package var changedAt: Timestamp
     package var orderKey: String?
-    /// The device had received it, and left the audience. When the device returns, a standing update begins another entry, and another
-    /// update goes on.
+    /// Whether the device left the audience after it had received the update. When the device returns, a standing update begins
+    /// another entry, and another update continues.
     package var hasLeft: Bool
-    /// The update that stands for it, when it is written first.
-    package var absorbedBy: UpdateSerial?
+    /// The update into which the completion is coalesced when it is first written.
+    package var coalescedBy: UpdateSerial?
 
     package init(
         key: CompletionKey, machine: CompletionMachine, changedAt: Timestamp, orderKey: String? = nil,
-        hasLeft: Bool = false, absorbedBy: UpdateSerial? = nil
+        hasLeft: Bool = false, coalescedBy: UpdateSerial? = nil
     ) {
         self.key = key
         self.machine = machine
         self.changedAt = changedAt
         self.orderKey = orderKey
         self.hasLeft = hasLeft
-        self.absorbedBy = absorbedBy
+        self.coalescedBy = coalescedBy
     }
 
-    /// How many entries of a standing update are known for a binding.
+    /// The largest number of entries of a standing update that are stored for a binding.
     package static let mostEntries = 10
 }
 
-/// An update on its way into a device's inbox.
+/// An update that is appended to a device's inbox.
 package struct UpdateOffer: Equatable, Sendable {
     package var key: CompletionKey
-    /// The revision of the binding for which the update was found to match.
+    /// The revision of the binding with which the audience was evaluated.
     package var revision: Int64
     /// Whether the completion exists already and is due.
     package var isAgain: Bool
-    /// Which this will be.
+    /// The number of this attempt.
     package var attempt: Int
     package var orderKey: String?
     package var at: Timestamp
     /// The place of the binding in the log, if it is written together with the offer.
-    package var heldTo: HeldTo?
+    package var cursor: AudienceCursor?
 
     package init(
         key: CompletionKey, revision: Int64, isAgain: Bool = false, attempt: Int, orderKey: String?, at: Timestamp,
-        heldTo: HeldTo? = nil
+        cursor: AudienceCursor? = nil
     ) {
         self.key = key
         self.revision = revision
@@ -163,6 +167,6 @@ package struct UpdateOffer: Equatable, Sendable {
         self.attempt = attempt
         self.orderKey = orderKey
         self.at = at
-        self.heldTo = heldTo
+        self.cursor = cursor
     }
 }

@@ -1,14 +1,15 @@
 package import CarillonWire
 
-/// Keeps updates, the bindings that they are for, and what became of each at each.
+/// Stores audience updates, bindings, and the state of each update at each binding.
 ///
-/// Each change is one transaction: a concurrent call sees all of it or nothing. Concurrent changes of one row follow each other, and each
-/// decides on what the change before it left. A read sees one moment of the store. Every method throws ``StoreFault`` if the store
-/// cannot be read or written; a change that throws is not made. A limit on the length of a list returns the first rows of its order.
+/// Each change is one transaction: a concurrent call sees all of the change or nothing. Concurrent changes of one row are
+/// serialized, and each reads the result of the change before it. A read sees one moment of the store. Every method throws
+/// ``StoreFault`` if the store cannot be read or written; a change that throws is not made. A limit on the length of a list
+/// returns the first rows of its order.
 ///
-/// A change that names a revision of a binding is made only while the binding is of that revision and has not ended.
+/// A change with the revision of a binding is made only if the binding still has this revision and has not ended.
 ///
-/// Methods with a set of shards return and change nothing of devices in other shards.
+/// Methods with a set of shards neither return nor change rows of devices in other shards.
 package protocol UpdateStore: Sendable {
     // MARK: Updates
 
@@ -17,34 +18,37 @@ package protocol UpdateStore: Sendable {
     /// Writes an update with an audit entry at the end of its app's log, and ends the update that it supersedes.
     ///
     /// Updates become visible in the order of their numbers: a reader that has seen one never sees an earlier one appear. Of
-    /// concurrent requests with one `Idempotency-Key` one is made, and concurrent requests do not exceed the limits of the app. A
-    /// repetition is answered before limits are compared. A refusal changes nothing.
-    func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut
+    /// concurrent requests with one `Idempotency-Key` only one publishes an update. Concurrent requests do not exceed the limits
+    /// of the app. A repeated request is answered before limits are checked. A refused request changes nothing.
+    func publishUpdate(_ request: UpdateRequest, at now: Timestamp) async throws -> UpdatePut
     /// Returns the live updates of an app that are not paused, in ascending order.
     func liveUpdates(of app: AppSerial) async throws -> [Update]
-    /// Returns an update of an app, live or ended; nil if it is another app's or forgotten.
+    /// Returns an update of an app, live or ended; nil if the app has no such update or the update was forgotten.
     func update(_ id: UpdateID, of app: AppSerial) async throws -> Update?
     /// Returns a page of an app's updates, from the latest on.
     func updates(of app: AppSerial, _ filter: UpdateFilter, before: UpdateSerial?, limit: Int) async throws -> [Update]
-    /// Returns the latest content of an app that expired, also if it is forgotten; zero without one.
+    /// Returns the latest expired content update of an app, even if it was forgotten; zero if there is none.
     func lastExpiredContent(of app: AppSerial) async throws -> UpdateSerial
-    /// Returns the content of an app after a place that expired, ascending; nil if some of it is forgotten, or it is more than the limit.
+    /// Returns the expired content updates of an app after a place, ascending. Nil if some of them were forgotten, or if there
+    /// are more than the limit.
     func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) async throws -> [Update]?
-    /// Ends a live update and writes an audit entry. The update is not sent to any device after that. Returns whether this call ended it.
+    /// Ends a live update and writes an audit entry. Afterwards the update is not sent to any device. Returns whether this call
+    /// ended it.
     func withdrawUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
-    /// Ends the pause of a live update and writes an audit entry: every binding is held against the log anew. Its completions are made due
-    /// by earlier transactions, which nobody sees while it is paused.
+    /// Ends the pause of a live update and writes an audit entry. The log is evaluated again for every binding. Earlier
+    /// transactions have made the completions of the update due, which has no effect while the update is paused.
     ///
-    /// - Parameter limit: The bytes of the audiences of the app's live updates that are not paused.
+    /// - Parameter limit: The largest total size of the audiences of the app's live updates that are not paused, in bytes.
     func resumeUpdate(
         _ update: Update, by key: KeyID, audienceBytes limit: Int, at now: Timestamp
     ) async throws -> UpdateResumption
-    /// Ends live updates whose expiry time is reached, paused ones included. Returns the updates that this call ended.
+    /// Ends expired live updates, including paused ones. Returns the updates that this call ended.
     func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate]
-    /// Forgets the oldest of an app's ended updates beyond a number, and updates that ended before a moment, with their completions.
-    /// An update stays while a completion of it is not final. Returns whether nothing is left to forget; each call forgets a part.
+    /// Forgets the oldest of an app's ended updates beyond a number, and updates that ended before a moment, with their
+    /// completions. An update stays while one of its completions is not final. Each call forgets a part. Returns whether nothing
+    /// is left to forget.
     ///
-    /// - Parameter retention: Nil forgets only what is beyond the number.
+    /// - Parameter retention: Nil forgets only updates beyond the number.
     func forgetUpdates(_ limits: UpdateLimits, by retention: RetentionTime?, limit: Int) async throws -> Bool
     /// Returns the number of completions of an update in each state.
     func counts(of update: UpdateSerial) async throws -> [CompletionMachine.State: Int]
@@ -52,57 +56,62 @@ package protocol UpdateStore: Sendable {
     func completions(
         of update: UpdateSerial, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
     ) async throws -> [DeviceCompletion]
-    /// Returns the completions of an update at one device, over all its users and profiles.
+    /// Returns the completions of an update at one device, for all its users and profiles.
     func completions(of update: UpdateSerial, at device: DeviceID) async throws -> [Completion]
 
     // MARK: Bindings
 
-    /// Returns the binding of a device with its present user and a profile. Makes it if there is none; another binding of the device ends
-    /// in the same transaction. A binding that ended begins again with a later revision, and what the device left unfinished is due.
+    /// Returns the binding of a device with its present user and a profile, and creates it if there is none. Another binding of
+    /// the device ends in the same transaction. A binding that ended is reused with a later revision, and its unfinished
+    /// completions become due.
     ///
-    /// Concurrent calls make one binding. Nil if there is no such device, its app was deleted, or it has
-    /// ``UpdateBinding/mostOfDevice`` bindings of which none can be removed; then nothing is changed.
+    /// Concurrent calls create one binding. Nil if the device does not exist, its app was deleted, or it has
+    /// ``UpdateBinding/mostOfDevice`` bindings of which none can be removed. In these cases nothing is changed.
     func binding(of device: DeviceSerial, profile: String, at now: Timestamp) async throws -> UpdateBinding?
-    /// Returns the last binding of a device; nil if it ended or there is none.
+    /// Returns the present binding of a device; nil if it ended or there is none.
     func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?
-    /// Writes parameters, location and kinds of a binding with the next revision, if its revision is the one that is given: every update is
-    /// held against it anew. Nil if the revision is another one or the binding ended. Of concurrent changes of one revision one is made.
+    /// Writes parameters, location and kinds of a binding with the next revision, if the stored revision is the expected one.
+    /// Every update is then evaluated again for the binding. Nil if the revision differs or the binding ended. Of concurrent
+    /// changes of one revision only one is made.
     ///
-    /// - Parameter hasOtherKinds: Updates of kinds that the binding does not process any more become unsupported and leave the inbox
-    ///   in the same transaction. Unsupported updates of its new kinds are due.
+    /// - Parameter hasOtherKinds: Updates of kinds that the binding does not process any more become unsupported and are removed
+    ///   from the inbox in the same transaction. Unsupported updates of its new kinds become due.
     func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) async throws -> BindingChange?
-    /// Returns the number of an app's bindings that did not end.
+    /// Returns the number of an app's bindings that have not ended.
     func bindingCount(of app: AppSerial) async throws -> Int
-    /// Returns an app's bindings that did not end, in the order of their numbers.
+    /// Returns an app's bindings that have not ended, in the order of their numbers.
     func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
-    /// Forgets locations that were set by a moment. Their bindings have the next revision, and updates are held against them anew.
+    /// Removes locations that are as old as a moment or older. Their bindings get the next revision, and updates are evaluated
+    /// again for them.
     func forgetLocations(in shards: ShardSet, before moment: Timestamp, limit: Int) async throws
-    /// Returns ended bindings of which something is left to release.
+    /// Returns ended bindings with completions that must still be ended.
     func bindingsToRelease(in shards: ShardSet, limit: Int) async throws -> [ReleasedBinding]
     /// Ends some completions of an ended binding that are not final (``CompletionMachine/State/gone``).
     ///
-    /// - Returns: The envelopes that are still in the inbox, which the caller takes out; nil if nothing is left, or the binding began again.
+    /// - Returns: The envelopes that are still in the inbox, which the caller removes; nil if no completion is left, or the
+    ///   binding is in use again.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]?
 
-    /// Reads a device that polls, and then its binding and the names of its waiting envelopes as of one moment. Nil if there
-    /// is no such device. The inbox is not read then.
+    /// Reads a polling device, its binding, and the identifiers of its waiting envelopes as of one moment. Nil if the device does
+    /// not exist. The inbox is then not read.
     func poll(of name: DeviceName, at now: Timestamp) async throws -> PollVisit?
 
     // MARK: Waking
 
-    /// Returns live updates for which sleeping devices are still to be woken: the first of each app.
+    /// Returns live updates for which sleeping devices must still be woken; for each app the first update.
     func wakingUpdates(limit: Int) async throws -> [WakingUpdate]
     /// Returns an app's bindings whose devices have a push token and are not suspended, in the order of their numbers.
     func bindingsToWake(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
-    /// Notes that the devices of bindings up to a place were woken; nil: of all. An update that is done stays done.
+    /// Notes that the devices of bindings up to a place were woken; nil notes that all were. An update that is complete stays
+    /// complete.
     func woke(_ update: UpdateSerial, to place: BindingSerial?) async throws
 
     // MARK: Completions
 
-    /// Returns the last entry of each of these updates at a binding, in their order; updates without one are left out.
+    /// Returns the last entry of each of these updates at a binding, in their order. Updates without an entry are left out.
     func completions(of binding: BindingSerial, _ updates: [UpdateSerial]) async throws -> [Completion]
-    /// Returns a binding that did not end, and the last entry of each live update after its place, ascending, as of one
-    /// moment. The place does not count if it was noted under other rules. Nil if the binding ended or does not exist.
+    /// Returns a binding that has not ended, and the last entry of each live update after its place, ascending, as of one moment.
+    /// The place is ignored if it was noted under other rules. Nil if the binding ended or does not exist.
     ///
     /// - Parameters:
     ///   - first: Updates before this one are left out.
@@ -112,101 +121,108 @@ package protocol UpdateStore: Sendable {
     ) async throws -> BindingStanding?
     /// Returns a binding's completions that are not final, in the order of their updates.
     func unfinished(of binding: BindingSerial) async throws -> [Completion]
-    /// Writes how far the log was held against a binding, with completions that have no envelope. Completions that exist stay as they are,
-    /// and completions of updates that ended are not written. Under the same rules the place never goes back.
+    /// Writes the place up to which the log was evaluated for a binding, with completions that have no envelope. Existing
+    /// completions stay unchanged, and completions of ended updates are not written. Under the same rules the place never moves
+    /// back.
     ///
-    /// - Parameter isFull: Updates after the place had no room.
-    /// - Returns: Whether the binding is of the revision; otherwise nothing is written.
-    func held(
-        _ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool, adding completions: [Completion],
+    /// - Parameter isFull: Whether the inbox had no room for updates after the place.
+    /// - Returns: Whether the binding has the expected revision; otherwise nothing is written.
+    func evaluated(
+        _ binding: BindingSerial, revision: Int64, to place: AudienceCursor, isFull: Bool, adding completions: [Completion],
         at now: Timestamp
     ) async throws -> Bool
-    /// Writes a device's results of updates, in order, and how far it received. The place never goes back by a report.
+    /// Writes a device's results of updates, in order, and the place up to which it received envelopes. A report never moves the
+    /// place back.
     ///
-    /// - Returns: An answer for each result. A result that comes again is late and changes nothing.
+    /// - Returns: An answer for each result. A repeated result is late and changes nothing.
     func report(
         _ results: [ReportedResult], receivedTo place: ReceivedTo?, of binding: BindingSerial, at now: Timestamp
     ) async throws -> ReportAnswers
-    /// Makes everything due that a binding received and did not finish, as the device lost what it had. Its received place is zero again.
+    /// Makes all completions due that a binding received and did not finish, because the device lost its data. The received place
+    /// is reset to zero.
     ///
-    /// - Parameter needsResync: The device was further than it is now; once set, this stays until a resync.
+    /// - Parameter needsResync: Whether the device reported a later place before. Once set, this stays until a resync.
     func offerAgain(to binding: BindingSerial, needsResync: Bool, at now: Timestamp) async throws
     /// Returns a binding's completions of content that its device does not have, in the order of their updates.
     func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent
     /// Returns the envelopes of completions that are in inboxes.
     func envelopes(of completions: [CompletionKey]) async throws -> [MessageID]
-    /// Ends completions that later content stands for, unless their device received them, and takes them out of the inbox. Returns what was
-    /// taken out. A completion that ended is left out.
-    func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) async throws -> [MessageID]
-    /// Makes a completion due that tells a binding to fetch everything, and absorbs all content that its device does not have. An app has one
-    /// such update; concurrent calls make one. A completion that was not received yet is used again.
+    /// Ends completions that are coalesced into later content, unless their device received them, and removes their envelopes
+    /// from the inbox. Returns the removed envelopes. A completion that ended is left out.
+    func coalesce(_ coalesced: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) async throws -> [MessageID]
+    /// Makes a completion due that requests a binding to fetch all content, and coalesces all content that its device does not
+    /// have. An app has one such update; concurrent calls create one. A completion that was not received yet is used again.
     ///
-    /// - Returns: The update, and what was taken out of the inbox; update zero if the binding ended.
-    func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync
-    /// Notes that content that expired up to a place does not concern a binding. The place never goes back.
+    /// - Returns: The update, and the envelopes that were removed from the inbox. The update is zero if the binding ended.
+    func resync(_ binding: BindingSerial, _ request: ResyncRequest, at now: Timestamp) async throws -> Resync
+    /// Notes that content that expired up to a place does not affect a binding. The place never moves back.
     func saw(_ binding: BindingSerial, to place: UpdateSerial) async throws
-    /// A binding of a revision left the audiences of updates. Completions that the device never received are forgotten; the others are
-    /// marked, and end if they wait or are due (``CompletionMachine/left(at:)``). All are taken out of the inbox in the same
-    /// transaction.
+    /// Notes that a binding of a revision left the audiences of updates. Completions that the device never received are
+    /// forgotten. The others are marked, and end if they wait or are due (``CompletionMachine/left(at:)``). All envelopes are
+    /// removed from the inbox in the same transaction.
     ///
-    /// - Returns: What was taken out; nothing for another revision.
+    /// - Returns: The removed envelopes; none if the revision differs.
     func left(
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws -> [MessageID]
-    /// A binding of a revision belongs to audiences again that it had left. Completions that ended with that are due. A second call changes
-    /// nothing.
+    /// Notes that a binding of a revision belongs again to audiences that it had left. Completions that ended when it left become
+    /// due. A second call changes nothing.
     func returned(
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws
-    /// Ends completions whose kinds a binding of a revision does not process, and takes them out of the inbox.
+    /// Ends completions whose kinds a binding of a revision does not process, and removes their envelopes from the inbox.
     func unsupported(
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws
-    /// Returns completions whose due time is reached, of live updates that are not paused and bindings that did not end. With a binding they
-    /// are in the order of their updates, otherwise of their due times. It takes nothing: ``Effect/updateOffered(_:)`` counts once.
+    /// Returns due completions of live updates that are not paused and of bindings that have not ended. With a binding they are
+    /// in the order of their updates, otherwise in the order of their due times. The call removes nothing:
+    /// ``Effect/updateOffered(_:)`` is applied once.
     func dueCompletions(
         of binding: BindingSerial?, in shards: ShardSet, at now: Timestamp, limit: Int
     ) async throws -> [DueCompletion]
-    /// Postpones a due completion for which the inbox of a binding of a revision has no room. One that is not due stays as it is.
+    /// Postpones a due completion if the inbox of a binding of a revision has no room. A completion that is not due stays
+    /// unchanged.
     func putOff(_ completion: CompletionKey, revision: Int64, until moment: Timestamp) async throws
-    /// The clock was set back. A completion whose due time was set by the later clock waits as long from now on; no completion waits
-    /// longer than its state allows (``CompletionMachine/longestWaitSeconds(in:)``). Returns whether these were all; each call changes
-    /// a part.
+    /// Corrects due times after the clock was set back. A completion whose due time was set by the later clock waits as long from
+    /// now on. No completion waits longer than its state allows (``CompletionMachine/longestWaitSeconds(in:)``). Each call
+    /// changes a part. Returns whether these were all.
     ///
-    /// - Parameter moment: Completions that are due by then stay as they are.
+    /// - Parameter moment: Completions that are due by then stay unchanged.
     func bringBackCompletions(
         in shards: ShardSet, dueAfter moment: Timestamp, at now: Timestamp, limit: Int
     ) async throws -> Bool
     /// Returns completions of ended updates that are not final, in the order of their updates.
     func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion]
-    /// Searches the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(in:limit:)``
-    /// does not return, and makes it return them. Returns the place for the next call; nil at the end.
+    /// Searches the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(in:limit:)`` does
+    /// not return, and makes that method return them. Returns the place for the next call; nil at the end.
     func findUnfinishedOfEnded(
         in shards: ShardSet, after place: UpdateSerial, limit: Int
     ) async throws -> UpdateSerial?
-    /// Ends completions that did not end before.
+    /// Ends completions that have not ended before.
     func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws
-    /// Makes parked completions of an update due, and writes an audit entry with their number. Returns the number that this call put back.
+    /// Makes parked completions of an update due, and writes an audit entry with their number. Returns the number that this call
+    /// requeued.
     func requeue(
-        _ completions: [CompletionKey], at now: Timestamp, noting wish: (key: KeyID, update: UpdateID), of app: AppSerial
+        _ completions: [CompletionKey], at now: Timestamp, noting request: (key: KeyID, update: UpdateID), of app: AppSerial
     ) async throws -> Int
 
-    // MARK: The audit
+    // MARK: Audit
 
-    /// Returns a page of an app's audit, from the latest entry on. Entries are written with what they tell of, and never changed.
+    /// Returns a page of an app's audit, from the latest entry on. Entries are written in the transaction of the action, and
+    /// never changed.
     func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry]
-    /// Forgets some entries that were written by a moment, and some of the oldest of an app beyond a number.
+    /// Removes some entries that were written by a moment, and some of the oldest entries of an app beyond a number.
     func forgetAudit(before moment: Timestamp, beyond most: Int, limit: Int) async throws
 }
 
-/// What a store knows of a device that polls.
+/// The state of a polling device.
 package struct PollVisit: Sendable {
     package var device: Device
-    /// The one that the device came with last, of its present user; nil of a device that is to begin one.
+    /// The last binding of the device, if it is of its present user; nil if the device must create a binding.
     package var binding: UpdateBinding?
-    /// What waits in its inbox; nil where that was not read, or is much.
+    /// The waiting envelopes; nil if the inbox was not read or has more than ``mostWaiting``.
     package var waiting: [WaitingName]?
-    /// Whether the binding is to be given something again.
+    /// Whether completions of the binding are due.
     package var isAnyDue: Bool
 
     package var isEmpty: Bool { waiting?.isEmpty == true && !isAnyDue }
@@ -220,11 +236,11 @@ package struct PollVisit: Sendable {
         self.isAnyDue = isAnyDue
     }
 
-    /// So much of an inbox is looked at.
+    /// The largest number of envelopes that are read.
     package static let mostWaiting = 64
 }
 
-/// An envelope that waits, without what it says.
+/// A waiting envelope without its content.
 package struct WaitingName: Sendable {
     package var id: MessageID
     package var kind: EnvelopeKind
@@ -235,11 +251,11 @@ package struct WaitingName: Sendable {
     }
 }
 
-/// What became of what a device said of updates.
+/// The answers for the results that a device reported.
 package struct ReportAnswers: Sendable {
-    /// One for each result.
+    /// One answer for each result.
     package var answers: [ReportAnswer]
-    /// Whether the binding is to be given something again now.
+    /// Whether completions of the binding are due now.
     package var isAnyDue: Bool
 
     package init(answers: [ReportAnswer], isAnyDue: Bool) {
@@ -248,7 +264,7 @@ package struct ReportAnswers: Sendable {
     }
 }
 
-/// A binding, with its completions of the updates that are next in the log.
+/// A binding, with its completions of the next updates in the log.
 package struct BindingStanding: Sendable {
     package var binding: UpdateBinding
     /// The last completion of each update that has one, in the order of the updates.
@@ -260,10 +276,10 @@ package struct BindingStanding: Sendable {
     }
 }
 
-/// A binding as it was written.
+/// A binding in its stored state after a change.
 package struct BindingChange: Sendable {
     package var binding: UpdateBinding
-    /// What was taken out of the inbox in the same transaction.
+    /// The envelopes that were removed from the inbox in the same transaction.
     package var takenOut: [MessageID]
 
     package init(binding: UpdateBinding, takenOut: [MessageID]) {
@@ -272,17 +288,17 @@ package struct BindingChange: Sendable {
     }
 }
 
-package struct UpdateWish: Sendable {
+package struct UpdateRequest: Sendable {
     package var proposed: UpdateID
     package var app: AppSerial
-    /// Who wishes it.
+    /// The API key of the request.
     package var key: KeyID
     package var definition: Update.Definition
-    /// What devices are given.
+    /// The content that devices receive.
     package var body: [UInt8]
-    /// That an index finds its audience, or that it has none.
+    /// Whether an index finds the audience, or the update has none.
     package var isIndexed: Bool
-    /// The hash of the `Idempotency-Key`, and that of the request.
+    /// The hash of the `Idempotency-Key`, and the hash of the request.
     package var idempotency: (key: [UInt8], fingerprint: [UInt8])?
     package var limits: UpdateLimits
 
@@ -303,7 +319,7 @@ package struct UpdateWish: Sendable {
 
 package struct UnreceivedContent: Sendable {
     package var completions: [Completion]
-    /// One that says to fetch everything: it stands for all that comes before the device has it.
+    /// The update that requests a resync, if the device has not received it. It replaces all earlier content.
     package var resync: UpdateSerial?
 
     package init(completions: [Completion], resync: UpdateSerial?) {
@@ -312,8 +328,8 @@ package struct UnreceivedContent: Sendable {
     }
 }
 
-/// The update by which an app's devices are told to fetch everything, where it is not there yet.
-package struct ResyncWish: Sendable {
+/// The update that requests an app's devices to fetch all content, for the case that the app has none yet.
+package struct ResyncRequest: Sendable {
     package var proposed: UpdateID
     package var body: [UInt8]
 
@@ -325,12 +341,12 @@ package struct ResyncWish: Sendable {
 
 package struct Resync: Sendable {
     package var update: UpdateSerial
-    /// What it stands for, and was taken out of the inbox.
-    package var absorbed: [MessageID]
+    /// The envelopes of coalesced completions that were removed from the inbox.
+    package var coalesced: [MessageID]
 
-    package init(update: UpdateSerial, absorbed: [MessageID]) {
+    package init(update: UpdateSerial, coalesced: [MessageID]) {
         self.update = update
-        self.absorbed = absorbed
+        self.coalesced = coalesced
     }
 }
 
@@ -342,7 +358,7 @@ package enum UpdateResumption: Sendable {
 }
 
 package enum UpdatePut: Sendable {
-    /// With the one that it superseded, and the last before it that lives.
+    /// The update, the update that it superseded, and the last live update before it.
     case made(Update, superseded: UpdateSerial?, previous: UpdateSerial)
     /// The `Idempotency-Key` was used before, by the same request.
     case repeated(Update)
@@ -359,7 +375,7 @@ package struct EndedUpdate: Equatable, Sendable {
     }
 }
 
-/// A completion with the device that it is of.
+/// A completion with its device.
 package struct DeviceCompletion: Sendable {
     package var device: DeviceID
     package var user: UserID?
@@ -406,11 +422,11 @@ package struct ReleasedBinding: Equatable, Sendable {
     }
 }
 
-/// What a device says of an update.
+/// The result of an update that a device reports.
 package struct ReportedResult: Equatable, Sendable {
     package var update: UpdateID
     package var entry: Int
-    /// Which time it was given; nil: the last.
+    /// The attempt that the result is of; nil for the last.
     package var attempt: Int?
     package var result: UpdateResult
 
@@ -423,15 +439,15 @@ package struct ReportedResult: Equatable, Sendable {
 }
 
 package enum ReportAnswer: Equatable, Sendable {
-    /// Written; what of it is in the inbox still is to be taken out.
+    /// The result was written. The envelope, if there is one, must be removed from the inbox.
     case taken(MessageID?)
-    /// It came to an end before.
+    /// The completion ended before.
     case late
-    /// The binding has no such update.
+    /// The binding has no such completion.
     case unknown
 }
 
-/// A completion that is to be given again, with all that an envelope of it needs.
+/// A due completion, with the data for its envelope.
 package struct DueCompletion: Sendable {
     package var completion: Completion
     package var update: Update
@@ -448,7 +464,7 @@ package struct DueCompletion: Sendable {
     }
 }
 
-/// A completion whose update ended before it did.
+/// A completion that is not final although its update ended.
 package struct EndedCompletion: Sendable {
     package var completion: Completion
     package var device: DeviceSerial
@@ -456,7 +472,7 @@ package struct EndedCompletion: Sendable {
     package var origin: Origin
     package var status: Update.Status
     package var isContent: Bool
-    /// What of it is in the inbox.
+    /// The envelope in the inbox, if there is one.
     package var envelope: MessageID?
 
     package init(

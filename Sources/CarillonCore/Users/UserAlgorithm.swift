@@ -1,10 +1,10 @@
-/// How tokens of users may be signed (RFC 7518 section 3.1, RFC 8037). Which of them counts is configured; what a token says of
-/// itself is only compared with it.
+/// The signature algorithms of user tokens (RFC 7518 section 3.1, RFC 8037). The accepted algorithms are configured. The `alg` of
+/// a token is only compared with them.
 package enum UserAlgorithm: String, CaseIterable, Sendable {
     case es256 = "ES256"
     case rs256 = "RS256"
     case eddsa = "EdDSA"
-    /// With shared secrets only: whoever could verify with a published key could sign with it, too.
+    /// For shared secrets only, because a published key could also be used to sign tokens.
     case hs256 = "HS256"
 
     package static let published: [UserAlgorithm] = [.es256, .rs256, .eddsa]

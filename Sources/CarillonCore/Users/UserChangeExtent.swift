@@ -1,4 +1,4 @@
-/// Which of a device's data ends when the device's user changes.
+/// Whether data of a device ends when the device's user changes.
 package enum UserChangeExtent: Sendable {
     /// The data belongs to the device, to the app or to others.
     case stays

@@ -1,10 +1,10 @@
-/// Whose device it is: the `sub` that the app's own server signed. Users of two apps have nothing to do with each other.
+/// The user of a device: the `sub` of a token that the app's backend signed. Users of two apps are unrelated.
 package struct UserID: Hashable, Sendable {
     package let text: String
 
     package static let longestBytes = 256
 
-    /// Nil for a text that is empty, too long, or has control characters.
+    /// Returns nil if the text is empty, too long, or has control characters.
     package init?(_ text: String) {
         guard (1...Self.longestBytes).contains(text.utf8.count),
             !text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
@@ -13,8 +13,8 @@ package struct UserID: Hashable, Sendable {
     }
 }
 
-/// What a device says of its user.
-package enum UserWord: Equatable, Sendable {
+/// The user that a device reports.
+package enum UserClaim: Equatable, Sendable {
     case signedIn(UserID)
     case signedOut
 

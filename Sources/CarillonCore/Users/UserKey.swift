@@ -9,7 +9,7 @@ import _CryptoExtras
     import Foundation
 #endif
 
-/// A key that tokens of users are verified with.
+/// A key that verifies tokens of users.
 package struct UserKey: Sendable {
     private enum Material: Sendable {
         case es256(P256.Signing.PublicKey)
@@ -24,7 +24,7 @@ package struct UserKey: Sendable {
 
     package static let shortestSecretBytes = 32
 
-    /// - Parameter secret: At least ``shortestSecretBytes`` (RFC 7518 section 3.2).
+    /// - Parameter secret: At least ``shortestSecretBytes`` bytes (RFC 7518 section 3.2).
     package init(secret: [UInt8]) {
         id = nil
         algorithm = .hs256
@@ -34,10 +34,10 @@ package struct UserKey: Sendable {
     /// The members of a JWK that are secret (RFC 7518 sections 6.2.2, 6.3.2 and 6.4, RFC 8037 section 2).
     private static let privateMembers: Set = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
 
-    /// Whether a JWK, or a set of them, has a secret member of its own.
+    /// Whether a JWK, or a JWK set itself, has a secret member.
     package static func isPrivate(_ jwk: JSONValue) -> Bool { !privateMembers.isDisjoint(with: jwk.names) }
 
-    /// Reads a JWK (RFC 7517 section 4). Returns nil for a key of another kind or curve, a key for encryption, a private key, a
+    /// Parses a JWK (RFC 7517 section 4). Returns nil for a key of another kind or curve, a key for encryption, a private key, a
     /// member that is not canonical base64url, and an Ed25519 key that ``Ed25519Encoding`` does not accept.
     package init?(jwk: JSONValue) {
         func text(_ name: String) -> String? { if case .string(let text)? = jwk[name] { text } else { nil } }
@@ -66,7 +66,7 @@ package struct UserKey: Sendable {
         id = text("kid")
     }
 
-    /// Of 8192 bits: a larger one costs more than a registration may. BoringSSL bounds the exponent.
+    /// 8192 bits. Verifying with a larger key is too expensive for a registration. BoringSSL limits the exponent.
     private static let longestModulusBytes = 1024
 
     package func verifies(_ signature: [UInt8], of message: [UInt8]) -> Bool {

@@ -1,17 +1,17 @@
 import CarillonWire
 
-/// When an app's key set is fetched, and how long the last one is good for.
+/// Decides when an app's key set is fetched, and how long a fetched key set is used.
 ///
-/// | Keys | Last attempt | A token comes |
+/// | Keys | Last attempt | When a token arrives |
 /// |---|---|---|
-/// | any | none, or five minutes ago | they are fetched first |
-/// | of this day | less than five minutes ago | it is verified with them |
-/// | none, or older than a day | less than five minutes ago | it is refused until they can be fetched again |
+/// | any | none, or at least five minutes ago | the keys are fetched first |
+/// | fetched in the last day | less than five minutes ago | the token is verified with these keys |
+/// | none, or older than a day | less than five minutes ago | the token is refused until the keys can be fetched again |
 ///
-/// So a key that was taken out of the set is not believed for longer than five minutes while the set can be fetched, and an
-/// address that does not answer is asked twelve times an hour, whatever comes. A refusal can ask for a longer wait than five
-/// minutes, which takes their place in the table. All moments are of the monotonic clock (``TickSource``): a wall clock that
-/// is set makes nobody wait, and takes no keys away.
+/// So a key that was removed from the set is accepted for at most five more minutes while the set can be fetched. An address that
+/// does not answer is called at most twelve times per hour. A refusal can request a longer delay than five minutes, which
+/// replaces the five minutes in the table. All times are of the monotonic clock (``TickSource``), so a change of the wall clock
+/// delays no fetch and removes no keys.
 package struct UserKeyFetches: Sendable {
     package enum Step: Sendable {
         case fetch
@@ -26,7 +26,7 @@ package struct UserKeyFetches: Sendable {
 
     private var keys: UserKeySet?
     private var fetchedAt: Int64?
-    /// The moment of the next attempt; nil before the first.
+    /// The time of the next attempt; nil before the first.
     private var nextAt: Int64?
 
     package init() {}
@@ -37,7 +37,7 @@ package struct UserKeyFetches: Sendable {
         return .unavailable(retryAfterSeconds: secondsUntilNext(at: now))
     }
 
-    /// Until they can be fetched again.
+    /// Returns the seconds until the keys can be fetched again.
     package func secondsUntilNext(at now: Int64) -> Int {
         guard let nextAt else { return 1 }
         return Int(max(1, (nextAt - now + Self.second - 1) / Self.second))
@@ -45,7 +45,7 @@ package struct UserKeyFetches: Sendable {
 
     private static func seconds(from earlier: Int64, to now: Int64) -> Int64 { (now - earlier) / second }
 
-    /// Those of the last day.
+    /// Returns the keys if they were fetched in the last day.
     private func usable(at now: Int64) -> UserKeySet? {
         guard let keys, let fetchedAt, Self.seconds(from: fetchedAt, to: now) < Self.staleSeconds else { return nil }
         return keys
@@ -55,7 +55,7 @@ package struct UserKeyFetches: Sendable {
 
     /// An attempt failed.
     ///
-    /// - Parameter wait: The wait that the answer asked for. It counts from now, and delays the next attempt only.
+    /// - Parameter wait: The delay that the response requested. It counts from now, and delays only the next attempt.
     package mutating func failed(wait: Duration?, at now: Int64) {
         guard let wait, let nextAt else { return }
         self.nextAt = max(nextAt, now + wait.components.seconds * Self.second)

@@ -1,18 +1,18 @@
 import CarillonBasics
 package import CarillonWire
 
-/// The keys of one app, in the order in which they were given.
+/// The keys of one app, in their original order.
 package struct UserKeySet: Sendable {
     package let keys: [UserKey]
 
     package static let mostKeys = 100
     package static let longestBytes = 65_536
-    /// How many are tried for a token that names none.
+    /// The maximum number of keys that are tried for a token without a key id.
     static let mostTried = 10
 
     package init(_ keys: [UserKey]) { self.keys = keys }
 
-    /// Reads a JWK set (RFC 7517 section 5). Keys that are of no use here are left out, as the set may serve others.
+    /// Parses a JWK set (RFC 7517 section 5). Keys that cannot be used here are left out, because the set may have other uses.
     ///
     /// - Throws: ``Refusal`` with the reason: the set contains a private key, or no key is left.
     package init(jwks text: [UInt8]) throws(Refusal) {
@@ -33,7 +33,8 @@ package struct UserKeySet: Sendable {
         }
     }
 
-    /// Those that a token may have been signed with: those that it names, or, of those that have no name, the first.
+    /// Returns the keys of the algorithm that can have signed a token: the keys with its key id; if there are none, the keys without
+    /// a key id. For a token without a key id, all keys count. At most ``mostTried`` keys are returned.
     func candidates(for algorithm: UserAlgorithm, id: String?) -> [UserKey] {
         let fitting = keys.lazy.filter { $0.algorithm == algorithm }
         guard let id else { return Array(fitting.prefix(Self.mostTried)) }

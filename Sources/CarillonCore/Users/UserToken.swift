@@ -1,8 +1,8 @@
 import CarillonBasics
 package import CarillonWire
 
-/// A JWT by which an app's own server says whose device it is (RFC 7519). It is read strictly, and nothing that it says of its own
-/// key (`jku`, `jwk`, `x5u`, `x5c`) is looked at.
+/// A JWT in which an app's backend asserts the user of a device (RFC 7519). Parsing is strict, and the token's own key members
+/// (`jku`, `jwk`, `x5u`, `x5c`) are ignored.
 package struct UserToken: Sendable {
     private let algorithm: UserAlgorithm
     private let keyID: String?
@@ -11,10 +11,10 @@ package struct UserToken: Sendable {
     private let signature: [UInt8]
 
     package static let longestBytes = 8192
-    /// How far clocks may differ.
+    /// The accepted difference of clocks.
     package static let leewaySeconds: Int64 = 30
 
-    /// - Parameter allowed: How it may be signed.
+    /// - Parameter allowed: The accepted algorithms.
     package init(_ text: String, allowed: [UserAlgorithm]) throws(Refusal) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard text.utf8.count <= Self.longestBytes, parts.count == 3, let header = Self.object(parts[0]),
@@ -25,7 +25,7 @@ package struct UserToken: Sendable {
         else {
             throw Self.invalid("its alg must be \(allowed.map(\.rawValue).joined(separator: " or "))")
         }
-        // What must be understood cannot be here (RFC 7515 section 4.1.11).
+        // No critical extension is supported (RFC 7515 section 4.1.11).
         guard header["crit"] == nil else { throw Self.invalid("it has a crit header") }
         switch header["kid"] {
         case nil: keyID = nil
@@ -43,16 +43,16 @@ package struct UserToken: Sendable {
         return value
     }
 
-    /// Whether one of the keys may be the one that it was signed with.
+    /// Whether one of the keys can have signed the token.
     package func hasCandidate(in keys: UserKeySet) -> Bool { !keys.candidates(for: algorithm, id: keyID).isEmpty }
 
-    /// Whether its time is over, as far as it says.
+    /// Whether the token has expired. A token without a numeric `exp` counts as expired.
     package func hasExpired(at now: Timestamp) -> Bool {
         guard let expiry = Self.number(claims["exp"]) else { return true }
         return expiry <= Double(now.milliseconds) / 1000 - Double(Self.leewaySeconds)
     }
 
-    /// Answers who is meant, when it was signed with one of the keys and is meant for here and now.
+    /// Returns the user if one of the keys signed the token, the token has not expired, and its audience and issuer are right.
     package func verify(
         with keys: UserKeySet, audience: String, issuer: String?, at now: Timestamp
     ) throws(Refusal) -> UserID {

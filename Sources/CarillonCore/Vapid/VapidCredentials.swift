@@ -8,7 +8,7 @@ import Crypto
     import Foundation
 #endif
 
-/// A sender's voluntary identification (RFC 8292), as one request carries it.
+/// The VAPID credentials of one request, with which a sender identifies itself voluntarily (RFC 8292).
 package struct VapidCredentials: Equatable, Sendable {
     package var token: String
     /// The sender's public key: an uncompressed P-256 point.
@@ -23,12 +23,12 @@ package struct VapidCredentials: Equatable, Sendable {
         self.key = bytes
     }
 
-    /// How long ago `exp` may have passed: as long as clocks that somebody looks after may differ.
+    /// How long ago `exp` may have passed, to allow for differences between maintained clocks.
     package static let expiredLeewaySeconds: Int64 = 30
-    /// How far beyond 24 hours `exp` may lie: common libraries ask for exactly 24 hours, by clocks that are fast.
+    /// How far `exp` may be beyond 24 hours. Common libraries set exactly 24 hours, and the sender's clock can be ahead.
     package static let aheadLeewaySeconds: Int64 = 300
 
-    /// Checks the signature (ES256 only), the audience and the times (RFC 8292 section 2). Answers when the token expires, in
+    /// Checks the signature (ES256 only), the audience and the times (RFC 8292 section 2). Returns the expiry of the token in
     /// seconds since 1970.
     func verify(for addresses: OwnAddresses, at now: Timestamp) throws(Refusal) -> Double {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
@@ -69,7 +69,7 @@ package struct VapidCredentials: Equatable, Sendable {
         }
     }
 
-    /// Scheme and host of an origin, without its port.
+    /// Returns the scheme and the host of an origin, without its port.
     private static func host(of origin: String) -> Substring {
         let text = origin.hasSuffix("/") ? origin.dropLast() : origin[...]
         guard let colon = text.lastIndex(of: ":"), text[colon...].dropFirst().allSatisfy(\.isNumber) else { return text }

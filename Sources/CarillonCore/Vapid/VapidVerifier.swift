@@ -2,17 +2,17 @@ package import CarillonWire
 import Crypto
 import Synchronization
 
-/// Verifies VAPID tokens, each once: a sender signs one for hours of messages, and the signature is most of what it costs to
-/// take a message.
+/// Verifies VAPID tokens, each once. A sender uses one token for hours, and the signature is most of the cost of accepting a
+/// message.
 package final class VapidVerifier: Sendable {
-    /// The addresses of the endpoints, whose origin a token must name.
+    /// The addresses of the endpoints. A token must name the origin of one of them.
     private let addresses: OwnAddresses
-    /// When those that are good expire, by a hash of token and key.
-    private let verified: Mutex<RecentValues<SHA256Digest, Double>>
+    /// The expiry of valid tokens, by a hash of token and key.
+    private let verified: Mutex<LRUCache<SHA256Digest, Double>>
 
     package init(addresses: OwnAddresses, capacity: Int = 4096) {
         self.addresses = addresses
-        verified = Mutex(RecentValues(capacity: capacity))
+        verified = Mutex(LRUCache(capacity: capacity))
     }
 
     package func verify(_ credentials: VapidCredentials, at now: Timestamp) throws(Refusal) {
@@ -30,7 +30,7 @@ package final class VapidVerifier: Sendable {
 extension VapidCredentials {
     fileprivate var digest: SHA256Digest {
         var hash = SHA256()
-        // The key first: its length is always the same.
+        // The key is first because its length is constant.
         hash.update(data: key)
         var token = token
         token.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }

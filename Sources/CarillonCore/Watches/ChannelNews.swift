@@ -1,6 +1,6 @@
 import CarillonWire
 
-/// Tells a channel how its back end is: by an envelope of the channel, that takes the place of one that waits.
+/// Notifies a channel of the state of its backend, by an envelope that replaces an earlier one that is still waiting.
 package struct ChannelNews: Sendable {
     private let home: any LocalHome
     private let time: TimeSource
@@ -10,9 +10,9 @@ package struct ChannelNews: Sendable {
         self.time = time
     }
 
-    /// Writes the envelope and the change of the watch in one. Answers false when the change did not count any more, and
-    /// nothing was told.
-    package func tell(_ news: PingMachine.News, on watch: Watch, with effect: Effect) async throws -> Bool {
+    /// Writes the envelope and the change of the watch in one transaction. Returns false if the change did not count any more. No
+    /// envelope was written then.
+    package func notify(_ news: PingMachine.News, on watch: Watch, with effect: Effect) async throws -> Bool {
         let now = time.now()
         let rules = AppendRules(topic: Self.topic, effects: [effect])
         let delivered = await home.deliver(to: watch.device, .kept, rules: rules) { id in
@@ -27,7 +27,7 @@ package struct ChannelNews: Sendable {
         }
     }
 
-    /// No sender can write this topic.
+    /// The collapse key. No sender can use this value.
     private static let topic = "watch:ping"
 }
 

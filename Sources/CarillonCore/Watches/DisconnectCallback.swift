@@ -1,10 +1,13 @@
-/// A back end is to be told that its channel ended. It stands by itself: the channel and its watch are gone.
+import CarillonBasics
+
+/// A callback that notifies a backend that its channel ended. It needs no other record, because the channel and its watch are
+/// removed.
 package struct DisconnectCallback: Equatable, Sendable {
     package var serial: Int64
     package var channel: ChannelSerial
     package var address: CallAddress
     package var sealed: Watch.Sealed
-    /// The same at each attempt, by which the receiver knows a repetition.
+    /// The same identifier for each attempt, by which the receiver recognizes a repetition.
     package var webhookID: String
     package var reason: DisconnectReason
     package var endedAt: Timestamp
@@ -25,10 +28,10 @@ package struct DisconnectCallback: Equatable, Sendable {
     }
 }
 
-/// The most callbacks that may wait. Beyond it, the oldest are given up for the newest.
+/// The maximum number of waiting callbacks. Beyond it, the oldest are dropped for the newest.
 package struct CallbackLimits: Equatable, Sendable {
     package var perApp: Int
-    /// Of one app to one host and port.
+    /// The limit of one app for one host and port.
     package var perPeer: Int
 
     package init(perApp: Int = 100_000, perPeer: Int = 10_000) {
@@ -37,15 +40,16 @@ package struct CallbackLimits: Equatable, Sendable {
     }
 }
 
-/// The attempts of one callback: until it is answered, or a day has passed since the channel ended and it was tried as often as
-/// in such a day. A wall clock that is ahead, or a server that was stopped, gives up none.
+/// The attempts of one callback. They end when the callback is answered, or when both a day has passed since the end of the
+/// channel and the callback was tried ``leastAttempts`` times. So a wall clock that is ahead, or a server that was stopped, does
+/// not end them early.
 package struct CallbackMachine: Equatable, Sendable {
     package enum Step: Equatable, Sendable {
-        /// Answered with 2xx, or with 410, which asks for no more.
+        /// The answer was 2xx, or 410, which requests no further calls.
         case delivered
         case retry(at: Timestamp)
         case givenUp
-        /// It cannot be made: see ``CallResult/impossible(reason:)``.
+        /// The callback cannot be made: see ``CallResult/impossible(reason:)``.
         case lost
     }
 
@@ -54,10 +58,9 @@ package struct CallbackMachine: Equatable, Sendable {
     package init(attempts: Int = 0) { self.attempts = attempts }
 
     package static let patienceSeconds: Int64 = 86_400
-    /// A day has room for more.
+    /// The number of attempts that are always made. A day has time for more.
     package static let leastAttempts = 20
-    private static let firstDelay: Int64 = 5000
-    private static let longestDelay: Int64 = 3_600_000
+    private static let backOffMilliseconds = BackOff<Int64>(first: 5000, longest: 3_600_000)
 
     /// - Parameter chance: A random number.
     package mutating func called(
@@ -69,9 +72,9 @@ package struct CallbackMachine: Equatable, Sendable {
         case .impossible:
             return .lost
         case .notMade:
-            return .retry(at: now.adding(milliseconds: 1000 + Int64(chance % UInt64(Self.firstDelay))))
+            return .retry(at: now.adding(milliseconds: 1000 + Int64(chance % UInt64(Self.backOffMilliseconds.first))))
         case .answered, .failed:
-            let delay = min(Self.longestDelay, Self.firstDelay << Int64(min(attempts, 12)))
+            let delay = Self.backOffMilliseconds.delay(doublings: attempts)
             attempts += 1
             let scheduled = now.adding(milliseconds: delay * 3 / 4 + Int64(chance % UInt64(delay / 2 + 1)))
             let wanted = result.wait.map { now.adding(seconds: $0.components.seconds) }

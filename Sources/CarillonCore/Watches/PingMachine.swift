@@ -1,15 +1,16 @@
+import CarillonBasics
 package import CarillonWire
 
-/// The pings of one watch: when the next is due, and what the channel is told.
+/// The pings of one watch: the time of the next ping, and the notifications of the channel.
 ///
-/// - *well*, `told` is nil: the channel believes that its back end answers. Left by a failure, of which it is told.
-/// - *failing*, `told` is a failure: the channel knows of it. The same failure again is not told; another one is; an
-///   answer leads back to *well*, and `recovered` is told.
+/// - *well*, `notified` is nil: the channel was not notified of a failure. Left by a failure, of which the channel is notified.
+/// - *failing*, `notified` is a failure: the channel was notified of it. The same failure again is not reported; another one is.
+///   An answer leads back to *well*, and the channel is notified by `recovered`.
 ///
-/// A ping that could not be made by this server's own fault changes neither. A back end that fails more than twice in a
-/// row is pinged at intervals that double, up to an hour; one that answers, even that it lost the token, is not.
-/// A ping that cannot be made at all, as the watch's secret is lost, is told as a lost token: the app gives its token to
-/// the back end again, which registers the watch again. Until then it is looked at once an hour.
+/// A ping that failed by this server's own fault changes neither state. A backend that fails more than twice in a row is pinged
+/// at intervals that double, up to an hour. A backend that answers with 2xx or 410 (lost token) keeps its interval. A ping that
+/// can never be made, because the watch's secret is lost, is reported as a lost token. The app then sends its token to the
+/// backend again, and the backend registers the watch again. Until then, the ping is tried once an hour.
 package struct PingMachine: Equatable, Sendable {
     package enum News: Equatable, Sendable {
         case pingFailed(PingFailure)
@@ -21,16 +22,16 @@ package struct PingMachine: Equatable, Sendable {
         package var dueAt: Timestamp
     }
 
-    package private(set) var told: PingFailure?
-    /// In a row, those of an unreachable back end.
+    package private(set) var notified: PingFailure?
+    /// The number of failures in a row. A lost token sets it to zero.
     package private(set) var failures: Int
 
-    package init(told: PingFailure? = nil, failures: Int = 0) {
-        self.told = told
+    package init(notified: PingFailure? = nil, failures: Int = 0) {
+        self.notified = notified
         self.failures = failures
     }
 
-    /// The first ping falls anywhere in its interval, and not later than this.
+    /// The first ping is at a random time within its interval, and within this time.
     package static let firstWithinSeconds = 300
     private static let backOffSeconds = 3600
     private static let mostFailures = 1000
@@ -48,14 +49,14 @@ package struct PingMachine: Equatable, Sendable {
         switch PingVerdict(result) {
         case .well:
             failures = 0
-            let news = told.map { _ in News.recovered }
-            told = nil
+            let news = notified.map { _ in News.recovered }
+            notified = nil
             return Step(news: news, dueAt: due(after: intervalSeconds, at: now, chance))
         case .failed(let failure, _):
             failures = failure == .tokenLost ? 0 : min(failures + 1, Self.mostFailures)
             if case .impossible = result { failures = Self.mostFailures }
-            let news = told == failure ? nil : News.pingFailed(failure)
-            told = failure
+            let news = notified == failure ? nil : News.pingFailed(failure)
+            notified = failure
             let dueAt = due(after: backedOff(intervalSeconds), at: now, chance)
             let wait = result.wait.map { now.adding(seconds: $0.components.seconds) }
             return Step(news: news, dueAt: wait.map { max($0, dueAt) } ?? dueAt)
@@ -67,21 +68,22 @@ package struct PingMachine: Equatable, Sendable {
 
     private func backedOff(_ seconds: Int) -> Int {
         guard failures > 2 else { return seconds }
-        return max(seconds, min(seconds << min(failures - 2, 12), Self.backOffSeconds))
+        let backOff = BackOff(first: Int64(seconds), longest: Int64(max(seconds, Self.backOffSeconds)))
+        return Int(backOff.delay(doublings: failures - 2))
     }
 
-    /// The interval, give or take a tenth, so that what once fell together does not stay together.
+    /// Returns a time after the interval, changed randomly by up to a tenth, so that pings that were due together are spread.
     private func due(after seconds: Int, at now: Timestamp, _ chance: UInt64) -> Timestamp {
         let interval = Int64(seconds) * 1000
         return now.adding(milliseconds: interval - interval / 10 + Int64(chance % UInt64(interval / 5 + 1)))
     }
 }
 
-/// What a call says of a back end that was pinged.
+/// The result of a ping for the backend.
 package enum PingVerdict: Equatable, Sendable {
     case well
     case failed(PingFailure, detail: String)
-    /// Nothing: the call could not be made.
+    /// The call could not be made, and reveals nothing about the backend.
     case none
 
     package init(_ result: CallResult) {

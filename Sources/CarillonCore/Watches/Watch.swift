@@ -1,9 +1,9 @@
 package import CarillonWire
 
-/// A back end's standing order on one of its tokens: ping me here, and tell me there when the channel ends.
+/// A backend's registration on one of its channel tokens: a ping address, and an address to call when the channel ends.
 package struct Watch: Equatable, Sendable {
     package var serial: WatchSerial
-    /// Counts the changes by its owner: what was found out under an earlier one does not count.
+    /// The number of changes by the backend. Results under an earlier revision do not count.
     package var revision: Int64
     package var channel: ChannelSerial
     package var device: DeviceSerial
@@ -47,7 +47,7 @@ package struct Watch: Equatable, Sendable {
         }
     }
 
-    /// What only the holder of the server's token keys can read: see ``SecretSealer``.
+    /// Secrets that are sealed with the server's token keys: see ``SecretSealer``.
     package struct Sealed: Equatable, Sendable {
         package var secret: [UInt8]
         package var token: [UInt8]
@@ -59,7 +59,7 @@ package struct Watch: Equatable, Sendable {
 
     package struct LastPing: Equatable, Sendable {
         package var at: Timestamp
-        /// Nil when the back end answered as it should.
+        /// Nil if the backend answered correctly.
         package var failure: PingFailure?
         package var detail: String?
         package init(at: Timestamp, failure: PingFailure?, detail: String?) {
@@ -70,7 +70,7 @@ package struct Watch: Equatable, Sendable {
     }
 }
 
-/// The store's number for a watch; never used twice.
+/// The number of a watch in the store. A number is never used again.
 package struct WatchSerial: Hashable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }

@@ -17,6 +17,6 @@ extension Effect {
     /// Writes the result of a ping to its watch.
     package static func pinged(_ record: PingRecord) -> Effect { Effect(WatchEffect.pinged(record)) }
 
-    /// Notes that the back end contacted the server itself, so that the channel counts it as responding again.
+    /// Notes that the backend contacted the server, so that the channel counts it as responding again.
     package static func vouchedFor(_ channel: ChannelSerial) -> Effect { Effect(WatchEffect.vouchedFor(channel)) }
 }

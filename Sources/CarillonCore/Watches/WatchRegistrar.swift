@@ -2,7 +2,7 @@ import CarillonBasics
 package import CarillonWire
 import Metrics
 
-/// Takes back ends' watches on their tokens, shows them, and ends them.
+/// Stores, returns and removes the watches of backends on their channel tokens.
 package struct WatchRegistrar: Sendable {
     package struct Settings: Equatable, Sendable {
         package var rules: CallRules
@@ -22,7 +22,7 @@ package struct WatchRegistrar: Sendable {
     package struct Put: Equatable, Sendable {
         package var watch: Watch
         package var isNew: Bool
-        /// The secret, when it was made by this.
+        /// The signing secret if this call made it.
         package var secret: SigningSecret?
     }
 
@@ -49,27 +49,27 @@ package struct WatchRegistrar: Sendable {
 
     private static let defaultIntervalSeconds = 60
 
-    /// - Parameter vapid: What a channel wants that takes messages of one key only.
-    package func put(_ wish: PutWatch, token: String, vapid: VapidCredentials?) async throws -> Put {
+    /// - Parameter vapid: The VAPID credentials, which a restricted channel requires.
+    package func put(_ request: PutWatch, token: String, vapid: VapidCredentials?) async throws -> Put {
         let channel = try await channel(token, vapid)
         let now = time.now()
-        let ping = try ping(wish)
-        let disconnectAddress = try wish.disconnectAddress.map(address)
+        let ping = try ping(request)
+        let disconnectAddress = try request.disconnectAddress.map(address)
         guard ping != nil || disconnectAddress != nil else {
             throw Refusal(
                 .fieldMissing, "A watch has a pingAddress, a disconnectAddress, or both. To end it, use DELETE.")
         }
         let earlier = try await watches.watch(of: channel.serial)
         try await vouch(for: earlier) { ping == nil || $0 == .tokenLost }
-        // One that cannot be read any more cannot be signed with: who registers again is given another.
+        // A secret that cannot be opened cannot sign calls. A new registration receives a new secret.
         let isLost = earlier.map { sealer.open($0.sealed.secret, for: channel.serial.rawValue) == nil } ?? false
-        let renewsSecret = isLost || wish.renewSecret == true
+        let renewsSecret = isLost || request.renewSecret == true
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
         let sealed = Watch.Sealed(
             secret: try sealer.seal(secret.bytes, for: channel.serial.rawValue),
             token: try sealer.seal(Array(token.utf8), for: channel.serial.rawValue))
         let result = try await watches.putWatch(
-            WatchWish(
+            WatchRequest(
                 channel: channel.serial, ping: ping,
                 firstDueAt: ping.map {
                     PingMachine.firstDue(every: $0.intervalSeconds, at: now, chance: random.next())
@@ -112,22 +112,22 @@ package struct WatchRegistrar: Sendable {
         return channel
     }
 
-    /// A back end that speaks with its token is there, and has the token. When it wants no more pings, who was told
-    /// otherwise would never hear of it again; and a token that is lost once more would not be news.
+    /// Notes that the backend sent a request with its token, so it can be reached and has the token. Without further pings, the
+    /// app would never be notified of the recovery, and a token that is lost again would not be reported.
     private func vouch(for watch: Watch?, when refutes: (PingFailure) -> Bool) async throws {
-        guard let watch, let told = watch.machine.told, refutes(told) else { return }
-        _ = try await news.tell(.recovered, on: watch, with: .vouchedFor(watch.channel))
+        guard let watch, let notified = watch.machine.notified, refutes(notified) else { return }
+        _ = try await news.notify(.recovered, on: watch, with: .vouchedFor(watch.channel))
     }
 
-    private func ping(_ wish: PutWatch) throws(Refusal) -> Watch.Ping? {
-        guard let text = wish.pingAddress else {
-            guard wish.pingIntervalSeconds == nil else {
+    private func ping(_ request: PutWatch) throws(Refusal) -> Watch.Ping? {
+        guard let text = request.pingAddress else {
+            guard request.pingIntervalSeconds == nil else {
                 throw Refusal(.fieldMissing, "pingIntervalSeconds needs a pingAddress.")
             }
             return nil
         }
         let allowed = settings.shortestIntervalSeconds...Limits.pingIntervalSeconds.upperBound
-        let interval = wish.pingIntervalSeconds ?? max(Self.defaultIntervalSeconds, allowed.lowerBound)
+        let interval = request.pingIntervalSeconds ?? max(Self.defaultIntervalSeconds, allowed.lowerBound)
         guard allowed.contains(interval) else {
             throw Refusal(
                 .fieldInvalid, "pingIntervalSeconds must be from \(allowed.lowerBound) to \(allowed.upperBound).")
@@ -144,7 +144,7 @@ package struct WatchRegistrar: Sendable {
     private static let unknown = Refusal(.watchUnknown, "No watch is registered on this token; PUT makes one.")
 }
 
-/// The name of one event, as Standard Webhooks has it: `msg_` and 128 random bits.
+/// Makes the identifier of one event, as in Standard Webhooks: `msg_` and 128 random bits.
 enum WebhookID {
     static func make(_ random: RandomSource) -> String { "msg_" + Base64URL.encode(random.bytes(16)) }
 }

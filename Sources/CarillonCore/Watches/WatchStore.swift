@@ -1,48 +1,48 @@
 import CarillonWire
 
-/// The watches of channels, with the pings and callbacks that they owe (``LeasedWorkStore``). Methods that write are atomic and durable,
-/// as ``Store`` describes.
+/// Stores the watches of channels, with their pings and callbacks (``LeasedWorkStore``). Methods that write are atomic and
+/// durable, as ``Store`` describes.
 package protocol WatchStore: Sendable {
-    /// Stores the watch of a channel or changes it, with the ping that it owes, in one transaction.
+    /// Stores or changes the watch of a channel, with its next ping, in one transaction.
     ///
-    /// A change keeps the secret unless `renewsSecret` is set, increments the revision, and does not end a lease. The next ping is due as
-    /// proposed; if the address is the same and its ping was due earlier, that moment stays. The limits are checked for new watches, in
-    /// the same transaction: calls at once do not exceed them.
+    /// A change keeps the secret unless `renewsSecret` is set, increments the revision, and does not end a lease. The next ping
+    /// is due as proposed. If the address is the same and its ping was due earlier, that time stays. The limits for new watches
+    /// are checked in the same transaction: concurrent calls do not exceed them.
     ///
     /// - Returns: ``PutWatchResult/channelGone`` also for a channel of a deleted app or of a former user.
-    func putWatch(_ wish: WatchWish, at now: Timestamp) async throws -> PutWatchResult
+    func putWatch(_ request: WatchRequest, at now: Timestamp) async throws -> PutWatchResult
     /// Returns the watch of a channel; nil if there is none.
     ///
     /// - Throws: ``StoreFault`` also if the watch cannot be read.
     func watch(of channel: ChannelSerial) async throws -> Watch?
-    /// Removes the watch of a channel and the ping that it owes. Returns false if there was none; of calls at once, one returns true.
+    /// Removes the watch of a channel and its ping. Returns false if there was none. Of concurrent calls, one returns true.
     func removeWatch(of channel: ChannelSerial) async throws -> Bool
 
     /// Leases work in one transaction. Items that were removed, are not due any more or have a lease are left out. Of
     /// concurrent calls, one leases an item.
-    ///
-    /// A lease has a fence that is greater than those of all earlier leases of the item. It ends with an answer, or at `end`: from then on
-    /// the item is due again. An item that cannot be read is put off by an hour and counted; the others are leased.
+    /// A lease has a fence that is greater than those of all earlier leases of the item. It ends with a result or at `end`. After
+    /// that, the item is due again. An item that cannot be read is postponed by an hour and counted; the others are leased.
     func leaseWork(
         _ work: [DueWork], at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedItems<WatchSubject>
-    /// Puts overdue pings off, in one transaction: each to a moment within its interval, and within
-    /// ``PingMachine/firstWithinSeconds``, after `now`. Pings for devices in other shards stay as they are.
+    /// Postpones overdue pings in one transaction: each to a time within its interval, and within
+    /// ``PingMachine/firstWithinSeconds``, after `now`. Pings for devices in other shards are not changed.
     func spreadOverduePings(in shards: ShardSet, at now: Timestamp) async throws
-    /// Stores what a ping found and ends its lease, in one transaction.
+    /// Stores the result of a ping and ends its lease, in one transaction.
     ///
-    /// - Returns: False if the lease was not in force: then nothing changes. Also false if the watch was changed or removed since it was
-    ///   leased: then the lease ends, and nothing else changes. An answer after the end of the lease counts until the ping is leased again.
-    ///   Of calls at once, one returns true.
+    /// - Returns: False if the lease was not in force. Then nothing changes. Also false if the watch was changed or removed since
+    ///   the ping was leased. Then the lease ends, and nothing else changes. A result after the end of the lease counts until the
+    ///   ping is leased again. Of concurrent calls, one returns true.
     func record(_ record: PingRecord) async throws -> Bool
-    /// Stores the result of a callback and ends its lease, in one transaction. A callback that was delivered, given up or lost is removed.
+    /// Stores the result of a callback and ends its lease, in one transaction. A callback that was delivered, given up or lost is
+    /// removed.
     ///
-    /// - Returns: False if the lease was not in force: then nothing changes. Of calls at once, one returns true.
+    /// - Returns: False if the lease was not in force. Then nothing changes. Of concurrent calls, one returns true.
     func record(_ step: CallbackMachine.Step, of callback: DisconnectCallback, end: WorkEnd) async throws -> Bool
 }
 
-/// What a watch is to be.
-package struct WatchWish: Sendable {
+/// The requested values of a watch.
+package struct WatchRequest: Sendable {
     package var channel: ChannelSerial
     package var ping: Watch.Ping?
     package var firstDueAt: Timestamp?
@@ -67,7 +67,7 @@ package struct WatchWish: Sendable {
     }
 }
 
-/// The most watches that there may be.
+/// The maximum numbers of watches.
 package struct WatchLimits: Equatable, Sendable {
     package var perDevice: Int
     package var perApp: Int
@@ -85,13 +85,13 @@ package enum PutWatchResult: Equatable, Sendable {
     case tooManyOfApp
 }
 
-/// What a ping found.
+/// The result of a ping.
 package struct PingRecord: Equatable, Sendable {
     package var end: WorkEnd
     package var watch: WatchSerial
     package var revision: Int64
     package var machine: PingMachine
-    /// Nil leaves what was known before.
+    /// Nil keeps the earlier value.
     package var lastPing: Watch.LastPing?
     package var dueAt: Timestamp
 

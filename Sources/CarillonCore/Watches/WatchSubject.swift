@@ -4,5 +4,5 @@ package enum WatchSubject: Equatable, Sendable {
     case callback(DisconnectCallback)
 }
 
-/// A ping or a callback that is leased.
+/// A leased ping or callback.
 package typealias LeasedCall = LeasedItem<WatchSubject>

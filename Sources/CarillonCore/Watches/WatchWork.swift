@@ -1,7 +1,7 @@
 import CarillonWire
 import Metrics
 
-/// What is to be called for watches: pings, and the callbacks of channels that ended.
+/// The outgoing calls of watches: pings, and callbacks for channels that ended.
 package struct WatchWork: WorkUser {
     private let watches: any WatchStore
     private let shards: @Sendable () -> ShardSet
@@ -31,8 +31,8 @@ package struct WatchWork: WorkUser {
         try await watches.leaseWork(work, at: now, until: end)
     }
 
-    package func job(for item: LeasedCall) -> WorkJob<BackEndCall> {
-        let call: BackEndCall? =
+    package func job(for item: LeasedCall) -> WorkJob<BackendCall> {
+        let call: BackendCall? =
             switch item.subject {
             case .ping(let watch):
                 watch.ping.flatMap {
@@ -49,12 +49,12 @@ package struct WatchWork: WorkUser {
 
     private func call(
         _ id: String, _ address: CallAddress, _ sealed: Watch.Sealed, _ channel: ChannelSerial,
-        _ content: BackEndCall.Content
-    ) -> BackEndCall? {
+        _ content: BackendCall.Content
+    ) -> BackendCall? {
         guard let secret = sealer.open(sealed.secret, for: channel.rawValue),
             let token = sealer.open(sealed.token, for: channel.rawValue)
         else { return nil }
-        return BackEndCall(
+        return BackendCall(
             id: id, address: address, secret: SigningSecret(bytes: secret), token: String(decoding: token, as: UTF8.self),
             content: content)
     }
@@ -74,7 +74,7 @@ package struct WatchWork: WorkUser {
             end: end, watch: watch.serial, revision: watch.revision, machine: machine,
             lastPing: Watch.LastPing(result, at: end.at), dueAt: step.dueAt)
         if let news = step.news {
-            _ = try await self.news.tell(news, on: watch, with: .pinged(record))
+            _ = try await self.news.notify(news, on: watch, with: .pinged(record))
         } else {
             _ = try await watches.record(record)
         }
@@ -89,8 +89,8 @@ package struct WatchWork: WorkUser {
     }
 }
 
-/// One call to a back end.
-package struct BackEndCall: Sendable {
+/// One call to a backend.
+package struct BackendCall: Sendable {
     package enum Content: Equatable, Sendable {
         case ping
         case disconnected(DisconnectReason, at: Timestamp)

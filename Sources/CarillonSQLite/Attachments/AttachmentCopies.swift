@@ -15,18 +15,19 @@ import GRDB
     import Darwin
 #endif
 
-/// The files of attachments that are whole, beside a backup: `<backup>.attachments/aa/bb/<id>`. They never change, so that on the same disk
-/// they are links, and cost nothing.
+/// Copies the files of complete attachments next to a backup: `<backup>.attachments/aa/bb/<id>`. The files never change, so on
+/// the same disk they are hard links and use no space.
 ///
-/// What grows is not taken along: whoever uploads it begins it anew.
+/// Incomplete uploads are not copied. Their senders must begin them again.
 enum AttachmentCopies {
     static func directory(of backup: String) -> String { backup + ".attachments" }
 
-    /// Copies what the database names. One that was removed meanwhile is left out.
+    /// Copies the attachments that the database contains. Attachments that were removed meanwhile are left out.
     ///
     /// - Parameters:
     ///   - source: The folder with `aa/bb/<id>`.
-    ///   - target: The same; what is there is a broken attempt's.
+    ///   - target: The folder for the copies, with the same structure. Existing files belong to an incomplete attempt and are
+    ///     removed.
     static func copy(namedIn database: String, from source: String, to target: String) throws {
         if StoreFile.exists(target) { try FileManager.default.removeItem(atPath: target) }
         var made: Set<String> = []
@@ -43,7 +44,7 @@ enum AttachmentCopies {
             try? FileManager.default.removeItem(atPath: target)
             throw error
         }
-        // Deepest first: a name is on disk when its directory is.
+        // The deepest directories are synchronized first, so that an entry is on disk after the directory that it names.
         for directory in made.sorted(by: >) { try sync(directory) }
     }
 

@@ -15,11 +15,20 @@ import Dispatch
 ///
 /// What is answered is on disk: of a file its bytes, of a name its directory.
 package struct AttachmentFolder: AttachmentFiles {
+    /// Writes bytes to a file at an offset, as `pwrite` does.
+    package typealias Write = @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer, _ offset: Int64) -> Int
+
     private let path: String
+    private let write: Write
     private let thread = DiskThreads()
 
     /// - Parameter directory: The data directory.
-    package init(in directory: String) { path = Self.path(in: directory) }
+    package init(
+        in directory: String, write: @escaping Write = { pwrite($0, $1.baseAddress, $1.count, off_t($2)) }
+    ) {
+        path = Self.path(in: directory)
+        self.write = write
+    }
 
     static func path(in directory: String) -> String { directory + "/attachments" }
 
@@ -61,7 +70,12 @@ package struct AttachmentFolder: AttachmentFiles {
             let file = openFile(place.file + Self.growing, O_WRONLY | O_CREAT | O_EXCL)
             guard file >= 0 else { throw StoreFault(disk: errno) }
             close(file)
-            try Self.syncDirectory(parent)
+            do {
+                try Self.syncDirectory(parent)
+            } catch {
+                unlink(place.file + Self.growing)
+                throw error
+            }
         }
     }
 
@@ -77,7 +91,7 @@ package struct AttachmentFolder: AttachmentFiles {
                 if errno == ENOENT { return nil }
                 throw StoreFault(disk: errno)
             }
-            let handle = DiskFile(file, thread)
+            let handle = DiskFile(file, thread, write)
             guard try handle.size() >= offset else { return nil }
             // What lies behind was never answered.
             guard ftruncate(file, off_t(offset)) == 0 else { throw StoreFault(disk: errno) }
@@ -99,7 +113,7 @@ package struct AttachmentFolder: AttachmentFiles {
         try await thread.run {
             let file = openFile(place(of: id).file + Self.growing, O_RDONLY)
             guard file >= 0 else { throw StoreFault(disk: errno) }
-            let handle = DiskFile(file, thread)
+            let handle = DiskFile(file, thread, write)
             var hash = SHA256()
             var offset: Int64 = 0
             while true {
@@ -116,7 +130,7 @@ package struct AttachmentFolder: AttachmentFiles {
     package func open(_ id: AttachmentID) async throws -> (any ReadableFile)? {
         try await thread.run {
             let file = openFile(place(of: id).file, O_RDONLY)
-            if file >= 0 { return DiskFile(file, thread) }
+            if file >= 0 { return DiskFile(file, thread, write) }
             if errno == ENOENT { return nil }
             throw StoreFault(disk: errno)
         }
@@ -142,15 +156,18 @@ package struct AttachmentFolder: AttachmentFiles {
         }
     }
 
-    /// A place is a directory: there are 65,536, of which one is read at a time.
-    package func files(after place: Int, before moment: Timestamp) async throws -> (ids: [AttachmentID], place: Int)? {
-        try await thread.run {
-            for number in max(place + 1, 0)..<65_536 {
+    /// A place is the number of a directory: there are 65,536, of which one is read at a time.
+    package func list(after place: String?, before moment: Timestamp) async throws -> AttachmentPage {
+        guard let place = Int(place ?? "-1"), (-1..<65_536).contains(place) else {
+            throw StoreFault(.unavailable, "a page of attachments begins nowhere")
+        }
+        return try await thread.run {
+            for number in place + 1..<65_536 {
                 let names = Self.names(in: "\(path)/\(Self.hex(number >> 8))/\(Self.hex(number & 0xFF))")
                 let old = names.filter { Self.isOlder($0.path, than: moment) }.compactMap { Self.id(of: $0.name) }
-                if !old.isEmpty { return (Array(Set(old)), number) }
+                if !old.isEmpty { return AttachmentPage(Array(Set(old)), next: String(number)) }
             }
-            return nil
+            return AttachmentPage([])
         }
     }
 
@@ -208,10 +225,12 @@ package struct AttachmentFolder: AttachmentFiles {
 private final class DiskFile: GrowingFile, ReadableFile {
     private let file: Int32
     private let thread: DiskThreads
+    private let writePart: AttachmentFolder.Write
 
-    init(_ file: Int32, _ thread: DiskThreads) {
+    init(_ file: Int32, _ thread: DiskThreads, _ writePart: @escaping AttachmentFolder.Write) {
         self.file = file
         self.thread = thread
+        self.writePart = writePart
     }
 
     deinit { close(file) }
@@ -225,13 +244,17 @@ private final class DiskFile: GrowingFile, ReadableFile {
     func write(_ bytes: any FileBytes, at offset: Int64) async throws {
         try await thread.run { [self] in
             try bytes.withBytes { bytes in
-                guard let start = bytes.baseAddress else { return }
                 var written = 0
                 while written < bytes.count {
-                    let count = pwrite(
-                        file, start + written, bytes.count - written, off_t(offset) + off_t(written))
+                    let part = UnsafeRawBufferPointer(rebasing: bytes[written...])
+                    let count = writePart(file, part, offset + Int64(written))
                     if count < 0, errno == EINTR { continue }
-                    guard count > 0 else { throw StoreFault(disk: count == 0 ? EIO : errno) }
+                    guard count > 0 else {
+                        let cause = count == 0 ? EIO : errno
+                        // A part of the bytes would take the room that others need.
+                        _ = ftruncate(file, off_t(offset))
+                        throw StoreFault(disk: cause)
+                    }
                     written += count
                 }
             }

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// The removal of attachments.
+/// Removes attachments.
 extension AttachmentTable {
     /// Removes an attachment. Returns whether it existed.
     func remove(_ serial: AttachmentSerial) throws -> Bool { try !remove("?", [serial.rawValue]).isEmpty }
@@ -113,7 +113,7 @@ extension AttachmentTable {
         try db.run("DELETE FROM attachment_party_gone WHERE app = ? AND device = ?", [app, device])
     }
 
-    /// - Parameter serials: The serials of the attachments, as SQL.
+    /// - Parameter serials: The serial numbers of the attachments, as SQL.
     private func remove(_ serials: String, _ arguments: StatementArguments) throws -> [AttachmentID] {
         let delete = try db.cachedStatement(
             sql: "DELETE FROM attachment WHERE serial IN (\(serials)) RETURNING id, app, allowance, charged")

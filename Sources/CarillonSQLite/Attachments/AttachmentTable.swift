@@ -8,7 +8,7 @@ import GRDB
     import Foundation
 #endif
 
-/// The rows of attachments, inside of a transaction.
+/// Reads and changes the rows of attachments, inside a transaction.
 struct AttachmentTable {
     let db: Database
 
@@ -26,9 +26,9 @@ struct AttachmentTable {
 
     // MARK: Beginning
 
-    func add(_ wish: AttachmentWish, at now: Timestamp) throws -> AttachmentAddition {
-        let (app, owner) = (wish.owner.app.rawValue, wish.owner.party.number)
-        if let (key, fingerprint) = wish.idempotency {
+    func add(_ request: AttachmentRequest, at now: Timestamp) throws -> AttachmentAddition {
+        let (app, owner) = (request.owner.app.rawValue, request.owner.party.number)
+        if let (key, fingerprint) = request.idempotency {
             let select = try db.cachedStatement(
                 sql: "SELECT \(Self.columns) WHERE app = ? AND device = ? AND idempotency = ?")
             if let known = try Row.first(select, [app, owner, Data(key)], Attachment.init) {
@@ -37,17 +37,17 @@ struct AttachmentTable {
                 return earlier.map(Array.init) == fingerprint ? .repeated(known) : .reused
             }
         }
-        guard let allowance = try allowance(of: wish.owner) else { return .ownerGone }
-        if let refusal = try refusal(of: wish) { return refusal }
-        let usage = try usage(of: wish.owner.app.rawValue, allowance, isSender: wish.owner.party == .senders)
+        guard let allowance = try allowance(of: request.owner) else { return .ownerGone }
+        if let refusal = try refusal(of: request) { return refusal }
+        let usage = try usage(of: request.owner.app.rawValue, allowance, isSender: request.owner.party == .senders)
         let charge: Int64
-        switch AttachmentRules.decide(length: wish.length, received: 0, usage, wish.limits) {
+        switch AttachmentRules.decide(length: request.length, received: 0, usage, request.limits) {
         case .counts(let bytes): charge = bytes
         case .overUser(let limit): return .overUser(limit: limit)
         case .overApp(let limit): return .overApp(limit: limit)
         case .overReserved(let limit): return .overReserved(limit: limit)
         }
-        let expiresAt = now.adding(seconds: wish.limits.unfinishedSeconds)
+        let expiresAt = now.adding(seconds: request.limits.unfinishedSeconds)
         let serial = try db.inserted(
             """
             INSERT INTO attachment
@@ -57,12 +57,12 @@ struct AttachmentTable {
             RETURNING serial
             """,
             [
-                Data(wish.proposed.bytes), app, owner, allowance, wish.length, charge, wish.digest.map { Data($0) },
-                wish.lifetimeSeconds, expiresAt.milliseconds, wish.idempotency.map { Data($0.key) },
-                wish.idempotency.map { Data($0.fingerprint) },
+                Data(request.proposed.bytes), app, owner, allowance, request.length, charge, request.digest.map { Data($0) },
+                request.lifetimeSeconds, expiresAt.milliseconds, request.idempotency.map { Data($0.key) },
+                request.idempotency.map { Data($0.fingerprint) },
             ])
-        try count(charge, of: allowance, wish.owner.app)
-        for reader in wish.readers {
+        try count(charge, of: allowance, request.owner.app)
+        for reader in request.readers {
             try db.run(
                 """
                 INSERT INTO attachment_reader (attachment, device, of_user) VALUES (?1, ?2, \(Self.hasUser("?2")))
@@ -71,9 +71,9 @@ struct AttachmentTable {
         }
         return .added(
             Attachment(
-                serial: AttachmentSerial(serial), id: wish.proposed, app: wish.owner.app, owner: wish.owner.party,
-                length: wish.length, synced: 0, isComplete: false, digest: wish.digest,
-                lifetimeSeconds: wish.lifetimeSeconds, expiresAt: expiresAt))
+                serial: AttachmentSerial(serial), id: request.proposed, app: request.owner.app, owner: request.owner.party,
+                length: request.length, synced: 0, isComplete: false, digest: request.digest,
+                lifetimeSeconds: request.lifetimeSeconds, expiresAt: expiresAt))
     }
 
     /// Returns SQL for the value of `of_user`: 1 if the device has a user.
@@ -84,7 +84,7 @@ struct AttachmentTable {
         """
     }
 
-    /// What is used of an app's allowance, and of an allowance in it.
+    /// Returns the used bytes of an app's quota, and of one quota in it.
     ///
     /// - Parameter except: An upload that is not counted.
     private func usage(
@@ -171,12 +171,12 @@ struct AttachmentTable {
         try write(totals)
     }
 
-    /// Writes in the order of the keys, so that transactions of several writers do not wait for each other in a circle.
+    /// Writes the totals in the order of the keys, so that transactions of several writers do not deadlock.
     func write(_ totals: AttachmentTotals) throws {
         let changes = totals.changes.sorted { one, other in
             (one.key.app.rawValue, one.key.allowance) < (other.key.app.rawValue, other.key.allowance)
         }
-        // An unused allowance has no row.
+        // A quota without used bytes has no row.
         let counters = CounterTable(db)
         for (key, bytes) in changes {
             try counters.add(attachmentBytes: bytes, of: key.allowance, in: key.app)
@@ -185,7 +185,8 @@ struct AttachmentTable {
 
     // MARK: Owners
 
-    /// Whose bytes they are: the device's user's, where it has one. Nil when the owner is gone.
+    /// Returns the name of the owner's quota: the quota of the device's user, or of a device without a user. Nil if the owner was
+    /// deleted.
     func allowance(of owner: AttachmentUser) throws -> String? {
         guard case .device(let device) = owner.party else {
             let app = "SELECT 's' FROM app WHERE serial = ? AND ended_at IS NULL"
@@ -200,18 +201,18 @@ struct AttachmentTable {
                 """, arguments: [device.rawValue])
     }
 
-    private func refusal(of wish: AttachmentWish) throws -> AttachmentAddition? {
-        let (app, limits) = (wish.owner.app.rawValue, wish.limits)
-        let most = wish.owner.party == .senders ? limits.uploadsOfSenders : limits.uploadsOfDevice
+    private func refusal(of request: AttachmentRequest) throws -> AttachmentAddition? {
+        let (app, limits) = (request.owner.app.rawValue, request.limits)
+        let most = request.owner.party == .senders ? limits.uploadsOfSenders : limits.uploadsOfDevice
         let begun = try Int.first(
             db, "SELECT count(*) FROM attachment WHERE app = ? AND device = ? AND NOT is_complete AND of_user < 2",
-            [app, wish.owner.party.number])
+            [app, request.owner.party.number])
         return begun ?? 0 < most ? nil : .tooManyUploads(limit: most)
     }
 }
 
 extension Attachment {
-    /// - Parameter row: As the table's columns give it.
+    /// - Parameter row: A row with the table's columns.
     fileprivate init(row: Row) throws {
         guard let id = row.bytes(at: 1).flatMap(AttachmentID.init) else {
             throw StoreFault(.unavailable, "an attachment's row cannot be read")

@@ -9,8 +9,8 @@ import GRDB
 #endif
 
 extension SQLiteStore: AttachmentRecordStore {
-    package func addAttachment(_ wish: AttachmentWish, at now: Timestamp) async throws -> AttachmentAddition {
-        try await group.run { db in try AttachmentTable(db).add(wish, at: now) }
+    package func addAttachment(_ request: AttachmentRequest, at now: Timestamp) async throws -> AttachmentAddition {
+        try await group.run { db in try AttachmentTable(db).add(request, at: now) }
     }
 
     package func attachment(_ id: AttachmentID) async throws -> Attachment? {

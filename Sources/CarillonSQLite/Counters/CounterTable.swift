@@ -1,15 +1,15 @@
 import CarillonCore
 import GRDB
 
-/// The table `counter`, inside a transaction: the numbers of rows or bytes of an app or of the whole store. A change of the
-/// rows changes the number in the same transaction.
+/// The table `counter`, inside a transaction: the numbers of rows or bytes of an app or of the whole store. A change of the rows
+/// changes the number in the same transaction.
 ///
-/// Each home has a row of its own for a number, so that the commits of several homes do not wait for each other. The number is the sum of
-/// these rows. A row is negative if its home removed what another home added.
+/// Each home has a row of its own for a number, so that the commits of several homes do not wait for each other. The number is
+/// the sum of these rows. A row is negative if its home removed rows that another home added.
 struct CounterTable {
     typealias Change = (name: CounterName, value: Int)
 
-    /// The app of numbers of the whole store. No app has this serial.
+    /// The app of numbers of the whole store. No app has this serial number.
     private static let store = AppSerial(0)
 
     private let db: Database
@@ -19,7 +19,7 @@ struct CounterTable {
 
     /// Returns a part of a statement that reads a number.
     ///
-    /// - Parameter app: The column with the serial number of the app, or its place in the arguments.
+    /// - Parameter app: The column with the serial number of the app, or its parameter in the statement.
     static func sum(_ name: CounterName, of app: String) -> String {
         "(SELECT coalesce(sum(counter.value), 0) FROM counter WHERE counter.app = \(app) AND counter.name = \(name.sql))"
     }
@@ -36,8 +36,8 @@ struct CounterTable {
         try insert.run()
     }
 
-    /// Adds to numbers of an app that become zero, and removes their rows. Runs one statement if no other home has rows for
-    /// them.
+    /// Adds to numbers of an app that become zero, and removes their rows. Runs one statement if no other home has rows for the
+    /// numbers.
     func empty(_ changes: [Change], of app: AppSerial) throws {
         let conditions = changes.map { "name = \($0.name.sql) AND value = ?" }.joined(separator: " OR ")
         var delete = try BoundStatement(
@@ -53,14 +53,14 @@ struct CounterTable {
         let others = changes.filter { $0.value != 0 && !removed.contains($0.name.rawValue) }
         guard !others.isEmpty else { return }
         try add(others, to: app)
-        // Nothing else removes the rows of a removed app whose sum is zero.
+        // The rows of a removed app whose sum is zero are removed only here.
         let names = others.map(\.name.sql).joined(separator: ", ")
         try db.run(
             "DELETE FROM counter WHERE app = ?1 AND name IN (\(names)) AND NOT EXISTS (SELECT 1 FROM app WHERE serial = ?1)",
             [app.rawValue])
     }
 
-    /// Removes the numbers of a removed app that do not change any more. Callbacks can still wait.
+    /// Removes the numbers of a removed app that do not change any more. Callbacks can still be waiting.
     func remove(_ app: AppSerial) throws {
         let names = [CounterName.devices, .items, .subscriptions, .watches].map(\.sql).joined(separator: ", ")
         try db.run("DELETE FROM counter WHERE app = ? AND name IN (\(names))", [app.rawValue])
@@ -89,13 +89,13 @@ struct CounterTable {
 
     // MARK: Attachments
 
-    /// The bytes that count for an allowance, or for all allowances of the app if the allowance is empty.
+    /// Returns the used bytes of a quota, or of the whole app if the name is empty.
     func attachmentBytes(of allowance: String, in app: AppSerial) throws -> Int64 {
         let select = "SELECT coalesce(sum(value), 0) FROM counter WHERE app = ? AND name = ?"
         return try Int64.first(db, select, [app.rawValue, Self.name(of: allowance)]) ?? 0
     }
 
-    /// Adds to the bytes of an allowance. A row that becomes zero is removed.
+    /// Adds to the used bytes of a quota. A row that becomes zero is removed.
     func add(attachmentBytes bytes: Int64, of allowance: String, in app: AppSerial) throws {
         var insert = try BoundStatement(db, Self.addition(of: "(?, ?, ?, ?)") + " RETURNING value")
         insert.bind(app.rawValue)

@@ -13,12 +13,12 @@ extension SQLiteStore: KeyRingStore {
     package func replaceKeyRing(_ before: [StoredTokenKey], with after: [StoredTokenKey]) async throws -> Bool {
         let isDone = try await group.run { [registry] db in
             guard try Self.keyRing(in: db) == before else { return false }
-            // What was there before is not to be found in the file any more.
+            // The former keys must be erased from the file.
             let setting = try Int.fetchOne(db, sql: "PRAGMA secure_delete") ?? 0
             try db.execute(sql: "PRAGMA secure_delete = ON")
             defer { try? db.execute(sql: "PRAGMA secure_delete = \(setting)") }
             try db.run("DELETE FROM token_key")
-            // The first of them is the youngest.
+            // The first key is the newest.
             for (age, key) in after.enumerated() {
                 try db.run(
                     "INSERT INTO token_key (id, bytes, is_wrapped, created_at) VALUES (?, ?, ?, ?)",

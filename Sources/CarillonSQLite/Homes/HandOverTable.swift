@@ -7,7 +7,7 @@ struct HandOverTable {
 
     init(_ db: Database) { self.db = db }
 
-    /// The kinds that this version knows. A newer version can have written other kinds.
+    /// The kinds that this version supports. A newer version can have written other kinds.
     private static let kinds = HandOver.Kind.allCases.map { String($0.rawValue) }.joined(separator: ", ")
 
     func pending(in shards: ShardSet, after number: Int64, limit: Int) throws -> [HandOver] {
@@ -49,7 +49,7 @@ struct HandOverTable {
         return WaitingHandOvers(count: Int(count), first: try first(in: shards))
     }
 
-    /// Returns the lowest number. With some shards, an index finds that of each shard.
+    /// Returns the lowest number. If not all shards are read, an index finds the lowest number of each shard.
     private func first(in shards: ShardSet) throws -> Int64? {
         let numbers = SQLDialect.numbers(of: ":shards")
         var select = try BoundStatement(
@@ -92,7 +92,7 @@ struct HandOverTable {
             case nil: break
             }
         }
-        // Rows that several homes share are written in one order, so that their transactions do not wait for each other in a circle.
+        // Rows that several homes share are written in one order, so that their transactions do not deadlock.
         for shape in shapes.sorted() { try SubscriptionTable(db).forgetShape(shape) }
     }
 }

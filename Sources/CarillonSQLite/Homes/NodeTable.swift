@@ -7,7 +7,7 @@ struct NodeTable {
 
     init(_ db: Database) { self.db = db }
 
-    /// Adds an incarnation of the node, in place of its former one.
+    /// Adds an incarnation of the node, which replaces its former one.
     func add(_ node: NodeNumber) throws -> HomeFence {
         var insert = try BoundStatement(
             db,
@@ -23,7 +23,7 @@ struct NodeTable {
         return HomeFence(node: node, incarnation: incarnation)
     }
 
-    /// Returns whether the incarnation was there.
+    /// Removes an incarnation. Returns whether it existed.
     func remove(_ fence: HomeFence) throws -> Bool {
         var update = try BoundStatement(
             db,

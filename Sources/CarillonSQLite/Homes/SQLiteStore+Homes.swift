@@ -28,7 +28,7 @@ extension SQLiteStore: HandOverStore {
     }
 
     package func waitingHandOvers(in shards: ShardSet, limit: Int) async throws -> WaitingHandOvers {
-        // A look-up, and not a scan: it reads at most `limit` entries of an index.
+        // This is a short read, not a scan: it reads at most `limit` entries of an index.
         try await read { db in try HandOverTable(db).waiting(in: shards, limit: limit) }
     }
 

@@ -53,7 +53,7 @@ extension ShardSet {
         return shards.contains(Shard(of: DeviceSerial(device)))
     }
 
-    /// Whether an item, of an app and a name, is in a set of shards.
+    /// Whether an item, identified by app and name, is in a set of shards.
     static let functionOfItems = DatabaseFunction("is_item_in", argumentCount: 3, pure: true) { values in
         guard let app = Int64.fromDatabaseValue(values[0]), let name = String.fromDatabaseValue(values[1]),
             let bitmap = Data.fromDatabaseValue(values[2]), let shards = ShardSet(bitmap: bitmap)
@@ -63,12 +63,13 @@ extension ShardSet {
 }
 
 extension BoundStatement {
-    /// Binds the next place to the set, if ``ShardSet/condition(on:)`` has a place for it.
+    /// Binds the next argument to the set, if the statement has a parameter of ``ShardSet/condition(on:)``.
     mutating func bind(_ shards: ShardSet) {
         if shards != .all { bind(shards.bitmap) }
     }
 
-    /// Binds the next place to the numbers of the shards, if ``ShardSet/condition(onShard:)`` has a place for them.
+    /// Binds the next argument to the numbers of the shards, if the statement has a parameter of
+    /// ``ShardSet/condition(onShard:)``.
     mutating func bind(numbersOf shards: ShardSet) {
         if shards != .all { bind(shards.numbers) }
     }

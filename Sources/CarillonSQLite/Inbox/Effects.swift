@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// The effects of a batch of appends, inside a transaction: each is judged and written by the feature that it belongs to.
+/// The effects of a batch of appends, inside a transaction. The feature of each effect decides about it and writes it.
 final class Effects {
     private let db: Database
     private let completions: CompletionEffects
@@ -30,18 +30,19 @@ final class Effects {
         case let effect as CompletionEffect: return try completions.counts(effect)
         case let effect as FiringEffect: return firings.counts(effect)
         case let step as RequestStep: return requests.counts(step)
-        case let effect as StatusEffect: return try StatusNewsTable(db).isUntold(effect.device, effect.at)
+        case let effect as StatusEffect: return try PendingStatusTable(db).isPending(effect.device, effect.at)
         case let effect as WatchEffect: return try watches.counts(effect)
         default: throw Self.unknown
         }
     }
 
-    /// Whether the row of an origin was read with the effects. Such an origin is open: only channels are closed before their rows are removed.
+    /// Whether the row of an origin was read with the effects. Such an origin is open: only channels are closed before their rows
+    /// are removed.
     func haveRead(_ origin: OriginKey) -> Bool {
         origin.kind == .subscription && firings.hasRead(SubscriptionSerial(origin.serial))
     }
 
-    /// It did not count.
+    /// Writes the consequences of an effect that did not count.
     func giveUp(_ effect: Effect) throws {
         if let effect = effect.value as? WatchEffect { try watches.giveUp(effect) }
     }
@@ -61,13 +62,13 @@ final class Effects {
     private func apply(_ effect: Effect) throws -> Bool {
         switch effect.value {
         case let effect as CompletionEffect: return try completions.apply(effect)
-        // Written together.
+        // The firing effects are written together.
         case is FiringEffect: return true
         case let step as RequestStep:
-            // Written with the other steps of the batch.
+            // The step is written with the other steps of the batch.
             requests.accept(step)
             return true
-        case let effect as StatusEffect: return try StatusNewsTable(db).told(effect.device, effect.at)
+        case let effect as StatusEffect: return try PendingStatusTable(db).notified(effect.device, effect.at)
         case let effect as WatchEffect: return try watches.apply(effect)
         default: throw Self.unknown
         }

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 
 extension Envelope {
-    /// What ``init(_:)`` wants of the table of envelopes.
+    /// The columns of the table of envelopes that ``init(_:)`` reads.
     static let columns = """
         position, secret, device, app, origin_kind, origin, origin_id, kind, code, accepted_at, expires_at, coding, encryption,
         crypto_key, urgency, content, body, (SELECT body FROM shared_content WHERE serial = content)
@@ -46,7 +46,7 @@ extension Envelope {
 }
 
 extension Envelope.UpdateCopy {
-    /// Of an envelope's code, which has the entry above them.
+    /// The number of bits of the attempt in an envelope's code. The entry is in the higher bits.
     static let attemptBits = 20
 }
 

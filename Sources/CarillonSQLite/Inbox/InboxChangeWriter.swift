@@ -9,7 +9,7 @@ import Metrics
     import Foundation
 #endif
 
-/// Writes what ``InboxRules`` decided, inside a transaction.
+/// Writes the decisions of ``InboxRules``, inside a transaction.
 struct InboxChangeWriter {
     private let db: Database
     private let memory: InboxMemory
@@ -32,7 +32,7 @@ struct InboxChangeWriter {
         for effect in changes.vainEffects { try effects.giveUp(effect) }
         var wakes: [Int64: Int64] = [:]
         for row in changes.departures { wakes[row.position] = try remove(row) }
-        for row in changes.told { try CompletionTransaction(db).settled(row) }
+        for row in changes.notified { try CompletionTransaction(db).settled(row) }
         for row in changes.outcomes { try insert(outcome: row, wake: wakes[row.position]) }
         for end in changes.ends { try write(end) }
         for arrival in changes.arrivals { try insert(arrival) }
@@ -49,7 +49,7 @@ struct InboxChangeWriter {
 
     private var wakeTable: WakeTable { WakeTable(db, memory: memory) }
 
-    // MARK: What waits
+    // MARK: Waiting envelopes
 
     private func insert(_ arrival: InboxChanges.Arrival) throws {
         let envelope = arrival.envelope
@@ -108,12 +108,12 @@ struct InboxChangeWriter {
         usage.arrived(arrival.row)
     }
 
-    /// Answers how its device was told of it; nil where it did not wait.
+    /// Removes a waiting envelope. Returns its wake mode; nil if the envelope was not waiting.
     private func remove(_ row: InboxRow) throws -> Int64? {
         var delete = try BoundStatement(db, "DELETE FROM envelope WHERE position = ? RETURNING wake")
         delete.bind(row.position)
         var wake: Int64?
-        // To the end, as only then it is done.
+        // All rows are read, because the statement is complete only then.
         try delete.forEachRow { columns in
             wake = columns.integer(0)
             return true
@@ -151,7 +151,7 @@ struct InboxChangeWriter {
         try memory.due.add(row, in: db)
     }
 
-    /// Outcomes that were kept long enough.
+    /// Removes outcomes whose retention time is over.
     func forget(_ rows: [InboxRow]) throws {
         var changes: [DeviceSerial: InboxUsage.Change] = [:]
         for row in rows {
@@ -161,7 +161,7 @@ struct InboxChangeWriter {
         usage.apply(changes)
     }
 
-    /// The oldest of a device; the usage is the caller's to change.
+    /// Removes the oldest outcomes of a device. The caller must change the usage.
     func forgetOutcomes(_ count: Int, of device: DeviceSerial) throws {
         let rows = try reader.outcomes(of: device, limit: count)
         for row in rows { try remove(outcome: row) }
@@ -189,7 +189,7 @@ struct InboxChangeWriter {
         try self.end(reader.rows(of: end.origin, thatEnd: true), at: end.at)
     }
 
-    /// Ends what waits, because what it belongs to is no more; the usage is the caller's to change.
+    /// Ends waiting envelopes whose origin or device does not exist any more. The caller must change the usage.
     func end(_ rows: [InboxRow], at now: Timestamp) throws {
         for row in rows {
             let wake = try remove(row)
@@ -226,7 +226,7 @@ struct InboxChangeWriter {
         db.count(db.changesCount, of: Self.keysForgotten)
     }
 
-    /// Keys that were remembered long enough; answers how many.
+    /// Removes keys whose retention time is over. Returns the number of removed keys.
     func forgetKeys(by retention: RetentionTime, limit: Int) throws -> Int {
         let rows = try Row.fetchAll(
             db,

@@ -8,6 +8,8 @@ final class InboxMemory: Sendable {
     let due: DueTimes
     let pushes = PushMemory()
     let requests = RequestMemory()
+    /// Readers use it, too.
+    let confirmations = TokenConfirmations()
 
     init(settings: StoreSettings, indexCapacity: Int) {
         index = InboxIndex(capacity: indexCapacity)

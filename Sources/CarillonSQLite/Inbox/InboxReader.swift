@@ -8,7 +8,7 @@ import GRDB
     import Foundation
 #endif
 
-/// Answers what ``InboxRules`` asks, inside a transaction.
+/// Reads the facts that ``InboxRules`` needs, inside a transaction.
 struct InboxReader {
     private let db: Database
     private let memory: InboxMemory
@@ -75,7 +75,7 @@ struct InboxReader {
         }
     }
 
-    /// The oldest outcomes of a device.
+    /// Returns the oldest outcomes of a device.
     func outcomes(of device: DeviceSerial, limit: Int) throws -> [InboxRow] {
         var select = try BoundStatement(db, "SELECT \(InboxRow.finalColumns) FROM outcome WHERE position = ?")
         return try index.slots(of: device, isFinal: true, limit: limit).compactMap { slot in
@@ -98,7 +98,7 @@ struct InboxReader {
         }
     }
 
-    /// What stands at a position, waiting or final.
+    /// Returns the row at a position, waiting or final.
     static func row(at position: Int64, in db: Database) throws -> InboxRow? {
         var waiting = try BoundStatement(db, selectWaiting)
         waiting.bind(position)
@@ -127,7 +127,7 @@ struct InboxReader {
         return try select.first(InboxRow.init(waiting:))
     }
 
-    /// What waits at these positions no longer than until a moment.
+    /// Returns the waiting rows at these positions that are due by a certain time.
     func waitingRows(in positions: ClosedRange<Int64>, dueBy moment: Timestamp, limit: Int) throws -> [InboxRow] {
         try rows(
             """
@@ -136,14 +136,14 @@ struct InboxReader {
             """, positions, moment.milliseconds, Int64(limit), read: InboxRow.init(waiting:))
     }
 
-    /// What waits at these positions of TTL 0.
+    /// Returns the waiting rows of TTL 0 at these positions.
     func volatileRows(in positions: ClosedRange<Int64>) throws -> [InboxRow] {
         try rows(
             "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position BETWEEN ? AND ? AND expires_at = accepted_at",
             positions, read: InboxRow.init(waiting:))
     }
 
-    /// What became final at these positions until a moment.
+    /// Returns the rows at these positions that became final by the cutoff.
     func finalRows(in positions: ClosedRange<Int64>, by cutoff: RetentionCutoff, limit: Int) throws -> [InboxRow] {
         try rows(
             """
@@ -152,7 +152,7 @@ struct InboxReader {
             """, positions, cutoff.wall.milliseconds, cutoff.served, Int64(limit), read: InboxRow.init(final:))
     }
 
-    /// The least value of the counter among what became final at these positions until a moment.
+    /// Returns the least value of the counter of the rows at these positions that became final by a certain time.
     func leastServed(in positions: ClosedRange<Int64>, until moment: Timestamp) throws -> Int64? {
         try Int64.first(
             db,
@@ -199,7 +199,7 @@ struct InboxReader {
 
     private enum Standing {
         case open
-        /// Closed, and the device was not notified yet.
+        /// The channel is closed, and the device was not notified yet.
         case closed
         case gone
     }
@@ -218,7 +218,7 @@ struct InboxReader {
         return try select.first { $0.integer(0) != 0 ? .open : .closed } ?? .gone
     }
 
-    /// Channels and subscriptions that were made for the user of a device.
+    /// Returns channels and subscriptions that were made for the user of a device.
     private func originsOfUser(of device: DeviceSerial) throws -> [OriginKey] {
         let (channels, subscriptions) = (
             "SELECT serial FROM channel WHERE device = ? AND of_user > 0",
@@ -246,7 +246,7 @@ struct InboxReader {
             expiresAt: row.timestamp("expires_at"))
     }
 
-    // MARK: How full it is
+    // MARK: Usage
 
     private func know<Value>(
         _ device: DeviceSerial, _ part: WritableKeyPath<InboxUsage, Value?>, otherwise read: () throws -> Value
@@ -257,12 +257,12 @@ struct InboxReader {
         usage.set(known, of: device)
     }
 
-    /// Whether nothing waits for a device. False if that is not remembered.
+    /// Whether no envelopes are waiting for a device. False if this is not cached.
     private func isKnownToBeEmpty(_ device: DeviceSerial) -> Bool { usage.usage(of: device).waiting?.envelopes == 0 }
 
-    /// Reads how much waits for a device. If the device is to be woken and its reach is not remembered, the same statement
-    /// reads the reach. The reach of other devices is not read, so that it does not displace the reach of devices that are
-    /// woken.
+    /// Reads the amount of waiting envelopes of a device. If the device must be woken and its reach is not cached, the same
+    /// statement reads the reach. The reach of other devices is not read, so that it does not displace the reach of devices that
+    /// are woken.
     private func waiting(of device: DeviceSerial, isWoken: Bool) throws -> InboxUsage.Waiting {
         let readsReach = isWoken && memory.pushes[device] == nil
         let slots =
@@ -283,7 +283,7 @@ struct InboxReader {
 
 extension InboxRow {
     private static let commonColumns = "position, secret, device, app, origin_kind, origin, kind, accepted_at, expires_at"
-    /// All but the body, which may be long.
+    /// All columns except the body, which may be long.
     static let waitingColumns = commonColumns + ", size, topic"
     static let finalColumns = commonColumns + ", outcome, code, final_at"
 

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Changes of the inboxes inside one transaction, as ``InboxRules`` decides them.
+/// Changes inboxes inside one transaction, as ``InboxRules`` decides.
 final class InboxTransaction {
     private let db: Database
     private let memory: InboxMemory
@@ -25,7 +25,7 @@ final class InboxTransaction {
 
     func perform(_ operations: [InboxOperation]) throws -> [InboxResult] { try performed(operations).results }
 
-    /// Ends what was for the former user of a device. Returns the positions.
+    /// Ends envelopes for the former user of a device. Returns their positions.
     func changeUser(of device: DeviceSerial, hadUser: Bool, at now: Timestamp) throws -> [Int64] {
         try performed([.changeUser(device, hadUser: hadUser, at: now)]).changes.departures.map(\.position)
     }
@@ -48,13 +48,13 @@ final class InboxTransaction {
         }
     }
 
-    /// Takes envelopes out of their inboxes; what they were of has ended before, in the same transaction.
+    /// Removes envelopes from their inboxes. Their subject was ended before, in the same transaction.
     func takeOut(_ envelopes: [MessageID], at now: Timestamp) throws {
         guard !envelopes.isEmpty else { return }
         _ = try perform(envelopes.map { .settle($0, device: nil, Settlement(.cancelled, at: now)) })
     }
 
-    /// Ends so much of what waits for a device that is no more. Answers how much it was, and whether nothing is left.
+    /// Ends up to a limit of waiting envelopes of a deleted device. Returns the number of removed rows, and whether none is left.
     func end(_ limit: Int, of device: DeviceSerial, at now: Timestamp) throws -> (count: Int, isDone: Bool) {
         let rows = try reader.rows(of: device, limit: limit)
         try writer.end(rows, at: now)
@@ -71,9 +71,9 @@ final class InboxTransaction {
         return (rows.count + forgotten, excess <= forgotten)
     }
 
-    /// Ends everything of a device that ends with its user.
+    /// Ends all data of a device that ends with its user.
     ///
-    /// - Parameter hadUser: The device had a user before.
+    /// - Parameter hadUser: Whether the device had a user before.
     /// - Returns: The positions of the envelopes that ended.
     func changeUser(of registration: DeviceRegistration, in app: AppSerial, hadUser: Bool, at now: Timestamp) throws
         -> [Int64]
@@ -87,26 +87,27 @@ final class InboxTransaction {
         return ended
     }
 
-    /// Ends the requests of services from and to a deleted device.
+    /// Ends the service requests from and to a deleted device.
     func endRequests(of device: DeviceSerial) throws {
         try RequestTable(db, memory: memory.requests).write(RequestRules().end(of: device, because: .deviceDeleted))
     }
 
-    /// What is not sent yet for a device that is no more.
+    /// Cancels the pushes of a deleted device that were not sent yet.
     func cancelPushes(of device: DeviceSerial, at now: Timestamp) throws {
         try PushTable(db, memory: memory, settings: settings).cancelAll(of: device, at: now)
     }
 
-    /// No connection outlives the process that it was given by: what it was given of TTL 0 and did not answer for is lost.
+    /// Drops envelopes of TTL 0 that were delivered by an earlier process and not answered, because its connections do not exist
+    /// any more.
     func dropVolatile(at now: Timestamp) throws {
-        // As long ahead as it may be due, and as much again for a clock that was set back.
+        // Twice the longest time until such an envelope is due, in case the clock was set back.
         let end = now.adding(seconds: 4 * Envelope.volatileGraceSeconds)
         for positions in Set(try DueTimes.entries(by: end, limit: .max, in: db).map(\.positions)) {
             for row in try reader.volatileRows(in: positions) { _ = try perform([.expire(row.id, at: row.waitsUntil)]) }
         }
     }
 
-    /// Writes what is written once for all changes; to be called after the last of them.
+    /// Writes the data that is written once for all changes. This must be called after the last change.
     func finish() throws {
         try index.finish()
         guard tally.waiting != InboxUsage.Waiting() else { return }
@@ -115,7 +116,7 @@ final class InboxTransaction {
 
     // MARK: Time
 
-    /// Ends what has expired, and forgets what is past keeping.
+    /// Ends expired envelopes, and removes outcomes and keys whose retention time is over.
     func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) throws -> Swept {
         let released = try retention.map { try memory.due.releaseHeld(by: $0, limit: limit, in: db) } ?? 0
         let cutoff = retention.map { memory.due.cutoff(by: $0) }
@@ -132,7 +133,7 @@ final class InboxTransaction {
             let forgotten = try cutoff.map { try reader.finalRows(in: entry.positions, by: $0, limit: limit) } ?? []
             try writer.forget(forgotten)
             rowsDone += expired.count + forgotten.count
-            // Where there were so many there may be more.
+            // There may be more rows if the limit was reached.
             guard expired.count < limit, forgotten.count < limit else { break }
             try memory.due.remove(entry, in: db)
             try keep(entry, retention, at: now)
@@ -144,7 +145,7 @@ final class InboxTransaction {
         return Swept(expired: swept, isDone: isDone)
     }
 
-    /// Outcomes that are left where something was due are looked at again when their time comes.
+    /// Schedules the remaining outcomes of a chunk for their retention time.
     private func keep(_ entry: DueTimes.Entry, _ retention: RetentionTime?, at now: Timestamp) throws {
         let cutoff = retention.map { memory.due.cutoff(by: $0) }
         let last = cutoff?.wall ?? memory.due.lastForgotten(at: now)
@@ -153,7 +154,7 @@ final class InboxTransaction {
             if let retention, let cutoff { until = retention.served + max(1, least - cutoff.served) }
             try memory.due.hold(entry.chunk, untilServed: until, in: db)
         }
-        // Outcomes may be kept longer than when the entry was made.
+        // The retention time of outcomes may be longer than when the entry was made.
         if let next = try reader.nextFinalRow(in: entry.positions, after: last) { try memory.due.add(next, in: db) }
     }
 }

@@ -18,7 +18,7 @@ extension SQLiteStore: InboxStore {
         }
     }
 
-    /// One of the changes cannot be stored: each is made for itself, in one transaction if the fault leaves it alive.
+    /// Commits each change separately, because one of them cannot be stored. Uses one transaction, if the fault does not end it.
     private func commitEach(_ operations: [InboxOperation]) async throws -> [InboxResult] {
         do {
             let (results, tally) = try await group.run { [memory, settings] db in
@@ -55,7 +55,8 @@ extension SQLiteStore: InboxStore {
         }
     }
 
-    /// The fault ends whole transactions, as a disk does that is nearly full: what is small may still fit.
+    /// Commits each change in its own transaction, because the fault ends whole transactions. If the disk is nearly full, small
+    /// changes may still fit.
     private func commitAlone(_ operations: [InboxOperation], after fault: any Error) async throws -> [InboxResult] {
         var results: [InboxResult] = []
         var failures = 0
@@ -73,9 +74,9 @@ extension SQLiteStore: InboxStore {
         return results
     }
 
-    /// After so many changes that failed one after the other, the store is at fault, and the rest are not tried.
+    /// After this number of failed changes in a row, the store itself is at fault, and the rest are not tried.
     private static let failuresInARow = 8
-    /// Each that fails has what is remembered read again.
+    /// Each failure causes the caches to be read again, so their number is limited.
     private static let failuresInAll = 64
 
     package func waiting(
@@ -99,10 +100,10 @@ extension SQLiteStore: InboxStore {
         return try select.run()
     }
 
-    package func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival? {
+    package func arrival(of name: DeviceName, _ load: PageRequest, at now: Timestamp) async throws -> Arrival? {
         try await readStepwise { [self] db in
             guard let device = try Self.device(name, in: db) else { return nil }
-            // One that never registered has nothing to say.
+            // An anonymous device has no reports.
             let said =
                 try device.isAnonymous
                 ? .none : RegistrationTable(db, memory: memory).saidRevisions(of: device.serial)
@@ -117,12 +118,12 @@ extension SQLiteStore: InboxStore {
         }
     }
 
-    /// Reads a page in its own transaction. Nil if the device was removed.
+    /// Reads a page in its own transaction. Returns nil if the device was removed.
     private static func envelopes(
-        of device: DeviceSerial, _ load: InboxLoad, at now: Timestamp, _ memory: InboxMemory, in db: Database
+        of device: DeviceSerial, _ load: PageRequest, at now: Timestamp, _ memory: InboxMemory, in db: Database
     ) throws -> [Envelope]? {
         let key = InboxIndex.Key(device, isFinal: false)
-        // The index is asked before the transaction begins.
+        // The index is read before the transaction begins.
         let slots = WaitingSlots(
             key, inMemory: try memory.index.slotsForReaders(of: key, after: load.after), after: load.after, in: db)
         var envelopes: [Envelope]?
@@ -143,7 +144,7 @@ extension SQLiteStore: InboxStore {
         try await read { db in
             guard let row = try Self.row(of: id, in: db), row.kind.behaviour.keepsOutcome else { return nil }
             var record = MessageRecord(row, at: now)
-            // What waited for a device that is gone ends a little later.
+            // Waiting messages of a deleted device are ended a little later.
             if record.settlement == nil, try !Self.exists(row.device, in: db) {
                 record.settlement = Settlement(.gone, at: now)
             }
@@ -166,7 +167,7 @@ extension SQLiteStore: InboxStore {
         try await read { db in try CounterTable(db).waiting() }
     }
 
-    /// Changes inboxes inside a group; what that came to is counted when it is on disk.
+    /// Changes inboxes inside a group. The changes are counted when they are on disk.
     func changeInboxes<Value: Sendable>(
         _ work: @escaping @Sendable (Database, InboxTransaction) throws -> Value
     ) async throws -> Value {
@@ -181,7 +182,7 @@ extension SQLiteStore: InboxStore {
     }
 }
 
-extension SQLiteStore: ContentStore {
+extension SQLiteStore: SharedContentStore {
     package func addContent(_ body: [UInt8]) async throws -> SharedContentID {
         try await group.run { db in
             try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(body)])
@@ -197,7 +198,7 @@ extension SQLiteStore: ContentStore {
 }
 
 extension MessageRecord {
-    /// A message that waits beyond its time has expired, whether it was swept yet or not.
+    /// A waiting message whose time is over has expired, even if it was not swept yet.
     fileprivate init(_ row: InboxRow, at now: Timestamp) {
         self.init(
             device: row.device, app: row.app, acceptedAt: row.acceptedAt, expiresAt: row.expiresAt,

@@ -2,14 +2,14 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What waits for one device, read a few rows at a time by a reading connection.
+/// The waiting envelopes of one device, read a few rows at a time by a reading connection.
 struct WaitingSlots {
     private let db: Database
     private let key: InboxIndex.Key
     private let inMemory: [InboxIndex.Slot]
     private let position: Int64
 
-    /// - Parameter inMemory: What ``InboxIndex`` had before the transaction began.
+    /// - Parameter inMemory: The entries of ``InboxIndex`` from before the transaction began.
     init(_ key: InboxIndex.Key, inMemory: [InboxIndex.Slot], after position: Int64, in db: Database) {
         self.db = db
         self.key = key
@@ -35,7 +35,7 @@ struct WaitingSlots {
         return envelopes
     }
 
-    /// All of them, without what they say; nil where there are more.
+    /// Returns the names of all waiting envelopes, without their contents; nil if there are more than the limit.
     func names(upTo limit: Int, at now: Timestamp) throws -> [WaitingName]? {
         var names: [WaitingName] = []
         try forEachRow(Self.selectNames, pages: limit + 1) { columns in
@@ -84,9 +84,9 @@ struct WaitingSlots {
     }
 
     /// - Parameters:
-    ///   - pages: How many entries are looked up in the index at a time.
+    ///   - pages: The number of entries that are read from the index at a time.
     ///   - first: The first entries of the table, if they were read.
-    ///   - body: Answers whether it wants more.
+    ///   - body: Returns whether it needs more rows.
     private func forEachRow(
         _ select: String, pages: Int, inTable first: [InboxIndex.Slot]? = nil, _ body: (StatementColumns) throws -> Bool
     ) throws {
@@ -102,7 +102,7 @@ struct WaitingSlots {
             if slots.isEmpty { return }
             var select = try BoundStatement(db, select)
             for start in stride(from: 0, to: slots.count, by: Self.rowsAtOnce) {
-                // A place too many is bound to nothing, and finds nothing.
+                // An unused parameter is bound to NULL, and matches no row.
                 for slot in slots[start..<min(start + Self.rowsAtOnce, slots.count)] { select.bind(slot.position) }
                 try select.forEachRow { columns in
                     wantsMore = try body(columns)
@@ -125,7 +125,7 @@ struct WaitingSlots {
         return "SELECT \(columns) FROM envelope WHERE position IN (\(marks)) \(isWanted) ORDER BY position"
     }
 
-    /// Nobody is given an update that ended, or that was for a user before him: it is taken out of the inbox a little later.
+    /// Leaves out updates that ended, or that were for a former user. They are removed from the inbox a little later.
     private static let isWanted = """
         AND (kind != \(EnvelopeKind.update.rawValue) OR EXISTS (
             SELECT 1 FROM audience_update JOIN binding ON binding.serial = CAST(topic AS INTEGER) AND binding.ended_at IS NULL

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What pushes show that go out whatever was acknowledged before, inside a transaction.
+/// The contents of pushes that are sent even if their envelope was acknowledged before, inside a transaction.
 struct KeptPushTable {
     private let db: Database
 
@@ -28,7 +28,7 @@ struct KeptPushTable {
         try insert.run()
     }
 
-    /// As it was, while its subscription is there.
+    /// Returns the original envelope; nil if its subscription was deleted.
     func envelope(
         _ push: Int64, at position: Int64, of device: DeviceSerial, expiresAt: Timestamp
     ) throws -> Envelope? {

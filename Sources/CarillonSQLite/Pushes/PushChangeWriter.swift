@@ -8,8 +8,8 @@ struct PushChangeWriter {
 
     init(_ db: Database) { self.db = db }
 
-    /// - Parameter fence: The change is written only if the push has the lease with this fence. Nil writes it in any case,
-    ///   and is for changes that end no lease.
+    /// - Parameter fence: The change is written only if the push has the lease with this fence. Nil writes the change in any
+    ///   case, and is for changes that end no lease.
     /// - Returns: Whether the change was written.
     func write(_ change: PushChange, to push: Int64, ifLeased fence: Int64?) throws -> Bool {
         switch change {
@@ -36,20 +36,20 @@ struct PushChangeWriter {
                     "due": dueAt.milliseconds, "at": at.milliseconds, "reason": reason, "attempts": attempts, "serial": push,
                     "fence": fence,
                 ])
-        case .elsewhere(let lane, let at):
+        case .elsewhere(let queue, let at):
             try db.run(
                 """
                 UPDATE push SET state = \(PushState.scheduled.rawValue), lane = :lane, due_at = :at, set_at = :at,
                     is_elsewhere = 1
                 WHERE serial = :serial AND \(Self.isInForce)
-                """, ["lane": lane.number, "at": at.milliseconds, "serial": push, "fence": fence])
-        case .restarted(let lane, let at):
+                """, ["lane": queue.number, "at": at.milliseconds, "serial": push, "fence": fence])
+        case .restarted(let queue, let at):
             try db.run(
                 """
                 UPDATE push SET state = \(PushState.scheduled.rawValue), lane = :lane, due_at = :at, set_at = :at,
                     is_elsewhere = 0, attempts = 0
                 WHERE serial = :serial AND \(Self.isInForce)
-                """, ["lane": lane.number, "at": at.milliseconds, "serial": push, "fence": fence])
+                """, ["lane": queue.number, "at": at.milliseconds, "serial": push, "fence": fence])
         case .kept(let end): try db.run("UPDATE push SET ends_at = ? WHERE serial = ?", [end.milliseconds, push])
         }
         return db.changesCount > 0
@@ -97,8 +97,8 @@ struct PushChangeWriter {
 
     // MARK: Addresses
 
-    /// Begins an alert anew.
-    func readdress(_ alert: UnacceptedAlerts.Sending, to lane: PushLane, at now: Timestamp) throws {
+    /// Starts an alert again.
+    func readdress(_ alert: UnacceptedAlerts.Sending, to queue: PushQueue, at now: Timestamp) throws {
         try db.run(
             """
             UPDATE push SET state_at = CASE state WHEN \(PushState.scheduled.rawValue) THEN state_at ELSE :now END,
@@ -107,7 +107,7 @@ struct PushChangeWriter {
             WHERE serial = :serial
             """,
             [
-                "now": now.milliseconds, "lane": lane.number, "due": alert.dueAt.milliseconds, "serial": alert.serial,
+                "now": now.milliseconds, "lane": queue.number, "due": alert.dueAt.milliseconds, "serial": alert.serial,
             ])
     }
 
@@ -124,19 +124,19 @@ struct PushChangeWriter {
         }
     }
 
-    /// Moves a scheduled push to a lane.
-    func move(_ push: Readdressing.Move, to lane: PushLane, at now: Timestamp) throws {
+    /// Moves a scheduled push to a push queue.
+    func move(_ push: Readdressing.Move, to queue: PushQueue, at now: Timestamp) throws {
         try db.run(
             "UPDATE push SET lane = ?, is_elsewhere = 0, set_at = ?, due_at = ? WHERE serial = ?",
-            [lane.number, now.milliseconds, push.dueAt.milliseconds, push.serial])
+            [queue.number, now.milliseconds, push.dueAt.milliseconds, push.serial])
     }
 
-    /// Moves the pushes of a device that are under way or parked to a lane.
-    func moveUnscheduled(of device: DeviceSerial, to lane: PushLane) throws {
+    /// Moves the pushes of a device that are leased or parked to a push queue.
+    func moveUnscheduled(of device: DeviceSerial, to queue: PushQueue) throws {
         try db.run(
             """
             UPDATE push SET lane = ?, is_elsewhere = 0
             WHERE device = ? AND state IN (\(PushState.leased.rawValue), \(PushState.parked.rawValue))
-            """, [lane.number, device.rawValue])
+            """, [queue.number, device.rawValue])
     }
 }

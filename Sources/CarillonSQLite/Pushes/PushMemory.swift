@@ -7,20 +7,16 @@ import Synchronization
 /// Only the store's one writing connection uses it, so that it moves with the transactions.
 final class PushMemory: Sendable {
     private struct State {
-        var devices: RecentValues<DeviceSerial, PushReach>
+        var devices: LRUCache<DeviceSerial, PushReach>
         /// Whether an app has a text to be shown.
-        var alertTexts: RecentValues<AppSerial, Bool>
-        /// When devices last said that their address is their own; the store has it to the day.
-        var confirmed: RecentValues<DeviceSerial, Timestamp>
+        var alertTexts: LRUCache<AppSerial, Bool>
     }
 
     private let state: Mutex<State>
 
     init(capacity: Int = 50_000) {
         state = Mutex(
-            State(
-                devices: RecentValues(capacity: capacity), alertTexts: RecentValues(capacity: 1000),
-                confirmed: RecentValues(capacity: capacity)))
+            State(devices: LRUCache(capacity: capacity), alertTexts: LRUCache(capacity: 1000)))
     }
 
     subscript(device: DeviceSerial) -> PushReach? {
@@ -32,15 +28,10 @@ final class PushMemory: Sendable {
 
     func noteAlertText(of app: AppSerial, _ isThere: Bool?) { state.withLock { $0.alertTexts[app] = isThere } }
 
-    func lastConfirmed(_ device: DeviceSerial) -> Timestamp? { state.withLock { $0.confirmed[device] } }
-
-    func noteConfirmed(_ device: DeviceSerial, at now: Timestamp) { state.withLock { $0.confirmed[device] = now } }
-
     func forgetAll() {
         state.withLock { state in
             state.devices.removeAll()
             state.alertTexts.removeAll()
-            state.confirmed.removeAll()
         }
     }
 }

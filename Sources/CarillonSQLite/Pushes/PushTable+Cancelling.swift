@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// The cancellation of pushes with their device, or with the user of their device.
+/// Cancels pushes with their device, or with the user of their device.
 extension PushTable {
     /// Cancels all pushes of a deleted device.
     func cancelAll(of device: DeviceSerial, at now: Timestamp) throws {
@@ -33,8 +33,8 @@ extension PushTable {
                         """), arguments: [device.rawValue]), of: device, at: now)
     }
 
-    /// Cancels pushes for envelopes that ended with the device's user, and the wake if no envelope wakes the device any
-    /// more.
+    /// Cancels pushes for envelopes that ended with the device's user. Also cancels the wake if no other envelope wakes the
+    /// device.
     func cancel(of device: DeviceSerial, forEndedAt positions: [Int64], at now: Timestamp) throws {
         guard !positions.isEmpty else { return }
         let ended = Set(positions)
@@ -64,7 +64,7 @@ extension PushTable {
             try KeptPushTable(db).remove(push)
         }
         db.count(pushes.count, of: Self.cancelled)
-        // The remembered reach has other numbers of pushes.
+        // The cached reach has outdated numbers of pushes.
         memory.pushes[device] = nil
     }
 }

@@ -2,12 +2,12 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Pushes that are due are given out, after another look at whether they are still to be sent.
+/// Leases due pushes, after a check that they must still be sent.
 extension PushTable {
-    /// Returns the lanes with due work. The statement searches the index once for each lane.
-    func dueLanes(in shards: ShardSet, at now: Timestamp) throws -> [PushLane] {
+    /// Returns the push queues with due work. The statement searches the index once for each push queue.
+    func dueQueues(in shards: ShardSet, at now: Timestamp) throws -> [PushQueue] {
         let tables = ["push", "wake"]
-        let lanes = tables.map { table in
+        let queues = tables.map { table in
             """
             \(table)_lane (lane) AS (
                 SELECT min(lane) FROM \(table) WHERE due_at NOT NULL
@@ -26,26 +26,26 @@ extension PushTable {
         }
         var select = try BoundStatement(
             db,
-            "WITH RECURSIVE \(lanes.joined(separator: ", ")) \(due.joined(separator: " UNION ")) ORDER BY lane")
+            "WITH RECURSIVE \(queues.joined(separator: ", ")) \(due.joined(separator: " UNION ")) ORDER BY lane")
         select.bind(shards)
         select.bind(now.milliseconds)
-        var found: [PushLane] = []
+        var found: [PushQueue] = []
         try select.forEachRow { columns in
-            if let lane = PushLane(number: columns.integer(0)) { found.append(lane) }
+            if let queue = PushQueue(number: columns.integer(0)) { found.append(queue) }
             return true
         }
         return found
     }
 
     func lease(
-        _ lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
+        _ queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
     ) throws -> LeasedPushes {
         var leased = LeasedPushes()
-        let due = try dueRows(of: lane, in: shards, limit: limit, at: now)
+        let due = try dueRows(of: queue, in: shards, limit: limit, at: now)
         var turns = AlertTurns()
         for row in due {
             let push = row.push
-            // What gathered while the lane was closed does not come all at once.
+            // Alerts that were collected while the push queue was paused are not sent all at once.
             if turns.concerns(push.kind) {
                 let last = try reader.reach(of: push.device).alertLeasedAt
                 if let later = turns.later(push.device, after: last, at: now) {
@@ -56,14 +56,14 @@ extension PushTable {
             do {
                 if let push = try lease(row, at: now, until: end) { leased.pushes.append(push) }
             } catch is StoreFault {
-                // What cannot be read holds up nothing else.
+                // A push that cannot be read does not delay the others.
                 let parked = rules.finish(
                     push.kind, as: .parked, because: OutboxRules.unreadable, expiresAt: push.expiresAt, at: now)
                 try apply(.finished(parked), to: push.serial, of: push.device)
             }
         }
         let wakeTable = WakeTable(db, memory: memory)
-        let wakes = try dueWakes(of: lane, in: shards, limit: limit - due.count, at: now)
+        let wakes = try dueWakes(of: queue, in: shards, limit: limit - due.count, at: now)
         for wake in wakes {
             if let push = try wakeTable.lease(wake, at: now, until: end) { leased.pushes.append(push) }
         }
@@ -79,7 +79,7 @@ extension PushTable {
         var isShortened: Bool
     }
 
-    private func dueRows(of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp) throws -> [DueRow] {
+    private func dueRows(of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp) throws -> [DueRow] {
         var select = try BoundStatement(
             db,
             """
@@ -89,7 +89,7 @@ extension PushTable {
             WHERE push.lane = ? AND push.due_at <= ? \(shards.condition(on: "push.device"))
             ORDER BY push.due_at LIMIT ?
             """)
-        select.bind(lane.number)
+        select.bind(queue.number)
         select.bind(now.milliseconds)
         select.bind(shards)
         select.bind(limit)
@@ -99,7 +99,7 @@ extension PushTable {
                 DueRow(
                     push: DuePush(
                         serial: columns.integer(0), device: DeviceSerial(columns.integer(2)),
-                        kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, lane: lane,
+                        kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, queue: queue,
                         expiresAt: columns.timestamp(8), attempts: Int(columns.integer(5)), fence: columns.integer(6),
                         badge: columns.integerIfAny(9).map { Int($0) }, address: PushAddress(ifAny: columns, from: 11)),
                     id: try columns.bytes16(1), position: columns.integer(4), isElsewhere: columns.integer(7) != 0,
@@ -109,7 +109,7 @@ extension PushTable {
         return rows
     }
 
-    private func dueWakes(of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp) throws -> [DueWake] {
+    private func dueWakes(of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp) throws -> [DueWake] {
         guard limit > 0 else { return [] }
         var select = try BoundStatement(
             db,
@@ -119,7 +119,7 @@ extension PushTable {
             WHERE wake.lane = ? AND wake.due_at <= ? \(shards.condition(on: "wake.device"))
             ORDER BY wake.due_at LIMIT ?
             """)
-        select.bind(lane.number)
+        select.bind(queue.number)
         select.bind(now.milliseconds)
         select.bind(shards)
         select.bind(limit)
@@ -127,14 +127,14 @@ extension PushTable {
         try select.forEachRow { columns in
             wakes.append(
                 DueWake(
-                    device: DeviceSerial(columns.integer(0)), lane: lane, dueAt: columns.timestamp(1),
+                    device: DeviceSerial(columns.integer(0)), queue: queue, dueAt: columns.timestamp(1),
                     setAt: columns.timestamp(2), address: PushAddress(ifAny: columns, from: 3)))
             return true
         }
         return wakes
     }
 
-    /// Returns SQL that joins the address of a device. It finds no profile if the device cannot be pushed to, or its app was
+    /// Returns SQL that joins the address of a device. It finds no profile if no push can be sent to the device, or its app was
     /// deleted.
     private static func joinAddress(of table: String) -> String {
         """
@@ -144,7 +144,7 @@ extension PushTable {
         """
     }
 
-    /// Looks at it again: much may have happened since it was decided.
+    /// Checks the push again, because its facts can have changed since it was scheduled.
     private func lease(_ row: DueRow, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
         let push = row.push
         var facts = LeaseFacts()
@@ -154,7 +154,7 @@ extension PushTable {
             case .needs(.device):
                 let found = try Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [push.device.rawValue])
                 facts.hasDevice = found != nil
-            case .needs(.alertText): facts.hasAlertText = try reader.hasAlertText(push.lane.app)
+            case .needs(.alertText): facts.hasAlertText = try reader.hasAlertText(push.queue.app)
             case .needs(.envelope):
                 envelope = try self.envelope(of: row)
                 facts.hasEnvelope = envelope != nil
@@ -184,11 +184,11 @@ extension PushTable {
             memory.pushes[push.device] = reach
         }
         try apply(ruling.change, to: push.serial, of: push.device)
-        if ruling.isFolded { try tellByWake(push.serial, push.device, at: now) }
+        if ruling.isFolded { try notifyByWake(push.serial, push.device, at: now) }
         guard case .leased(_, let fence) = ruling.change, let address = push.address else { return nil }
         return LeasedPush(
             lease: WorkLease(work: push.serial, fence: fence), id: row.id, kind: push.kind, device: push.device,
-            lane: push.lane, token: address.token, addressRevision: address.revision, attempt: push.attempts + 1,
+            queue: push.queue, token: address.token, addressRevision: address.revision, attempt: push.attempts + 1,
             isElsewhere: row.isElsewhere, expiresAt: push.expiresAt, content: content, isShortened: row.isShortened)
     }
 
@@ -220,7 +220,7 @@ extension PushTable {
 }
 
 extension PushAddress {
-    /// Nil if the statement found no address.
+    /// Returns nil if the statement found no address.
     ///
     /// - Parameter place: The column of the token. The revision follows.
     fileprivate init?(ifAny columns: StatementColumns, from place: Int32) {

@@ -36,7 +36,7 @@ struct PushTable {
             VALUES (randomblob(16), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial, id
             """)
         insert.bind(device.rawValue)
-        insert.bind(push.lane.number)
+        insert.bind(push.queue.number)
         insert.bind(push.kind.rawValue)
         insert.bind(push.span.first)
         insert.bind(push.span.last)
@@ -93,7 +93,7 @@ struct PushTable {
             switch rules.end(end, knowing: facts) {
             case .needsRegistration:
                 let registration = try RegistrationTable(db, memory: memory).registration(of: end.device)
-                facts.registration = registration?.confirmed(memory.pushes.lastConfirmed(end.device))
+                facts.registration = registration.map(memory.confirmations.applied)
                 facts.isRegistrationRead = true
             case .decided(let ruling): return ruling
             }
@@ -106,7 +106,7 @@ struct PushTable {
         else { return nil }
         if ruling.keepsEnvironment { try keepEnvironment(end) }
         if let suspended = ruling.suspended {
-            try RegistrationTable(db, memory: memory).storeSuspended(suspended, app: end.lane.app, at: end.at)
+            try RegistrationTable(db, memory: memory).storeSuspended(suspended, app: end.queue.app, at: end.at)
         }
         return ruling.fact
     }
@@ -119,9 +119,9 @@ struct PushTable {
                 said_environment = nullif(coalesce(said_environment, environment), ?1)
             WHERE device = ?2 AND revision = ?3 AND token NOT NULL AND environment <> ?1
             """,
-            [end.lane.environment.rawValue, end.device.rawValue, end.addressRevision])
+            [end.queue.environment.rawValue, end.device.rawValue, end.addressRevision])
         guard db.changesCount > 0 else { return }
-        try WakeTable(db, memory: memory).moved(end.device, to: end.lane)
+        try WakeTable(db, memory: memory).moved(end.device, to: end.queue)
     }
 
     /// - Parameter fence: The fence of the lease that the push must have; see ``PushChangeWriter/write(_:to:ifLeased:)``.
@@ -146,11 +146,11 @@ struct PushTable {
     }
 
     /// The message of an alert that is not shown waits still: a wake tells of it, when the device can be reached.
-    func tellByWake(_ serial: Int64, _ device: DeviceSerial, at now: Timestamp) throws {
+    func notifyByWake(_ serial: Int64, _ device: DeviceSerial, at now: Timestamp) throws {
         let position = try Int64.first(
             db, "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?) RETURNING position",
             [WakeMode.background.number, serial])
-        if let position { try WakeTable(db, memory: memory).tellByWake(device, position, at: now) }
+        if let position { try WakeTable(db, memory: memory).notifyByWake(device, position, at: now) }
     }
 
     static let cancelled = ServerMetric.pushes.counter("cancelled")
@@ -160,7 +160,7 @@ struct PushTable {
 
     /// Answers how many there were, and the oldest of them; those before it are left to be done.
     func requeueParked(
-        of lane: PushLane, in shards: ShardSet, before serial: Int64, limit: Int, at now: Timestamp
+        of queue: PushQueue, in shards: ShardSet, before serial: Int64, limit: Int, at now: Timestamp
     ) throws -> (count: Int, oldest: Int64?) {
         // The newest first: one wake of a device is enough.
         var select = try BoundStatement(
@@ -169,7 +169,7 @@ struct PushTable {
             SELECT serial, device, kind FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue) AND serial < ?
             \(shards.condition(on: "device")) ORDER BY serial DESC LIMIT ?
             """)
-        select.bind(lane.number)
+        select.bind(queue.number)
         select.bind(serial)
         select.bind(shards)
         select.bind(limit)
@@ -240,7 +240,7 @@ struct PushTable {
         for row in old {
             if row.state == .parked { db.count(1, of: Self.parkedForgotten) }
             if rules.isFoldedWhenForgotten(row.kind, in: row.state) {
-                try tellByWake(row.serial, row.device, at: retention.now)
+                try notifyByWake(row.serial, row.device, at: retention.now)
             }
             try db.run("DELETE FROM push WHERE serial = ?", [row.serial])
             if var reach = memory.pushes[row.device] {

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads the facts of devices that ``WakeRules`` needs, inside a transaction. Facts that are remembered are not read.
+/// Reads the facts of devices that ``WakeRules`` needs, inside a transaction. Cached facts are not read.
 struct ReachReader {
     private let db: Database
     private let memory: InboxMemory
@@ -43,15 +43,15 @@ struct ReachReader {
         return isThere
     }
 
-    /// Reads the reach of a device from the tables. It is not remembered.
+    /// Reads the reach of a device from the tables. The reach is not cached.
     func read(_ device: DeviceSerial) throws -> PushReach {
         var select = try BoundStatement(db, Self.selectReach)
         select.bind(device.rawValue)
         return try select.first { PushReach($0, from: 0) } ?? PushReach()
     }
 
-    /// Reads the reach of a device and the positions of its envelopes by one statement, for a message to a device that is
-    /// not remembered. The reach is remembered.
+    /// Reads the reach of a device and the positions of its envelopes by one statement, for a message to a device that is not in
+    /// the cache. The reach is cached.
     func readWithInbox(of device: DeviceSerial) throws -> [InboxIndex.Slot] {
         var select = try BoundStatement(db, Self.selectReachAndInbox)
         select.bind(device.rawValue)
@@ -80,7 +80,7 @@ struct ReachReader {
         ORDER BY slot.position
         """
 
-    /// Selects a row if the device can be pushed to. The end of a lease is not a due time, and does not delay the next
+    /// Selects a row if pushes can be sent to the device. The end of a lease is not a due time, and does not delay the next
     /// alert.
     private static let selectReach = """
         SELECT profile.app, profile.environment, wake.device, \(DeviceWake.columns),
@@ -109,7 +109,7 @@ struct ReachReader {
 extension DeviceWake {
     fileprivate static let columns = "wake.due_at, wake.push, wake.unanswered, wake.pushed_at"
 
-    /// - Parameter place: The first of the columns.
+    /// - Parameter place: The index of the first of the columns.
     fileprivate init(_ columns: StatementColumns, from place: Int32) {
         self.init(
             dueAt: columns.integerIfAny(place).map(Timestamp.init(milliseconds:)),
@@ -121,11 +121,12 @@ extension DeviceWake {
 }
 
 extension PushReach {
-    /// - Parameter place: The first of the columns of `selectReach`. All are null if the device cannot be pushed to.
+    /// - Parameter place: The index of the first of the columns of `selectReach`. All are null if no push can be sent to the
+    ///   device.
     fileprivate init(_ columns: StatementColumns, from place: Int32) {
         self.init()
         guard let environment = columns.text(place + 1).flatMap(PushEnvironment.init) else { return }
-        lane = PushLane(app: AppSerial(columns.integer(place)), environment: environment)
+        queue = PushQueue(app: AppSerial(columns.integer(place)), environment: environment)
         if columns.integerIfAny(place + 2) != nil { wake = DeviceWake(columns, from: place + 3) }
         kept = Int(columns.integer(place + 7))
         alerts = Int(columns.integer(place + 8))

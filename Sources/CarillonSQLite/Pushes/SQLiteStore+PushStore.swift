@@ -10,16 +10,16 @@ extension SQLiteStore: PushStore {
         }
     }
 
-    package func dueLanes(in shards: ShardSet, at now: Timestamp) async throws -> [PushLane] {
-        try await read { [memory] db in try PushTable(db, memory: memory).dueLanes(in: shards, at: now) }
+    package func dueQueues(in shards: ShardSet, at now: Timestamp) async throws -> [PushQueue] {
+        try await read { [memory] db in try PushTable(db, memory: memory).dueQueues(in: shards, at: now) }
     }
 
     package func leasePushes(
-        of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
+        of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedPushes {
         try await group.run { [memory, settings] db in
             try PushTable(db, memory: memory, settings: settings).lease(
-                lane, in: shards, limit: limit, at: now, until: end)
+                queue, in: shards, limit: limit, at: now, until: end)
         }
     }
 
@@ -39,13 +39,13 @@ extension SQLiteStore: PushStore {
         }
     }
 
-    // MARK: Looking
+    // MARK: Reading
 
     package func pushes(
         for message: MessageID, of device: DeviceSerial, at now: Timestamp
     ) async throws -> [PushRecord] {
         try await read { db in
-            // A wake says nothing of a message that wakes nobody, though it stands between two that do.
+            // A wake does not concern a message that wakes no device, even if its position is between two messages that do.
             var select = try BoundStatement(
                 db,
                 """
@@ -71,14 +71,14 @@ extension SQLiteStore: PushStore {
     package func parkedPushes(of app: AppSerial, in shards: ShardSet, limit: Int) async throws -> [PushRecord] {
         try await read { db in
             var records: [PushRecord] = []
-            for lane in Self.lanes(of: app) {
+            for queue in Self.queues(of: app) {
                 var select = try BoundStatement(
                     db,
                     """
                     SELECT \(PushRecord.columns) FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue)
                     \(shards.condition(on: "device")) ORDER BY serial LIMIT ?
                     """)
-                select.bind(lane.number)
+                select.bind(queue.number)
                 select.bind(shards)
                 select.bind(limit)
                 try select.forEachRow { columns in
@@ -92,13 +92,13 @@ extension SQLiteStore: PushStore {
 
     package func requeueParkedPushes(of app: AppSerial, in shards: ShardSet, at now: Timestamp) async throws -> Int {
         var requeued = 0
-        for lane in Self.lanes(of: app) {
-            // What is parked meanwhile is newer, or was requeued: it is not looked at again.
+        for queue in Self.queues(of: app) {
+            // Pushes that are parked meanwhile are newer or were requeued, and are not requeued again.
             var oldest: Int64? = .max
             while let before = oldest {
                 let some = try await group.run { [memory, settings] db in
                     try PushTable(db, memory: memory, settings: settings)
-                        .requeueParked(of: lane, in: shards, before: before, limit: Self.requeuedAtOnce, at: now)
+                        .requeueParked(of: queue, in: shards, before: before, limit: Self.requeuedAtOnce, at: now)
                 }
                 requeued += some.count
                 oldest = some.oldest
@@ -109,8 +109,8 @@ extension SQLiteStore: PushStore {
 
     private static let requeuedAtOnce = 500
 
-    private static func lanes(of app: AppSerial) -> [PushLane] {
-        PushEnvironment.allCases.map { PushLane(app: app, environment: $0) }
+    private static func queues(of app: AppSerial) -> [PushQueue] {
+        PushEnvironment.allCases.map { PushQueue(app: app, environment: $0) }
     }
 }
 
@@ -121,13 +121,13 @@ extension PushRecord {
         let state = PushState(rawValue: Int(columns.integer(2))) ?? .cancelled
         self.init(
             serial: columns.integer(0), kind: PushKind(rawValue: Int(columns.integer(1))) ?? .wake,
-            lane: PushLane(number: columns.integer(7)),
+            queue: PushQueue(number: columns.integer(7)),
             standing: .state(state), at: columns.timestamp(3),
             dueAt: state == .scheduled ? columns.integerIfAny(4).map(Timestamp.init(milliseconds:)) : nil,
             id: try columns.bytes16(5), reason: columns.text(6), isShortened: columns.integer(8) != 0)
     }
 
-    /// What the device is owed for a message beside what stands in the outbox; nil when it is nothing.
+    /// Returns the pending wake of a device for a message that is not in the outbox yet; nil if there is none.
     fileprivate static func owed(
         for position: Int64, of device: DeviceSerial, at now: Timestamp, in db: Database
     ) throws -> PushRecord? {
@@ -148,11 +148,11 @@ extension PushRecord {
             let kind: PushKind = mode == WakeMode.alert.number ? .alert : .wake
             if columns.integer(0) != 0 {
                 let since = max(columns.timestamp(1), columns.timestamp(5))
-                return PushRecord(kind: kind, lane: nil, standing: .suspended, at: since)
+                return PushRecord(kind: kind, queue: nil, standing: .suspended, at: since)
             }
             guard kind == .wake, let dueAt = columns.integerIfAny(2) else { return nil }
             return PushRecord(
-                kind: .wake, lane: PushLane(number: columns.integer(6)), standing: .state(.scheduled),
+                kind: .wake, queue: PushQueue(number: columns.integer(6)), standing: .state(.scheduled),
                 at: max(columns.timestamp(3), columns.timestamp(5)),
                 dueAt: Timestamp(milliseconds: dueAt))
         } ?? nil

@@ -13,23 +13,23 @@ struct WaitingWakes {
         self.index = index
     }
 
-    /// Nil when nothing waits that wakes.
+    /// Returns nil if no waiting envelope wakes the device.
     func span(of device: DeviceSerial, _ reach: inout PushReach, at now: Timestamp) throws -> PushSpan? {
         guard let first = try first(of: device, &reach, at: now) else { return nil }
         return try span(of: device, from: first, at: now)
     }
 
-    /// Whether anything waits that wakes.
+    /// Whether a waiting envelope wakes the device.
     func areAny(of device: DeviceSerial, _ reach: inout PushReach, at now: Timestamp) throws -> Bool {
         try first(of: device, &reach, at: now) != nil
     }
 
-    /// Returns the first envelope that wakes. Envelopes that were searched before are not searched again: a device that is woken for none
-    /// may have thousands of envelopes.
+    /// Returns the first envelope that wakes the device. Envelopes that were searched before are not searched again, because a
+    /// device can have thousands of envelopes that do not wake it.
     private func first(of device: DeviceSerial, _ reach: inout PushReach, at now: Timestamp) throws -> PushSpan? {
         guard reach.quietBefore < .max else { return nil }
         let key = InboxIndex.Key(device, isFinal: false)
-        // An envelope that the index has in memory waits.
+        // An envelope that the index has in memory is waiting.
         if let first = reach.firstWaking, first.expiresAt > now, try index.contains(first.first, of: key) { return first }
         var search = FirstWaking(from: reach.quietBefore, at: now)
         var count = FirstWaking.atOnce
@@ -71,7 +71,7 @@ struct WaitingWakes {
         return search.span
     }
 
-    /// Whether nothing waits at all.
+    /// Whether no envelope is waiting.
     func isEmpty(_ device: DeviceSerial) throws -> Bool {
         let key = InboxIndex.Key(device, isFinal: false)
         guard try index.slots(of: key).isEmpty else { return false }
@@ -109,7 +109,7 @@ struct WaitingWakes {
 }
 
 extension WakeMode {
-    /// As the table of envelopes has it.
+    /// The number in the table of envelopes.
     var number: Int64 {
         switch self {
         case .none: 0

@@ -7,13 +7,13 @@ struct WakeChangeWriter {
 
     init(_ db: Database) { self.db = db }
 
-    /// - Parameter push: The number of the push that was added with the row, if there is one.
+    /// - Parameter push: The serial number of the push that was added with the row, if there is one.
     func write(_ row: WakeChanges.Row, of device: DeviceSerial, push: Int64? = nil) throws {
         switch row {
-        case .due(let lane, let dueAt, let at): try put(device, lane, dueAt, at: at)
+        case .due(let queue, let dueAt, let at): try put(device, queue, dueAt, at: at)
         case .idle: try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
         case .pushed:
-            // Without the number, nothing would end the wake.
+            // Without the serial number, the wake would never end.
             guard let push else { throw StoreFault(.unavailable, "the push of a wake was not inserted") }
             var update = try BoundStatement(db, "UPDATE wake SET due_at = NULL, push = ? WHERE device = ?")
             update.bind(push)
@@ -30,14 +30,14 @@ struct WakeChangeWriter {
                 UPDATE wake SET push = NULL, unanswered = unanswered + ?, pushed_at = coalesce(?, pushed_at)
                 WHERE device = ?
                 """, [unanswered, pushedAt?.milliseconds, device.rawValue])
-        case .moved(let lane): try db.run("UPDATE wake SET lane = ? WHERE device = ?", [lane.number, device.rawValue])
-        case .readdressed(let lane):
-            try db.run("UPDATE wake SET lane = ?, unanswered = 0 WHERE device = ?", [lane.number, device.rawValue])
+        case .moved(let queue): try db.run("UPDATE wake SET lane = ? WHERE device = ?", [queue.number, device.rawValue])
+        case .readdressed(let queue):
+            try db.run("UPDATE wake SET lane = ?, unanswered = 0 WHERE device = ?", [queue.number, device.rawValue])
         case .removed: try db.run("DELETE FROM wake WHERE device = ?", [device.rawValue])
         }
     }
 
-    private func put(_ device: DeviceSerial, _ lane: PushLane, _ dueAt: Timestamp, at now: Timestamp) throws {
+    private func put(_ device: DeviceSerial, _ queue: PushQueue, _ dueAt: Timestamp, at now: Timestamp) throws {
         var insert = try BoundStatement(
             db,
             """
@@ -45,7 +45,7 @@ struct WakeChangeWriter {
             ON CONFLICT (device) DO UPDATE SET lane = excluded.lane, due_at = excluded.due_at, set_at = excluded.set_at
             """)
         insert.bind(device.rawValue)
-        insert.bind(lane.number)
+        insert.bind(queue.number)
         insert.bind(dueAt.milliseconds)
         insert.bind(now.milliseconds)
         try insert.run()

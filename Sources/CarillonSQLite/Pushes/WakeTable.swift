@@ -19,25 +19,25 @@ struct WakeTable {
 
     // MARK: Envelopes
 
-    /// An envelope begins to wait. Answers how its device is told, which is how it is written.
-    func arrived(_ envelope: Envelope, _ wish: WakeWish?) throws -> WakeMode {
-        guard let wish, rules.concerns(envelope, wish) else { return .none }
+    /// Changes the wake after an envelope was stored. Returns the wake mode of the envelope, which is stored with it.
+    func arrived(_ envelope: Envelope, _ request: WakeRequest?) throws -> WakeMode {
+        guard let request, rules.concerns(envelope, request) else { return .none }
         let device = envelope.device
         var facts = WakeFacts(reach: try reader.reach(of: device))
         let ruling = try decide(&facts, about: device, of: envelope.app, at: envelope.acceptedAt) {
-            rules.arrived(envelope, wish, knowing: $0)
+            rules.arrived(envelope, request, knowing: $0)
         }
         let push = try apply(ruling, to: device)
         if let push, push.kind.hasCopy { try KeptPushTable(db).insert(push.serial, envelope) }
         return ruling.mode
     }
 
-    // MARK: Signs of the device
+    // MARK: Signs of life of the device
 
     /// Changes the wake after the device acknowledged an envelope.
     func answered(_ device: DeviceSerial, at now: Timestamp) throws {
         let known = memory.pushes[device]
-        // Of a device that is not known here a wake is the exception.
+        // Most devices that are not in the cache have no wake.
         guard try (known == nil ? reader.wake(of: device) : known?.wake) != nil else { return }
         var facts = WakeFacts(reach: try known ?? reader.read(device))
         try apply(decide(&facts, about: device, at: now) { rules.answered(at: now, knowing: $0) }, to: device)
@@ -55,9 +55,10 @@ struct WakeTable {
 
     // MARK: Addresses
 
-    /// A device has another address, or another status. What is due goes there, or waits until it can be reached.
+    /// Changes the wake after a device has another address or status. Due pushes are sent to the new address, or wait until the
+    /// device can be reached.
     ///
-    /// - Parameter hasOtherAddress: Than before this change.
+    /// - Parameter hasOtherAddress: Whether the address is different from the one before.
     func changed(
         _ registration: DeviceRegistration, app: AppSerial, hasOtherAddress: Bool = false, at now: Timestamp
     ) throws {
@@ -68,25 +69,25 @@ struct WakeTable {
         case .unreachable(let ruling):
             try apply(ruling, to: device)
             try PushTable(db, memory: memory).hold(of: device)
-        case .reachable(let lane):
+        case .reachable(let queue):
             let folded = try PushTable(db, memory: memory).readdress(
-                of: device, to: lane, hasOtherAddress: hasOtherAddress, at: now)
-            try writer.write(.readdressed(lane), of: device)
+                of: device, to: queue, hasOtherAddress: hasOtherAddress, at: now)
+            try writer.write(.readdressed(queue), of: device)
             var facts = WakeFacts(reach: try reader.read(device).following(before))
             if let folded { facts.reach.quietBefore = min(facts.reach.quietBefore, folded) }
             try apply(
                 decide(&facts, about: device, at: now) {
-                    rules.readdressed(to: lane, hasOtherAddress: hasOtherAddress, at: now, knowing: $0)
+                    rules.readdressed(to: queue, hasOtherAddress: hasOtherAddress, at: now, knowing: $0)
                 }, to: device)
         }
     }
 
     /// Moves the wake and the pushes of a device whose token belongs to another environment.
-    func moved(_ device: DeviceSerial, to lane: PushLane) throws {
-        try writer.write(.moved(lane), of: device)
-        try PushTable(db, memory: memory).move(of: device, to: lane)
-        // A device that is suspended has no lane.
-        if memory.pushes[device]?.lane != nil { memory.pushes[device]?.lane = lane }
+    func moved(_ device: DeviceSerial, to queue: PushQueue) throws {
+        try writer.write(.moved(queue), of: device)
+        try PushTable(db, memory: memory).move(of: device, to: queue)
+        // A suspended device has no push queue.
+        if memory.pushes[device]?.queue != nil { memory.pushes[device]?.queue = queue }
     }
 
     // MARK: Pushes
@@ -100,7 +101,7 @@ struct WakeTable {
         else { return nil }
         return LeasedPush(
             lease: WorkLease(work: push.serial, fence: Int64(new.leases)), id: push.id, kind: new.kind, device: device,
-            lane: new.lane, token: address.token, addressRevision: address.revision, attempt: new.leases,
+            queue: new.queue, token: address.token, addressRevision: address.revision, attempt: new.leases,
             isElsewhere: false, expiresAt: new.span.expiresAt, content: .wake)
     }
 
@@ -112,19 +113,19 @@ struct WakeTable {
     }
 
     /// Replaces the alert of a message by a wake.
-    func tellByWake(_ device: DeviceSerial, _ position: Int64, at now: Timestamp) throws {
+    func notifyByWake(_ device: DeviceSerial, _ position: Int64, at now: Timestamp) throws {
         let facts = WakeFacts(reach: try reader.reach(of: device))
         try apply(rules.lostAlert(at: position, at: now, knowing: facts), to: device)
     }
 
-    /// Ends the wake after all envelopes that wake the device ended with its user. The caller removes the device from memory
-    /// before.
+    /// Ends the wake after all envelopes that wake the device ended with its user. The caller must remove the device from the
+    /// cache before.
     func reasonsEnded(of device: DeviceSerial, isPushCancelled: Bool, at now: Timestamp) throws {
         let row = rules.reasonsEnded(of: try reader.wake(of: device), isPushCancelled: isPushCancelled, at: now)
         if let row { try writer.write(row, of: device) }
     }
 
-    /// Makes a parked push the push of its device's wake. Returns false if another push of the wake is under way.
+    /// Makes a parked push the push of its device's wake. Returns false if another push of the wake is in progress.
     func takesUp(_ push: Int64, of device: DeviceSerial) throws -> Bool {
         try db.run(
             "UPDATE wake SET push = ?, due_at = NULL WHERE device = ? AND push IS NULL", [push, device.rawValue])
@@ -149,7 +150,7 @@ struct WakeTable {
         return idle.count < limit
     }
 
-    // MARK: Deciding
+    // MARK: Decisions
 
     /// - Parameter app: The app of the device, if its alert text is needed.
     private func decide(

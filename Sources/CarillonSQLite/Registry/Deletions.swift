@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Removes devices, and what is left of apps and devices that are gone, a limited number of rows in one transaction.
+/// Removes devices, and remaining rows of deleted apps and devices, a limited number of rows in one transaction.
 struct Deletions {
     private let db: Database
     private let inboxes: InboxTransaction
@@ -13,8 +13,8 @@ struct Deletions {
         self.settings = settings
     }
 
-    /// Removes a device and its channels, and its envelopes up to the limit; the others are removed later. Nil if there is
-    /// no such device, or if it was seen after the cutoff.
+    /// Removes a device and its channels, and its envelopes up to the limit; the others are removed later. Returns nil if there
+    /// is no such device, or if it was seen after the cutoff.
     func remove(
         _ device: DeviceSerial, unlessSeenAfter cutoff: RetentionCutoff? = nil, because reason: DisconnectReason,
         at now: Timestamp, limit: Int
@@ -34,7 +34,7 @@ struct Deletions {
         return (channels, rows + channels.count + 1)
     }
 
-    /// The next part of what is left to be done.
+    /// Does the next part of the remaining deletions.
     func next(at now: Timestamp, limit: Int) throws -> DeletionStep {
         if let device = try Int64.first(db, "SELECT serial FROM ended_device LIMIT 1") {
             if try inboxes.end(limit, of: DeviceSerial(device), at: now).isDone {

@@ -7,7 +7,7 @@ struct DeviceSlice {
     private let db: Database
     private let memory: InboxMemory
 
-    /// Devices that are compared with a filter in one read.
+    /// The number of devices that are compared with a filter in one read.
     static let size = 1000
 
     init(_ db: Database, memory: InboxMemory) {

@@ -10,7 +10,7 @@ struct RegistrationChangeWriter {
 
     // MARK: Devices
 
-    /// Inserts a device. Returns its serial, which has the shard that the id of the device names.
+    /// Inserts a device. Returns its serial number, which has the shard in the id of the device.
     func insert(_ new: RegistrationChanges.NewRow) throws -> DeviceSerial {
         let device = new.device
         var insert = try BoundStatement(db, Self.insertDevice)
@@ -76,7 +76,7 @@ struct RegistrationChangeWriter {
         insert.bind(said.address?.environment.rawValue)
         insert.bind(registration.addressRevision)
         insert.bind(registration.confirmedAt.milliseconds)
-        insert.bind(registration.takings)
+        insert.bind(registration.tokenTransfers)
         insert.bind(registration.takenOn)
         insert.bind(registration.status.reason?.rawValue)
         insert.bind(registration.statusAt.milliseconds)
@@ -85,7 +85,7 @@ struct RegistrationChangeWriter {
         insert.bind(said.timeZone)
         insert.bind(said.parameters == .none ? nil : said.parameters.json)
         insert.bind(registration.user?.text)
-        insert.bind(registration.saidEnvironment?.rawValue)
+        insert.bind(registration.reportedEnvironment?.rawValue)
         insert.bind(said.revision)
         insert.bind(said.formerService?.platform.rawValue)
         insert.bind(said.formerService?.environment.rawValue)
@@ -122,19 +122,19 @@ struct RegistrationChangeWriter {
         insert.bind(released.app.rawValue)
         insert.bind(released.token.platform.rawValue)
         insert.bind(released.token.token.bytes)
-        insert.bind(released.takings.count)
-        insert.bind(released.takings.day)
+        insert.bind(released.tokenTransfers.count)
+        insert.bind(released.tokenTransfers.day)
         try insert.run()
         try db.run(
             """
             DELETE FROM released_token WHERE (app, platform, token) IN
                 (SELECT app, platform, token FROM released_token WHERE taken_on < ? LIMIT ?)
-            """, [released.takings.day, released.forgotten])
+            """, [released.tokenTransfers.day, released.forgotten])
     }
 
     // MARK: Channels
 
-    /// Inserts a channel. Returns its serial.
+    /// Inserts a channel. Returns its serial number.
     func insert(_ channel: PushChannel, isOfUser: Bool) throws -> ChannelSerial {
         var insert = try BoundStatement(
             db,

@@ -18,7 +18,7 @@ struct RegistrationReader {
         return try select.first { try DeviceRegistration($0) }
     }
 
-    /// Nil if there is no such device.
+    /// Returns nil if there is no such device.
     func facts(of device: DeviceSerial) throws -> RegistrationFacts? {
         var select = try BoundStatement(db, Self.selectFacts)
         select.bind(device.rawValue)
@@ -67,7 +67,7 @@ struct RegistrationReader {
         return try select.first { Int($0.integer(0)) } ?? 0
     }
 
-    /// Reads the facts that the removal of a device needs, and its channels. Nil if there is no such device.
+    /// Reads the facts that the removal of a device needs, and its channels. Returns nil if there is no such device.
     func endFacts(of device: DeviceSerial) throws -> (facts: DeviceEndFacts, channels: [ChannelSerial])? {
         var select = try BoundStatement(db, Self.selectEnd)
         select.bind(device.rawValue)
@@ -84,16 +84,16 @@ struct RegistrationReader {
 
     // MARK: Channels
 
-    /// Nil if there is no such device.
-    func facts(of wish: ChannelWish) throws -> OpenChannelFacts? {
+    /// Returns nil if there is no such device.
+    func facts(of request: ChannelRequest) throws -> OpenChannelFacts? {
         var select = try BoundStatement(db, Self.selectChannel)
-        select.bind(wish.id.value)
-        select.bind(wish.device.rawValue)
+        select.bind(request.id.value)
+        select.bind(request.device.rawValue)
         return try select.first { columns in
             let app = AppSerial(columns.integer(0))
             let channel = columns.integerIfAny(3).map { serial in
                 PushChannel(
-                    serial: ChannelSerial(serial), device: wish.device, app: app, id: wish.id, name: columns.text(5),
+                    serial: ChannelSerial(serial), device: request.device, app: app, id: request.id, name: columns.text(5),
                     vapidKey: columns.bytes(6), wake: columns.text(8).flatMap(WakeMode.init) ?? .background,
                     createdAt: columns.timestamp(7))
             }
@@ -149,7 +149,7 @@ struct RegistrationReader {
         WHERE device.serial = ?
         """
 
-    /// Counts the channels of the device only if the channel must be opened.
+    /// Counts the channels of the device only if the channel is not open yet.
     private static let selectChannel = """
         SELECT device.app,
             CASE WHEN channel.serial IS NULL
@@ -175,7 +175,7 @@ extension DeviceEndFacts {
         self.init(
             device: device, app: AppSerial(columns.integer(0)), devicesOfApp: Int(columns.integer(1)),
             seenAt: columns.timestamp(2), seenServed: columns.integer(3), token: token,
-            takings: .init(count: Int(columns.integer(6)), day: columns.integer(7)))
+            tokenTransfers: .init(count: Int(columns.integer(6)), day: columns.integer(7)))
     }
 }
 
@@ -183,7 +183,7 @@ extension TokenFacts {
     /// The columns that ``init(_:from:)`` reads.
     fileprivate static let columns = "released.takings, released.taken_on, \(DeviceRegistration.columns(of: "holder"))"
 
-    /// - Parameter place: The first of the columns.
+    /// - Parameter place: The index of the first of the columns.
     fileprivate init(_ columns: StatementColumns, from place: Int32 = 0) throws {
         self.init(
             holder: try DeviceRegistration(ifAny: columns, from: place + 2),
@@ -205,13 +205,13 @@ extension DeviceRegistration {
 
     fileprivate static var columnCount: Int32 { Int32(columnNames.count) }
 
-    /// Nil if the statement found no registration.
+    /// Returns nil if the statement found no registration.
     fileprivate init?(ifAny columns: StatementColumns, from place: Int32) throws {
         guard columns.integerIfAny(place) != nil else { return nil }
         try self.init(columns, from: place)
     }
 
-    /// - Parameter place: The first of the columns.
+    /// - Parameter place: The index of the first of the columns.
     fileprivate init(_ columns: StatementColumns, from place: Int32 = 0) throws {
         self.init(device: DeviceSerial(columns.integer(place)), at: columns.timestamp(place + 9))
         let unreadable = StoreFault(.unavailable, "a device's registration cannot be read")
@@ -228,7 +228,7 @@ extension DeviceRegistration {
         }
         addressRevision = columns.integer(place + 4)
         confirmedAt = columns.timestamp(place + 5)
-        takings = Int(columns.integer(place + 6))
+        tokenTransfers = Int(columns.integer(place + 6))
         takenOn = columns.integer(place + 7)
         if let reason = columns.text(place + 8) {
             guard let reason = SuspensionReason(rawValue: reason) else { throw unreadable }
@@ -242,7 +242,7 @@ extension DeviceRegistration {
             profile.parameters = try DeviceParameters(value)
         }
         user = columns.text(place + 14).flatMap(UserID.init)
-        saidEnvironment = columns.text(place + 15).flatMap(PushEnvironment.init)
+        reportedEnvironment = columns.text(place + 15).flatMap(PushEnvironment.init)
         profile.revision = columns.text(place + 16)
     }
 }

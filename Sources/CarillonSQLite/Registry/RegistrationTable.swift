@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Registrations of devices, inside a transaction, as ``RegistrationRules`` decides.
+/// Reads and changes registrations of devices, inside a transaction, as ``RegistrationRules`` decides.
 struct RegistrationTable {
     private let db: Database
     private let memory: InboxMemory
@@ -16,11 +16,11 @@ struct RegistrationTable {
         writer = RegistrationChangeWriter(db)
     }
 
-    /// Nil of a device that said nothing yet.
+    /// Returns nil if the device has not reported anything yet.
     func registration(of device: DeviceSerial) throws -> DeviceRegistration? { try reader.registration(of: device) }
 
-    /// The names of what a device said last.
-    func saidRevisions(of device: DeviceSerial) throws -> SaidRevisions {
+    /// Returns the revisions of a device's last reports.
+    func saidRevisions(of device: DeviceSerial) throws -> ReportedRevisions {
         var select = try BoundStatement(
             db,
             """
@@ -28,7 +28,7 @@ struct RegistrationTable {
                 (SELECT revision FROM service_provider WHERE device = ?1)
             """)
         select.bind(device.rawValue)
-        return try select.first { SaidRevisions(device: $0.text(0), services: $0.text(1)) } ?? .none
+        return try select.first { ReportedRevisions(device: $0.text(0), services: $0.text(1)) } ?? .none
     }
 
     // MARK: Changes
@@ -61,12 +61,12 @@ struct RegistrationTable {
 
     /// - Parameter inboxes: Ends the envelopes of a former user.
     func change(
-        _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, _ inboxes: InboxTransaction, at now: Timestamp
+        _ request: RegistrationRequest, decidedOn basis: DeviceRegistration, _ inboxes: InboxTransaction, at now: Timestamp
     ) throws -> RegistrationWrite {
         guard var facts = try reader.facts(of: basis.device) else { return .deviceGone }
         guard facts.current == basis else { return .outdated(facts.current) }
         while true {
-            switch RegistrationRules.change(wish, at: now, knowing: facts) {
+            switch RegistrationRules.change(request, at: now, knowing: facts) {
             case .needsToken(let address, let app): facts.token = try reader.facts(of: address, in: app)
             case .decided(.failure(let refusal)): return .refused(refusal)
             case .decided(.success(var ruling)):
@@ -77,7 +77,7 @@ struct RegistrationTable {
     }
 
     /// - Parameter inboxes: Ends the envelopes of a former user.
-    /// - Returns: The positions of envelopes that ended with the former user. Nil if the user stays.
+    /// - Returns: The positions of envelopes that ended with the former user. Nil if the user did not change.
     func write(_ changes: RegistrationChanges, _ inboxes: InboxTransaction, at now: Timestamp) throws -> [Int64]? {
         if let renewed = changes.renewed { try writer.renewCredential(of: renewed) }
         var ended: [Int64]?

@@ -2,13 +2,13 @@ import CarillonCore
 import GRDB
 import Synchronization
 
-/// Remembers the version of the registry, so that a comparison runs no statement.
+/// Caches the version of the registry, so that a comparison runs no statement.
 ///
-/// The store has one writer. It is therefore enough to forget the version with each commit that changes it.
+/// The store has one writer. It is therefore enough to clear the cached version with each commit that changes it.
 final class RegistryMemory: Sendable {
     private struct State {
         var version: RegistryVersion?
-        /// Counts how often the version was forgotten.
+        /// The number of times at which the version was cleared.
         var changes = 0
     }
 
@@ -24,7 +24,7 @@ final class RegistryMemory: Sendable {
         return RegistryVersion(version)
     }
 
-    /// Forgets the version, so that the next comparison reads it.
+    /// Clears the version, so that the next comparison reads it.
     func forget() {
         state.withLock { state in
             state.version = nil
@@ -32,7 +32,7 @@ final class RegistryMemory: Sendable {
         }
     }
 
-    /// - Parameter read: Reads the version if it is not known.
+    /// - Parameter read: Reads the version if it is not cached.
     func version(read: () async throws -> RegistryVersion) async throws -> RegistryVersion {
         let (known, changes) = state.withLock { ($0.version, $0.changes) }
         if let known { return known }

@@ -36,7 +36,7 @@ extension SQLiteStore: AppStore {
             try db.execute(sql: "DELETE FROM app_document WHERE app = ?", arguments: [app])
             try AttachmentTable(db).appGone(AppSerial(app))
             memory.pushes.noteAlertText(of: AppSerial(app), nil)
-            // No app has such a name, so that another can have this one.
+            // No valid app id has this form, so a new app can use the old name.
             try db.execute(
                 sql: "UPDATE app SET id = '#' || serial, ended_at = ? WHERE serial = ?", arguments: [now.milliseconds, app])
             try registry.increment(in: db)

@@ -13,11 +13,11 @@ extension SQLiteStore: ChannelStore {
         _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode?, limit: Int,
         at now: Timestamp
     ) async throws -> OpenChannelResult {
-        let wish = ChannelWish(id, device: device, name: name, vapidKey: vapidKey, wake: wake)
+        let request = ChannelRequest(id, device: device, name: name, vapidKey: vapidKey, wake: wake)
         return try await group.run { db in
             let writer = RegistrationChangeWriter(db)
-            let facts = try RegistrationReader(db).facts(of: wish)
-            switch RegistrationRules.open(wish, limit: limit, at: now, knowing: facts) {
+            let facts = try RegistrationReader(db).facts(of: request)
+            switch RegistrationRules.open(request, limit: limit, at: now, knowing: facts) {
             case .refused(let result): return result
             case .found(let channel): return .alreadyOpen(channel)
             case .rewoken(let channel):
@@ -78,7 +78,7 @@ extension SQLiteStore: ChannelStore {
 }
 
 extension PushChannel {
-    /// - Parameter row: As `selectChannels` gives it.
+    /// - Parameter row: A row of `selectChannels`.
     init(row: Row) throws {
         self.init(
             serial: ChannelSerial(row[0]), device: DeviceSerial(row[1]), app: AppSerial(row[2]),

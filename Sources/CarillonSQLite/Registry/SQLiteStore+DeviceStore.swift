@@ -23,21 +23,21 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func writeRegistration(
-        _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, at now: Timestamp
+        _ request: RegistrationRequest, decidedOn basis: DeviceRegistration, at now: Timestamp
     ) async throws -> RegistrationWrite {
         try gate.check()
         // Most devices say what they said before, which takes no writer.
-        if let unchanged = RegistrationRules.unchanged(by: wish, over: basis, at: now) {
-            if unchanged.confirms { memory.pushes.noteConfirmed(basis.device, at: now) }
+        if let unchanged = RegistrationRules.unchanged(by: request, over: basis, at: now) {
+            if unchanged.confirms { memory.confirmations.note(basis, at: now) }
             return .decided(unchanged.decision)
         }
         return try await changeInboxes { [memory] db, inboxes in
-            try RegistrationTable(db, memory: memory).change(wish, decidedOn: basis, inboxes, at: now)
+            try RegistrationTable(db, memory: memory).change(request, decidedOn: basis, inboxes, at: now)
         }
     }
 
-    package func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus] {
-        try await read { db in try StatusNewsTable(db).untold(in: shards, limit: limit) }
+    package func pendingStatuses(in shards: ShardSet, limit: Int) async throws -> [PendingStatus] {
+        try await read { db in try PendingStatusTable(db).pending(in: shards, limit: limit) }
     }
 
     package func device(_ id: DeviceID) async throws -> Device? {

@@ -1,4 +1,4 @@
-/// What version 3 adds, so that every row has an owner whose allowance it counts against.
+/// Version 3 adds the owner of every row, against whose quota the row counts.
 enum AllowanceSchema {
     static let changes = """
         CREATE INDEX envelope_final ON envelope (device, position) WHERE outcome IS NOT NULL;

@@ -1,4 +1,4 @@
-/// Where anonymous devices came from, so that one address cannot have them all.
+/// Adds the addresses of anonymous devices, so that the number of devices of one address can be limited.
 enum AnonymousAddressSchema {
     static let changes = """
         -- address: 4 bytes of IPv4, or the first 8 of IPv6, at the moment when the device was stored.

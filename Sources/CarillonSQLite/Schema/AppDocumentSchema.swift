@@ -1,5 +1,4 @@
-/// Version 36 adds a table with the settings of apps, and the version of the registry. Settings of deleted apps are not
-/// moved.
+/// Version 36 adds a table with the settings of apps, and the version of the registry. Settings of deleted apps are not moved.
 enum AppDocumentSchema {
     static let changes = """
         -- version counts the changes of apps, keys, documents of apps, servers of apps, and what the server itself is.

@@ -1,4 +1,4 @@
-/// Adds to the rules for items whether the subscriptions on the items that they close have been ended.
+/// Adds to the rules for items whether the subscriptions on closed items have been ended.
 enum AppliedRulesSchema {
     static let changes = """
         -- Counts how often the rules were set.

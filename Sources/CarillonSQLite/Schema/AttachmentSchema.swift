@@ -1,4 +1,4 @@
-/// What version 17 adds: attachments.
+/// Version 17 adds attachments.
 enum AttachmentSchema {
     static let changes = """
         -- device: who uploaded it; 0 is a sender. allowance: whose bytes they are. synced: how much is on disk for good.

@@ -1,4 +1,4 @@
-/// What version 25 adds: an upload that is not whole counts what came of it and some that comes next, where it counted its length.
+/// Version 25: an incomplete upload counts its received bytes and a reservation. Before, it counted its whole length.
 enum AttachmentShareSchema {
     static let changes = """
         CREATE INDEX attachment_unfinished ON attachment (app, allowance) WHERE NOT is_complete;

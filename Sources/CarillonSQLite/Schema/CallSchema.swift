@@ -7,10 +7,10 @@ import GRDB
     import Foundation
 #endif
 
-/// The tables of version 3 for calls outward: each call is a row of its own, and stands in a lane.
+/// The tables of version 3 for outgoing calls. Each call is a row of its own, in a queue.
 enum CallSchema {
-    /// Takes over what version 2 had: a lease on each host and port, and the times of calls in the rows of what they are
-    /// for.
+    /// Moves the data of version 2, which had a lease on each host and port, and stored the times of calls with the subjects of
+    /// the calls.
     static func bringUpToDate(_ db: Database) throws {
         try db.execute(sql: watch)
         try db.execute(sql: callbacks)
@@ -24,8 +24,8 @@ enum CallSchema {
                 """)
     }
 
-    /// One for each channel that a back end watches. secret and token are sealed. told is the failure that the channel
-    /// was last told of; last_code, with last_at, what the last ping met.
+    /// The table of watches, one for each watched channel. secret and token are sealed. told is the last failure of which the
+    /// channel was notified. last_code and last_at are the result and the time of the last ping.
     private static let watch = """
         DROP INDEX watch_due;
         ALTER TABLE watch RENAME TO watch_2;
@@ -76,7 +76,7 @@ enum CallSchema {
         INSERT INTO sqlite_sequence (name, seq) SELECT 'watch', seq FROM sqlite_sequence WHERE name = 'watch_2';
         """
 
-    /// A channel that was watched has ended, and its back end was not told yet.
+    /// The table of callbacks: watched channels that ended, of which the backend was not notified yet.
     private static let callbacks = """
         DROP INDEX disconnect_callback_due;
         ALTER TABLE disconnect_callback RENAME TO disconnect_callback_2;
@@ -182,7 +182,7 @@ enum CallSchema {
                 FROM watch_2 JOIN watch ON watch.serial = watch_2.serial JOIN peer ON peer.serial = watch_2.ping_peer
                 """)
         for row in pings {
-            // Set one interval before it is due, as far as can be told.
+            // The time at which the due time was set is not known. One interval before it is the best estimate.
             let due: Int64 = row["due_at"]
             try move(row, kind: 0, column: "watch", setAt: due - 1000 * row["ping_interval"], in: db)
         }

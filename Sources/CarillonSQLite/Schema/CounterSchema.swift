@@ -1,7 +1,7 @@
-/// Version 40 adds a table of numbers of rows and bytes, with a row for each home. It replaces columns and rows that all
-/// homes change.
+/// Version 40 adds a table of numbers of rows and bytes, with a row for each home. It replaces columns and rows that all homes
+/// change.
 ///
-/// Present numbers become rows of the writer that changes them: the home of node 1, which was the only one, and no home for
+/// Existing numbers become rows of the writer that changes them: the home of node 1, which was the only one, and no home for
 /// attachments.
 enum CounterSchema {
     static let changes = """

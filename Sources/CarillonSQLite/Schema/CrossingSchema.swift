@@ -1,4 +1,4 @@
-/// Adds to a subscription on an item whether its condition held when it was armed: what holds then is no crossing.
+/// Adds to a subscription on an item whether its condition held when the subscription was armed. Such a condition does not fire.
 enum CrossingSchema {
     static let changes = """
         -- 1 when the condition held after the update that version counts, 0 when it did not, null when that is not known.

@@ -1,4 +1,4 @@
-/// What version 10 adds: how many devices an app has, and how often a push token was taken that nobody has now.
+/// Version 10 adds the number of devices of an app, and the number of token transfers of a push token that no device has now.
 enum DeviceLimitSchema {
     static let changes = """
         ALTER TABLE app ADD COLUMN devices INTEGER NOT NULL DEFAULT 0;
@@ -26,8 +26,8 @@ enum DeviceLimitSchema {
             BEGIN \(remember) END;
         """
 
-    /// And forgets some of what was taken on earlier days. What a trigger does on a conflict is decided by the statement that
-    /// fires it.
+    /// Stores a released token, and removes some released tokens of earlier days. The statement that fires a trigger decides
+    /// how its conflicts are resolved.
     private static let remember = """
         DELETE FROM released_token WHERE app = old.app AND platform = old.platform AND token = old.token;
         INSERT INTO released_token VALUES (old.app, old.platform, old.token, old.takings, old.taken_on);

@@ -1,4 +1,4 @@
-/// Adds to firings that wait for their pace whether they are of a distinct item.
+/// Adds to throttled firings whether they belong to a distinct item.
 enum DistinctFiringSchema {
     static let changes = """
         -- 1 of a firing that replaces no other in the inbox.

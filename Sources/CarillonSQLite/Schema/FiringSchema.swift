@@ -1,5 +1,5 @@
-/// What version 12 adds: which firing was told last is known for each item of a subscription, and a device that was suspended is told
-/// nothing of what was found before.
+/// Version 12 adds the last reported firing of each item of a subscription. A suspended device is not notified of firings from
+/// before its suspension.
 enum FiringSchema {
     static let changes = """
         -- The number of the firing of the item that was told last, since the subscription was armed.

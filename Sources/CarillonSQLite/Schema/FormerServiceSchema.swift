@@ -1,5 +1,5 @@
-/// Adds the platform and the environment of the last push token of a device that has none. The file of an earlier version has them
-/// only of a device whose token was taken after the push service had corrected the environment: `said_environment` is then the other
+/// Adds the platform and the environment of the last push token of a device that has none. A file of an earlier version has them
+/// only for a device whose token was taken after the gateway had corrected the environment: `said_environment` is then the other
 /// one. The columns of other devices stay empty: their next token needs a platform.
 enum FormerServiceSchema {
     static let changes = """

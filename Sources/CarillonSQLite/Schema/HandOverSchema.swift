@@ -2,7 +2,7 @@
 ///
 /// A number is never used again, so that a hand-over that is applied twice does not remove another.
 ///
-/// The rows of the lists are not moved. A process that opens the file has no item in memory, so the only task left is to
+/// The rows of the lists are not moved. A process that opens the file has no item in memory, so the only remaining task is to
 /// remove shapes without a subscription.
 enum HandOverSchema {
     static let changes = """

@@ -1,8 +1,7 @@
-/// Version 37 adds tables of the living homes, and of the node of each shard.
+/// Version 37 adds tables of homes, and of the node of each shard.
 ///
-/// `node` has the last incarnation of a home on each node. A home with an earlier or a removed incarnation writes nothing.
-/// `shard` has the node of each shard, and the epoch of positions in it. The one row of `shard_map` is the number of changes
-/// of `shard`.
+/// `node` has the last incarnation of a home on each node. A home with an earlier or a removed incarnation cannot write. `shard`
+/// has the node of each shard, and the epoch of its positions. The one row of `shard_map` is the number of changes of `shard`.
 enum HomeSchema {
     static let changes = """
         CREATE TABLE node (

@@ -1,8 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// The tables of version 5: where what a device has stands, and when time changes it, are written by the many instead of with
-/// each message.
+/// The tables of version 5: the index of inboxes and the due times are written for many messages together, not with each message.
 enum InboxIndexSchema {
     static let changes = """
         -- Where what a device has stands, as far as it is not in the log below. See InboxIndex.

@@ -1,8 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// The tables of version 4 for inboxes: what waits and what became of messages are apart, and what time changes stands in
-/// buckets.
+/// The tables of version 4 for inboxes: waiting messages and outcomes have separate tables, and due times are grouped in buckets.
 enum InboxSchema {
     static func bringUpToDate(_ db: Database) throws {
         try db.execute(sql: rename)
@@ -99,7 +98,7 @@ enum InboxSchema {
         CREATE INDEX idempotency_of_device ON idempotency (device, valid_until);
         """
 
-    /// Of what has no sender who could ask, the outcome is not kept any more.
+    /// Moves the rows. Outcomes of envelopes without a sender, which no client can read, are not moved.
     private static let move = """
         INSERT INTO envelope SELECT position, secret, device, app, 0, channel, channel_id, kind, event_code,
             coalesce(length(body), 0) + \(Envelope.overhead), accepted_at, expires_at, topic, coding, encryption, crypto_key,

@@ -1,4 +1,4 @@
-/// The tables of version 6: work with the outside of any kind is a row of one table, and stands in a lane.
+/// The tables of version 6: work of any kind is a row of one table, in a queue.
 enum LeasedWorkSchema {
     static let changes = tables + kept + triggers
 
@@ -43,7 +43,7 @@ enum LeasedWorkSchema {
 
         """
 
-    /// Numbers, leases and fences stay what they were.
+    /// Moves the rows. Serial numbers, leases and fences do not change.
     private static let kept = """
         INSERT INTO work_lane (serial, app, kind, peer, host, on_trial, failures, rests_until, served_at, head_at, size)
             SELECT serial, app, kind, peer, host, on_trial, failures, rests_until, served_at, head_at, size FROM call_lane;

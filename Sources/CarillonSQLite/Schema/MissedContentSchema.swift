@@ -1,4 +1,4 @@
-/// What version 16 adds to updates: content that later content stands for, content that a device missed, and the audit.
+/// Version 16 adds to updates: coalesced content, content that a device missed, and the audit.
 enum MissedContentSchema {
     static let changes = """
         -- is_resync: it is no part of the log, but that by which devices are told to fetch everything, each time by an entry.

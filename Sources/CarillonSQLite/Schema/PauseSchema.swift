@@ -1,4 +1,4 @@
-/// Version 27: updates can be paused.
+/// Version 27 adds the pausing of updates.
 enum PauseSchema {
     static let changes = """
         -- Since when a live update is paused: no device is given it. Null: it is not paused.

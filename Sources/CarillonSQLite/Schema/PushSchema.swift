@@ -1,4 +1,4 @@
-/// The tables of version 8: wakes, the outbox, and what apps push with.
+/// The tables of version 8: wakes, the outbox, and the push credentials of apps.
 enum PushSchema {
     static let changes = """
         -- urgency and wake are numbers of Urgency and WakeMode. What waited before wakes nobody.

@@ -1,4 +1,4 @@
-/// What version 16 adds to pushes.
+/// Version 16 adds to pushes the environment that a device reported, and the wake mode of outcomes.
 enum ReachSchema {
     static let changes = """
         -- What the device said its token's environment is, where the vendor's service knew it in the other.

@@ -1,4 +1,4 @@
-/// What version 26 adds to completions: whether the device received the update.
+/// Version 26 adds to completions whether the device received the update.
 enum ReceptionSchema {
     static let changes = """
         ALTER TABLE completion ADD COLUMN is_received INTEGER NOT NULL DEFAULT 0;

@@ -1,4 +1,4 @@
-/// The table of version 7: what devices say of themselves. A device that said nothing has no row.
+/// The table of version 7: the reports of devices. A device without a report has no row.
 enum RegistrationSchema {
     static let changes = """
         -- confirmed_at is when the device last said that the token is its own, to the day. takings is how often the token

@@ -1,4 +1,5 @@
-/// What version 32 removes: `RequestRules` decides what becomes of the requests of a device that is deleted or is not a server any more.
+/// Version 32 removes triggers. `RequestRules` decides how the requests of a device end that is deleted or is not a server any
+/// more.
 enum RequestEndSchema {
     static let changes = """
         DROP TRIGGER service_device_gone;

@@ -1,15 +1,15 @@
 import GRDB
 
-/// The tables, and how a file of an earlier version becomes one of this.
+/// The tables, and the steps that migrate a file of an earlier version.
 enum Schema {
     static let version = 41
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
-    /// Brings a new file, or one of an earlier version, to this one, in the transaction of the caller.
+    /// Migrates a new file, or a file of an earlier version, to this version, in the transaction of the caller.
     static func bringUpToDate(_ db: Database) throws { try bring(db, to: version) }
 
-    /// - Parameter version: This one, or an earlier.
+    /// - Parameter version: This version or an earlier one.
     static func bring(_ db: Database, to version: Int) throws {
         let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard found < version else { return }
@@ -35,8 +35,8 @@ enum Schema {
         { try $0.execute(sql: DeviceLimitSchema.changes) },
         { try $0.execute(sql: SubscriptionSchema.changes) },
         { try $0.execute(sql: FiringSchema.changes) },
-        { try $0.execute(sql: VetoSchema.changes) },
-        { try $0.execute(sql: HeldFiringSchema.changes) },
+        { try $0.execute(sql: ApprovalHookSchema.changes) },
+        { try $0.execute(sql: ThrottledFiringSchema.changes) },
         { try $0.execute(sql: SuspensionSchema.changes + UpdateSchema.changes) },
         { try $0.execute(sql: MissedContentSchema.changes + ReachSchema.changes) },
         { try $0.execute(sql: AttachmentSchema.changes) },
@@ -46,7 +46,7 @@ enum Schema {
         { try $0.execute(sql: DistinctFiringSchema.changes) },
         { try $0.execute(sql: ShortenedPushSchema.changes) },
         { try $0.execute(sql: UserChangeSchema.changes) },
-        { try $0.execute(sql: SaidRevisionSchema.changes) },
+        { try $0.execute(sql: ReportedRevisionSchema.changes) },
         { try $0.execute(sql: AttachmentShareSchema.changes) },
         { try $0.execute(sql: ReceptionSchema.changes) },
         { try $0.execute(sql: PauseSchema.changes) },
@@ -55,7 +55,7 @@ enum Schema {
         { try $0.execute(sql: AppliedRulesSchema.changes) },
         { try $0.execute(sql: FormerServiceSchema.changes) },
         { try $0.execute(sql: RequestEndSchema.changes) },
-        { try $0.execute(sql: HeldUsageSchema.changes) },
+        { try $0.execute(sql: ThrottledUsageSchema.changes) },
         { try $0.execute(sql: WatchUsageSchema.changes) },
         { try $0.execute(sql: RegistrationChangeSchema.changes) },
         { try $0.execute(sql: AppDocumentSchema.changes) },
@@ -66,7 +66,7 @@ enum Schema {
         { try $0.execute(sql: DeviceKeySchema.changes) },
     ]
 
-    /// Devices of earlier files belong to no key that is known.
+    /// Devices of earlier files have no known key.
     private static func rememberKeysOfDevices(in db: Database) throws {
         try db.execute(
             sql: """

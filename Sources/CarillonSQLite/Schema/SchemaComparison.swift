@@ -2,11 +2,11 @@ import CarillonCore
 import GRDB
 import Synchronization
 
-/// Compares the tables, indexes and triggers of a file with those that this version's steps make.
+/// Compares the tables, indexes and triggers of a file with the result of this version's steps.
 ///
-/// A file can have this version's number and other tables when a step was changed after a program had used it.
+/// A file can have this version's number and other tables if a step was changed after a program had used it.
 enum SchemaComparison {
-    /// Something that a schema has a name for.
+    /// An entry of a schema.
     private struct Entry: Sendable {
         /// "table", "index" or "trigger".
         var type: String
@@ -19,12 +19,12 @@ enum SchemaComparison {
         }
     }
 
-    /// The schema of this version, once it was made in this process.
+    /// The schema of this version; nil until it is made in this process.
     private static let made = Mutex<[String: Entry]?>(nil)
 
     /// Compares the schema of an open file, within the transaction of the caller.
     ///
-    /// - Throws: ``StoreOpenFault`` that names the first table which differs.
+    /// - Throws: ``StoreOpenFault`` with the name of the first table that differs.
     static func check(_ db: Database, path: String) throws {
         let expected = try expected()
         let found = try entries(of: db)
@@ -55,7 +55,7 @@ enum SchemaComparison {
         return expected
     }
 
-    /// SQLite's own tables and indexes are left out.
+    /// Returns the entries of the schema without SQLite's own tables and indexes.
     private static func entries(of db: Database) throws -> [String: Entry] {
         var entries: [String: Entry] = [:]
         let rows = try Row.fetchCursor(
@@ -66,8 +66,8 @@ enum SchemaComparison {
         return entries
     }
 
-    /// Leaves out what SQLite keeps of a definition and does not use: comments, space, and quotes around names, which a
-    /// renamed table gets.
+    /// Removes the parts of a definition that have no effect: comments, white space, and quotes around names, which SQLite adds
+    /// to renamed tables.
     static func normalized(_ definition: String) -> String {
         definition.split(separator: "\n").map { line in line[..<(line.firstRange(of: "--")?.lowerBound ?? line.endIndex)] }
             .joined(separator: " ").filter { $0 != "\"" }.split(whereSeparator: \.isWhitespace).joined(separator: " ")

@@ -1,5 +1,5 @@
-/// What version 19 adds: the time for which the server was in service, and its value in each row that is removed for good after
-/// a time. What was there before counts as written when the counter began.
+/// Version 19 adds the time for which the server was in service, and its value in each row that is removed permanently after a
+/// time. Existing rows have the value with which the counter begins.
 enum ServedTimeSchema {
     static let changes = """
         -- In seconds, as it was written last.

@@ -1,4 +1,4 @@
-/// Who the server is, and by what a device that repeats its registration is known again.
+/// Adds the identity of the server, and the secrets that identify a device that repeats its registration.
 enum ServerSchema {
     static let tables = """
         -- One row, made once.

@@ -1,4 +1,4 @@
-/// What version 18 adds: services between apps.
+/// Version 18 adds services between apps.
 enum ServiceSchema {
     static let changes = """
         -- Apps of one realm share their users.

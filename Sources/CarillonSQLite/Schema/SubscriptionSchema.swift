@@ -1,4 +1,4 @@
-/// What version 11 adds: items, subscriptions on them, and what they fired.
+/// Version 11 adds items, item subscriptions, and their firings.
 enum SubscriptionSchema {
     static let changes = """
         -- What an app says of its items, as JSON.

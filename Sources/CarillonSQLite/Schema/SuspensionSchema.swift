@@ -1,4 +1,4 @@
-/// What version 15 adds to subscriptions: whoever watches them hears of every suspension, whatever brought it about.
+/// Version 15 adds to subscriptions a list of all suspensions and resumptions that must be reported.
 enum SuspensionSchema {
     static let changes = """
         -- Devices that were suspended or resumed, and of which who watches was not told.

@@ -1,5 +1,4 @@
-/// Version 38 removes all other triggers. The rules in CarillonCore and the tables that write the rows do the work of the
-/// triggers.
+/// Version 38 removes all other triggers. The rules in CarillonCore and the tables that write the rows do their work.
 enum TriggerSchema {
     static let changes = """
         DROP TRIGGER watch_takes_its_work;

@@ -1,4 +1,4 @@
-/// What version 15 adds: updates for audiences.
+/// Version 15 adds audience updates.
 enum UpdateSchema {
     static let changes = """
         -- One row, made once: which past of the server this is. A store that is made of a backup has none, and gets another.

@@ -1,5 +1,5 @@
-/// What version 23 adds: everything that ends with a device's user ends in the transaction that changes the user, as `UserChange` in Core
-/// says; and ids of cancelled requests are kept for a short time.
+/// Version 23: all data that ends with a device's user ends in the transaction that changes the user, as `UserChange` in
+/// CarillonCore defines. Ids of cancelled requests are kept for a short time.
 enum UserChangeSchema {
     static let changes = """
         DROP TRIGGER binding_user_changed;

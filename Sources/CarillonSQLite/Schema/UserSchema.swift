@@ -1,4 +1,4 @@
-/// What version 9 adds: users of apps.
+/// Version 9 adds users of apps.
 enum UserSchema {
     static let changes = """
         -- How an app's users are told, sealed under the key ring.

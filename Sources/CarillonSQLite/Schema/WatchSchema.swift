@@ -1,4 +1,4 @@
-/// The tables of version 2: watches, and the calls outward that they owe. ``CallSchema`` puts others in their place.
+/// The tables of version 2: watches and their outgoing calls. ``CallSchema`` replaces them.
 enum WatchSchema {
     static let tables = """
         -- A host and port that is called. It is what a lease is taken on, so that one call at a time goes to it.

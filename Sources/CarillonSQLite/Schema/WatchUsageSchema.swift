@@ -1,4 +1,4 @@
-/// The store writes how many watches and callbacks an app has with the rows that it writes, as ``WatchRules`` says.
+/// Removes triggers. The store writes the numbers of watches and callbacks of an app with their rows, as ``WatchRules`` decides.
 enum WatchUsageSchema {
     static let changes = """
         DROP TRIGGER watch_enters;

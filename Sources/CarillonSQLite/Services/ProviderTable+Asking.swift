@@ -24,7 +24,7 @@ extension ProviderTable {
         return ServiceReach(caller: caller, providers: [try ServiceProvider(row, offers: offers)])
     }
 
-    /// The first columns of the parts that follow the provider.
+    /// The indices of the first columns of the parts after the provider.
     private enum Column {
         static let caller = 14
         static let offer = 16

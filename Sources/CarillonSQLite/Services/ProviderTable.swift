@@ -9,7 +9,7 @@ import GRDB
     import Foundation
 #endif
 
-/// Who provides services, and who may find whom, inside a transaction.
+/// The providers of services, and the rules by which callers find them, inside a transaction.
 struct ProviderTable {
     let db: Database
 
@@ -26,7 +26,7 @@ struct ProviderTable {
         }
     }
 
-    /// Answers nil when there is no such device.
+    /// Stores a profile. Returns whether it has changed; nil if there is no such device.
     func put(_ profile: ServiceProvider.Profile, of device: DeviceSerial) throws -> Bool? {
         let select = """
             SELECT 1 FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL WHERE device.serial = ?
@@ -119,7 +119,7 @@ struct ProviderTable {
         var caller: DeviceSerial
         var query: ServiceQuery
 
-        /// Whose devices are found; nil: those of all, of which one is named.
+        /// The user whose devices are found; nil for the devices of all users, if the query names a device.
         var user: String? {
             switch from.caller {
             case .user(let user): user.text
@@ -178,7 +178,7 @@ struct ProviderTable {
         return try rows.map { try ServiceProvider($0, offers: try offers(of: DeviceSerial($0[0]))) }
     }
 
-    /// - Parameter provider: One that provides something.
+    /// - Parameter provider: A device that provides a service.
     func peers(of provider: DeviceSerial, limit: Int) throws -> [DeviceSerial] {
         let select = try db.cachedStatement(
             sql: """
@@ -232,7 +232,7 @@ struct ProviderTable {
 }
 
 extension ServiceReach.Caller {
-    /// Nil for a device that may not call any device.
+    /// Returns nil for a device that may not call any device.
     ///
     /// - Parameter place: The column with whether the device is a server, which is NULL without a device. The device's user
     ///   follows.
@@ -270,7 +270,7 @@ extension ServiceProvider {
 }
 
 extension ServiceProvider.Profile {
-    /// - Parameter place: Of the first of name, version, keys and the icon's name.
+    /// - Parameter place: The index of the first of the columns for name, version, keys and the icon's name.
     fileprivate init(_ row: Row, from place: Int, offers: [ServiceOffer]) throws {
         guard let keys = JSONValue(parsing: Array((row[place + 2] as String).utf8)).flatMap(KeyBundle.init) else {
             throw StoreFault(.unavailable, "the row of a provider cannot be read")

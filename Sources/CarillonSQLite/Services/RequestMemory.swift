@@ -3,25 +3,25 @@ import CarillonWire
 import GRDB
 import Synchronization
 
-/// Remembers unfinished requests as the last commit left them, so that a step of a request reads no row.
+/// Caches unfinished requests as the last commit left them, so that a step of a request reads no row.
 ///
-/// The store has one writer. A transaction that changes a request removes it from memory, and the commit of the transaction
-/// stores it there again. A request that is not remembered is read. A transaction that fails clears the memory.
+/// The store has one writer. A transaction that changes a request removes it from the cache, and the commit of the transaction
+/// stores it there again. A request that is not cached is read. A transaction that fails clears the cache.
 final class RequestMemory: Sendable {
     private struct State {
-        var requests: RecentValues<RequestSerial, ServiceRequest>
-        var serials: RecentValues<ServiceRequestID, RequestSerial>
-        /// Requests as the present transaction leaves them.
+        var requests: LRUCache<RequestSerial, ServiceRequest>
+        var serials: LRUCache<ServiceRequestID, RequestSerial>
+        /// Requests with the changes of the present transaction.
         var uncommitted: [RequestSerial: ServiceRequest] = [:]
     }
 
     private let state: Mutex<State>
 
     init(capacity: Int = 4096) {
-        state = Mutex(State(requests: RecentValues(capacity: capacity), serials: RecentValues(capacity: capacity)))
+        state = Mutex(State(requests: LRUCache(capacity: capacity), serials: LRUCache(capacity: capacity)))
     }
 
-    /// Returns the request of an id if it is remembered and no transaction is changing it.
+    /// Returns the request of an id if it is cached and no transaction is changing it.
     func committed(_ id: ServiceRequestID) -> ServiceRequest? {
         state.withLock { state in
             guard let serial = state.serials[id], let request = state.requests[serial], request.id == id else { return nil }
@@ -31,12 +31,12 @@ final class RequestMemory: Sendable {
 
     // MARK: In a transaction
 
-    /// Returns a request as the present transaction sees it, if it is remembered.
+    /// Returns a request as the present transaction sees it, if it is cached.
     func request(_ serial: RequestSerial) -> ServiceRequest? {
         state.withLock { $0.uncommitted[serial] ?? $0.requests[serial] }
     }
 
-    /// Remembers an unfinished request that the present transaction read or wrote.
+    /// Caches an unfinished request that the present transaction read or wrote.
     func note(_ request: ServiceRequest, in db: Database) {
         let isFirst = state.withLock { state in
             let isFirst = state.uncommitted.isEmpty
@@ -53,7 +53,7 @@ final class RequestMemory: Sendable {
         }
     }
 
-    /// Notes a change of a row. A request that the change finishes is forgotten.
+    /// Applies a change of a row to the cache. A request that the change finishes is removed.
     func note(_ change: RequestChanges.Change, of serial: RequestSerial, in db: Database) {
         guard change.finish == nil, var request = request(serial) else { return forget(serial) }
         request.state = change.state

@@ -2,13 +2,13 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads the rows of requests of services.
+/// Reads the rows of service requests.
 struct RequestReader {
     private let db: Database
 
     init(_ db: Database) { self.db = db }
 
-    /// Returns how much waits in a provider's inbox of the requests of a consumer.
+    /// Returns the amount of waiting envelopes in a provider's inbox for requests of a consumer.
     func waiting(_ share: ShareKey, at now: Timestamp) throws -> InboxUsage.Waiting {
         var select = try BoundStatement(
             db,
@@ -65,7 +65,7 @@ struct RequestReader {
 }
 
 extension ServiceRequest {
-    /// - Parameter place: The first of ``RequestReader/columns``.
+    /// - Parameter place: The index of the first of ``RequestReader/columns``.
     init(_ row: Row, from place: Int = 0) throws {
         self.init(
             id: ServiceRequestID(try row.bytes16(at: place + 2)),

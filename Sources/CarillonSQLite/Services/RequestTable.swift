@@ -91,7 +91,7 @@ struct RequestTable {
             try insert(request)
             memory.note(request, in: db)
         }
-        // The rows are written in one order, so that transactions of several writers do not wait for each other in a circle.
+        // The rows are written in one order, so that transactions of several writers do not deadlock.
         let changed = changes.changed.sorted { $0.key.rawValue < $1.key.rawValue }
         for (serial, change) in changed {
             try write(change, of: serial)
@@ -155,7 +155,7 @@ struct RequestTable {
         }
     }
 
-    /// - Parameter change: A statement that returns the serials of the requests that it changes.
+    /// - Parameter change: A statement that returns the serial numbers of the requests that it changes.
     private func end(_ change: String, _ arguments: StatementArguments) throws {
         let changed = try Int64.fetchAll(db.cachedStatement(sql: change), arguments: arguments)
         for serial in changed { memory.forget(RequestSerial(serial)) }

@@ -3,11 +3,11 @@ import CarillonWire
 import GRDB
 import GRDBSQLite
 
-/// A prepared statement that is bound by place, for what is done with each message: GRDB's arguments are made for values of any
-/// kind, and cost more than SQLite does.
+/// A prepared statement whose arguments are bound by position. It is used for operations on each message, because GRDB's
+/// arguments, which support values of any kind, cost more than SQLite itself.
 struct BoundStatement {
     private let db: Database
-    /// Keeps the statement, which the connection may let go of meanwhile.
+    /// Keeps the statement alive, because the connection may remove it from its cache.
     private let owner: Statement
     private let handle: SQLiteStatement
     private var place: Int32 = 0
@@ -19,7 +19,7 @@ struct BoundStatement {
         sqlite3_reset(handle)
     }
 
-    /// Binds the next place.
+    /// Binds the next argument.
     mutating func bind(_ value: Int64?) {
         place += 1
         if let value { sqlite3_bind_int64(handle, place, value) } else { sqlite3_bind_null(handle, place) }
@@ -45,7 +45,7 @@ struct BoundStatement {
     mutating func bind(_ value: [UInt8]?) {
         place += 1
         guard let value else { return bindNull() }
-        // Bytes that are none are bound as a blob all the same.
+        // Empty bytes are also bound as a blob.
         guard !value.isEmpty else {
             sqlite3_bind_zeroblob(handle, place, 0)
             return
@@ -64,8 +64,8 @@ struct BoundStatement {
 
     private func bindNull() { sqlite3_bind_null(handle, place) }
 
-    /// Runs the statement with what was bound, and answers whether there was a row; the next value is bound to the first place
-    /// again.
+    /// Runs the statement with the bound arguments, and returns whether there was a row. The next argument is bound to the first
+    /// position again.
     ///
     /// - Throws: `DatabaseError`.
     @discardableResult mutating func run() throws -> Bool {
@@ -77,7 +77,7 @@ struct BoundStatement {
         return isThere
     }
 
-    /// The same; reads the first row, if there is one.
+    /// Runs the statement, and reads the first row if there is one.
     mutating func first<Value>(_ read: (StatementColumns) throws -> Value) throws -> Value? {
         var value: Value?
         try forEachRow { columns in
@@ -87,7 +87,7 @@ struct BoundStatement {
         return value
     }
 
-    /// Runs an INSERT that returns the serial of its only row.
+    /// Runs an INSERT that returns the serial number of its only row.
     mutating func inserted() throws -> Int64 {
         var serial: Int64?
         try forEachRow { columns in
@@ -98,7 +98,7 @@ struct BoundStatement {
         return serial
     }
 
-    /// The same; reads row after row, until no more are wanted.
+    /// Runs the statement, and reads its rows until the closure returns false.
     mutating func forEachRow(_ wantsMore: (StatementColumns) throws -> Bool) throws {
         defer {
             sqlite3_reset(handle)
@@ -120,6 +120,6 @@ struct BoundStatement {
             message: db.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) })
     }
 
-    /// SQLite copies what is bound.
+    /// SQLite copies the bound bytes.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 }

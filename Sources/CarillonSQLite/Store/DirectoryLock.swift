@@ -9,13 +9,13 @@ import Synchronization
     import Darwin
 #endif
 
-/// Keeps two processes from using one data directory. The operating system takes the lock away when the process ends,
-/// however it ends.
+/// Prevents two processes from using one data directory. The operating system releases the lock when the process ends, for any
+/// reason.
 final class DirectoryLock: Sendable {
     private let descriptor: Int32
     private let isHeld = Atomic<Bool>(true)
 
-    /// Creates the directory when it is missing, for its owner only.
+    /// Creates the directory, for its owner only, if it is missing.
     init(directory: String) throws {
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
             throw StoreOpenFault(unusable: directory, cause: errno)
@@ -35,7 +35,7 @@ final class DirectoryLock: Sendable {
 
     func release() {
         guard isHeld.exchange(false, ordering: .relaxed) else { return }
-        // A child that is just being started may hold the descriptor for a moment longer.
+        // A child process that is being started can have the descriptor open for a short time.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }

@@ -3,61 +3,61 @@ import Dispatch
 import GRDB
 import Synchronization
 
-/// The ways to the store's reading connections. Each kind of question has lanes of its own, so that those that take long
-/// hold up none but their like.
-struct ReadLanes: Sendable {
-    /// Who somebody is, what a token leads to, what became of a message.
+/// The groups of the store's reading connections. Each kind of read has its own connections, so that slow reads delay only reads
+/// of the same kind.
+struct ReadGroups: Sendable {
+    /// Reads of credentials, of channels by their token, and of outcomes of messages.
     let lookUps: ReadGroup
-    /// Reads of a device that sends a hello or polls, and then of its inbox. ``InboxIndex`` is asked between both, before
-    /// the transaction of the second read.
+    /// Reads of a device that sends a hello or polls, and then of its inbox. ``InboxIndex`` is read between both, before the
+    /// transaction of the second read.
     let arrivals: ReadGroup
     private let pages: ReadGroup
     private let largePages: ReadGroup
-    /// Lists, counts and the devices of an audience: what reads many rows for one request.
+    /// Reads of many rows for one request: lists, counts and the devices of an audience.
     let scans: ReadGroup
 
-    /// How many readers may be at work at once.
+    /// The number of connections that can read at the same time.
     static let count = 7
     private static let largeBytes = 256 << 10
 
     init(reader: any DatabaseReader, gate: StoreGate) {
-        lookUps = ReadGroup(reader: reader, gate: gate, lanes: 2)
-        arrivals = ReadGroup(reader: reader, gate: gate, lanes: 2, inOneTransaction: false)
-        pages = ReadGroup(reader: reader, gate: gate, lanes: 1)
-        largePages = ReadGroup(reader: reader, gate: gate, lanes: 1)
-        scans = ReadGroup(reader: reader, gate: gate, lanes: 1)
+        lookUps = ReadGroup(reader: reader, gate: gate, readers: 2)
+        arrivals = ReadGroup(reader: reader, gate: gate, readers: 2, inOneTransaction: false)
+        pages = ReadGroup(reader: reader, gate: gate, readers: 1)
+        largePages = ReadGroup(reader: reader, gate: gate, readers: 1)
+        scans = ReadGroup(reader: reader, gate: gate, readers: 1)
     }
 
-    /// For pages of envelopes of so many bytes at the most.
+    /// Returns the group for pages of envelopes with at most this number of bytes.
     func pages(of bytes: Int) -> ReadGroup { bytes > Self.largeBytes ? largePages : pages }
 }
 
-/// Answers many questions in few reads: what is asked while others are being answered shares the next transaction. A
-/// question sees everything that was committed before it was asked.
+/// Runs many reads in few transactions. Reads that arrive while others run share the next transaction. A read sees everything
+/// that was committed before it was requested.
 final class ReadGroup: Sendable {
     private typealias Job = @Sendable (Result<Database, any Error>) -> Void
 
     private struct State {
         var jobs: [Job] = []
-        var lanes = 0
+        var readers = 0
     }
 
     private static let groupLimit = 64
 
     private let reader: any DatabaseReader
     private let gate: StoreGate
-    private let laneLimit: Int
+    private let readerLimit: Int
     private let inOneTransaction: Bool
     private let threads = DispatchQueue(label: "carillon.reads", attributes: .concurrent)
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - lanes: How many reads may be under way at once.
-    ///   - inOneTransaction: False: each statement sees everything that was committed before itself.
-    init(reader: any DatabaseReader, gate: StoreGate = StoreGate(), lanes: Int, inOneTransaction: Bool = true) {
+    ///   - readers: The maximum number of concurrent transactions.
+    ///   - inOneTransaction: If false, each statement sees everything that was committed before it.
+    init(reader: any DatabaseReader, gate: StoreGate = StoreGate(), readers: Int, inOneTransaction: Bool = true) {
         self.reader = reader
         self.gate = gate
-        laneLimit = lanes
+        readerLimit = readers
         self.inOneTransaction = inOneTransaction
     }
 
@@ -74,13 +74,13 @@ final class ReadGroup: Sendable {
 
     private func enqueue(_ job: @escaping Job) {
         do { try gate.enter() } catch { return job(.failure(error)) }
-        let startsLane = state.withLock { state in
+        let startsReader = state.withLock { state in
             state.jobs.append(job)
-            guard state.lanes < laneLimit else { return false }
-            state.lanes += 1
+            guard state.readers < readerLimit else { return false }
+            state.readers += 1
             return true
         }
-        if startsLane { threads.async { self.drain() } }
+        if startsReader { threads.async { self.drain() } }
     }
 
     private func drain() {
@@ -88,7 +88,7 @@ final class ReadGroup: Sendable {
             let jobs = state.withLock { state in
                 let jobs = Array(state.jobs.prefix(Self.groupLimit))
                 state.jobs.removeFirst(jobs.count)
-                if jobs.isEmpty { state.lanes -= 1 }
+                if jobs.isEmpty { state.readers -= 1 }
                 return jobs
             }
             if jobs.isEmpty { return }

@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// The live updates of a database that is made of a backup, before a server uses it.
+/// The live updates of a database that is restored from a backup, before a server uses it.
 struct RestoredUpdates {
     private let path: String
     private let now: Timestamp
@@ -12,7 +12,7 @@ struct RestoredUpdates {
         self.now = now
     }
 
-    /// How many there are, and how many of these are paused. The database may be of an earlier version.
+    /// Returns the number of live updates, and how many of them are paused. The database may have an earlier version.
     func count() throws -> LiveUpdateCount {
         try opened { database in
             try database.read { db in
@@ -32,7 +32,7 @@ struct RestoredUpdates {
         }
     }
 
-    /// Brings the database to this version, pauses all live updates, and takes them out of inboxes.
+    /// Migrates the database to this version, pauses all live updates, and removes them from inboxes.
     func hold() throws {
         try opened { database in
             try database.write(Schema.bringUpToDate)
@@ -52,7 +52,7 @@ struct RestoredUpdates {
         }
     }
 
-    /// Returns where to go on; nil at the end.
+    /// Returns the position after which the next call continues; nil at the end.
     private func takeOutSome(
         of update: UpdateSerial, after place: CompletionTable.Place, _ database: DatabaseQueue, _ memory: InboxMemory,
         _ settings: StoreSettings

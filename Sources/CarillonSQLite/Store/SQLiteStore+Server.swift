@@ -31,7 +31,7 @@ extension SQLiteStore: ServerStore {
 
     package func claimEpoch() async throws -> Int64 {
         try await group.run { db in
-            // A sequence that was used up went on in the epoch after its own.
+            // After the last sequence of an epoch, positions continue in the next epoch.
             let last = try Int64.fetchOne(
                 db,
                 sql: """

@@ -8,30 +8,30 @@ import Synchronization
     import Foundation
 #endif
 
-/// Everything that Carillon keeps, in one SQLite file.
+/// Stores all data of Carillon in one SQLite file.
 ///
-/// Commits are durable when they are answered: the write-ahead log is synced with each (`synchronous=FULL`). Reads
-/// run beside writes, on connections of their own, and see every commit that was answered before.
+/// Commits are durable when they are answered: the write-ahead log is synchronized with each commit (`synchronous=FULL`). Reads
+/// run concurrently with writes, on their own connections, and see every commit that was answered before.
 package final class SQLiteStore: Sendable {
-    /// Where it is kept; nil for one in memory.
+    /// The data directory; nil for a store in memory.
     package let directory: String?
     let settings: StoreSettings
     let database: any DatabaseWriter
     /// The writes of this handle.
     let group: FencedGroup
-    let reads: ReadLanes
+    let reads: ReadGroups
     let gate: StoreGate
     let memory: InboxMemory
     let registry: RegistryMemory
-    let incarnations: LivingIncarnations
+    let incarnations: ActiveIncarnations
     let metrics: InboxMetrics
     private let lock: DirectoryLock?
     let health: StoreHealth
 
-    /// Opens the store of a data directory, and makes it when the directory is empty or missing.
+    /// Opens the store of a data directory. Creates the store if the directory is empty or missing.
     ///
-    /// - Parameter makesMissing: False: a directory without a store is refused, and stays as it is.
-    /// - Throws: ``StoreOpenFault`` with words for the operator.
+    /// - Parameter makesMissing: If false, a directory without a store is refused and is not changed.
+    /// - Throws: ``StoreOpenFault`` with a description for the operator.
     package convenience init(
         directory: String, makesMissing: Bool = true, settings: StoreSettings = StoreSettings(),
         indexCapacity: Int = SQLiteStore.indexCapacity
@@ -42,7 +42,7 @@ package final class SQLiteStore: Sendable {
         do {
             try file.prepare()
             var configuration = Self.configuration
-            configuration.maximumReaderCount = ReadLanes.count
+            configuration.maximumReaderCount = ReadGroups.count
             let pool = try DatabasePool(path: file.path, configuration: configuration)
             try self.init(database: pool, lock: lock, file: file, settings: settings, indexCapacity: indexCapacity)
         } catch let fault as StoreFault {
@@ -61,7 +61,7 @@ package final class SQLiteStore: Sendable {
             indexCapacity: indexCapacity)
     }
 
-    /// How many entries of ``InboxIndex`` are gathered in memory.
+    /// The number of entries of ``InboxIndex`` that are collected in memory.
     package static let indexCapacity = 65_536
 
     private init(
@@ -77,23 +77,23 @@ package final class SQLiteStore: Sendable {
         metrics = InboxMetrics()
         let memory = InboxMemory(settings: settings, indexCapacity: indexCapacity)
         self.memory = memory
-        let incarnations = LivingIncarnations()
+        let incarnations = ActiveIncarnations()
         self.incarnations = incarnations
         let transactions = TransactionGroup(writer: database, gate: gate, health: health, incarnations: incarnations) { db in
             memory.rolledBack(in: db)
             incarnations.forget()
         }
         group = FencedGroup(transactions: transactions, fence: nil)
-        reads = ReadLanes(reader: database, gate: gate)
-        // GRDB lowers this for a pool after its connection was prepared, so it is set here.
+        reads = ReadGroups(reader: database, gate: gate)
+        // GRDB changes this setting for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
-        database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)
+        database.add(transactionObserver: FileGuard(health), extent: .databaseLifetime)
         try database.write { db in
             try Schema.bringUpToDate(db)
             if let file { try SchemaComparison.check(db, path: file.path) }
         }
         try database.read { [memory] db in try InboxIndexWriter.read(into: memory.index, from: db) }
-        // What is damaged there is met again by the first sweep.
+        // The first sweep finds damage in these rows again.
         do {
             try database.write { db in
                 let transaction = InboxTransaction(db, memory: memory, settings: settings)
@@ -105,7 +105,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// A handle of the same store for a home. Its writes go into the same transactions as those of other handles.
+    /// Returns a handle of the store for a home. Its writes use the same transactions as the writes of other handles.
     init(_ store: SQLiteStore, fencedBy fence: HomeFence) {
         settings = store.settings
         database = store.database
@@ -121,15 +121,15 @@ package final class SQLiteStore: Sendable {
         reads = store.reads
     }
 
-    /// Closes the file, and lets another process have the directory. Calls after this fail.
+    /// Closes the file, so that another process can use the directory. Calls after this fail.
     ///
-    /// Everything is in the database file alone then, and its log is empty.
+    /// After this, all data is in the database file, and the write-ahead log is empty.
     ///
-    /// - Throws: ``StoreFault`` when it is closed, but what was committed is partly in the log still: nothing is lost
-    ///   as long as both stay together.
+    /// - Throws: ``StoreFault`` if the store is closed, but committed data is still in the log. No data is lost as long as both
+    ///   files stay together.
     package func close() throws {
         gate.close()
-        // A remembered version would be returned by the closed store.
+        // Without this, the closed store would return a cached version.
         registry.forget()
         let emptied = Result { try emptyLog() }
         try database.close()
@@ -143,12 +143,12 @@ package final class SQLiteStore: Sendable {
         try database.barrierWriteWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
     }
 
-    /// Whether every commit waits until the disk has it.
+    /// Whether every commit waits until it is on disk.
     package func syncsEveryCommit() async throws -> Bool {
         try await group.run { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? 0 >= 2 }
     }
 
-    /// Answers when the store can be read, its file is where it was, and no damage was met since it was opened.
+    /// Returns normally if the store can be read, its file is in its place, and no damage was found since it was opened.
     ///
     /// - Throws: ``StoreFault``.
     package func checkHealth() async throws {
@@ -156,12 +156,12 @@ package final class SQLiteStore: Sendable {
         _ = try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM token_key") }
     }
 
-    /// Answers when the last commit succeeded, or a change that is tried now does.
+    /// Returns normally if the last commit succeeded, or a test write succeeds now.
     ///
     /// - Throws: ``StoreFault``.
     package func checkWrites() async throws {
         guard health.writeFault != nil else { return }
-        // A change that changes nothing would not be written.
+        // SQLite writes nothing for a change that changes no value.
         try await group.transactions.run(isProbe: true) { db in
             let counters = CounterTable(db)
             try counters.add(InboxUsage.Waiting(envelopes: 1, bytes: 0))
@@ -176,19 +176,19 @@ package final class SQLiteStore: Sendable {
         try await noting { try await reads.lookUps.run(work) }
     }
 
-    /// The same, of a page of envelopes of so many bytes at the most.
+    /// Runs a read of a page of envelopes with at most this number of bytes.
     func readPage<Value: Sendable>(
         of bytes: Int, _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         try await noting { try await reads.pages(of: bytes).run(work) }
     }
 
-    /// The same, of what reads many rows for one request: it holds up no look-up.
+    /// Runs a read of many rows for one request. It does not delay short reads.
     func scan<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await noting { try await reads.scans.run(work) }
     }
 
-    /// The same, in which each statement sees everything that was committed before itself.
+    /// Runs a read in which each statement sees everything that was committed before it.
     func readStepwise<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await noting { try await reads.arrivals.run(work) }
     }
@@ -202,7 +202,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Allows the file to grow by so many pages and no further, as a disk does that is nearly full.
+    /// Limits the growth of the file to a number of pages, to simulate a disk that is nearly full.
     package func limitPages(toUsedPlus pages: Int) async throws {
         try await database.writeWithoutTransaction { db in
             let used = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
@@ -210,23 +210,23 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// For tests: every commit fails with this, until it is nil.
+    /// For tests: every commit fails with this fault until it is nil.
     package func refuseCommits(_ fault: StoreFault?) { health.refuseCommits(fault) }
 
     /// For tests that damage a file.
     package func run(_ sql: String) async throws { try await group.run { db in try db.execute(sql: sql) } }
 
-    /// For tests that look whether nothing was left behind.
+    /// For tests of complete removal.
     package func rowCount(of table: String) async throws -> Int {
         try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(table)\"") ?? 0 }
     }
 
-    /// For tests that take what a process leaves that is killed behind a commit: no other is under way meanwhile.
+    /// For tests that simulate a process that is killed after a commit. No other commit is in progress during the call.
     package func onCommit(_ work: (@Sendable () -> Void)?) {
         group.transactions.onCommit.withLock { $0 = work }
     }
 
-    /// For tests that look at what was written.
+    /// For tests that check written rows.
     package func numbers(_ sql: String) async throws -> [Int64] {
         try await read { db in try Int64.fetchAll(db, sql: sql) }
     }

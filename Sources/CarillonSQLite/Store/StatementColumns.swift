@@ -3,7 +3,7 @@ import CarillonWire
 import GRDB
 import GRDBSQLite
 
-/// A row of a ``BoundStatement``, by place, as long as the statement stands at it.
+/// A row of a ``BoundStatement``, with its columns by position. It is valid until the statement moves to another row.
 struct StatementColumns {
     let handle: SQLiteStatement
 
@@ -21,7 +21,7 @@ struct StatementColumns {
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// Nil for NULL, but not for no bytes.
+    /// Returns nil for NULL, but not for an empty blob.
     func bytes(_ place: Int32) -> [UInt8]? { isNull(place) ? nil : blob(place).map(Array.init) ?? [] }
 
     func bytes16(_ place: Int32) throws -> Bytes16 {

@@ -2,14 +2,14 @@ package import CarillonCore
 import Dispatch
 import GRDB
 
-/// Copies of a store: one file each, as it was at one moment.
+/// Backups of a store: each is one file with the state of one moment.
 package enum StoreBackup {
-    /// Writes a backup of a data directory, while a server uses it or while none does.
+    /// Writes a backup of a data directory. A server may use the directory at the same time.
     ///
-    /// It holds everything whose commit was answered before, and nothing of what is deleted. The file appears whole,
-    /// for its owner only. What a server commits meanwhile stays in its log until this is done.
+    /// The backup contains each commit that was answered before the call, and no deleted data. The file appears when it is
+    /// complete, for its owner only. Commits of a server during the backup stay in its write-ahead log until the backup is done.
     ///
-    /// - Throws: ``StoreOpenFault``; nothing is left at the path then.
+    /// - Throws: ``StoreOpenFault``. No file is left at the path then.
     package static func make(of directory: String, at path: String) async throws {
         try await onThread { try makeNow(of: directory, at: path) }
     }
@@ -28,11 +28,11 @@ package enum StoreBackup {
         }
     }
 
-    /// Makes a data directory of a backup. The backup stays as it is.
+    /// Creates a data directory from a backup. The backup is not changed.
     ///
-    /// - Parameter holdsUpdates: Whether all live updates are paused. The directory has no database before they are.
-    /// - Returns: How many live updates there are.
-    /// - Throws: ``StoreOpenFault``, also when the directory holds a store or is in use.
+    /// - Parameter holdsUpdates: Whether all live updates are paused. They are paused before the directory has a database.
+    /// - Returns: The number of live updates.
+    /// - Throws: ``StoreOpenFault``, also if the directory has a store or is in use.
     @discardableResult
     package static func restore(
         _ backup: String, to directory: String, holdsUpdates: Bool = false, at now: Timestamp
@@ -72,7 +72,7 @@ package enum StoreBackup {
         return liveUpdates
     }
 
-    /// Devices heard of what happened after the backup, which this store does not know.
+    /// Removes the id of the history. Devices may have been notified of changes after the backup, which this store does not have.
     private static func beginHistory(of path: String) throws {
         let database = try DatabaseQueue(path: path)
         let result = Result {
@@ -84,16 +84,16 @@ package enum StoreBackup {
         try result.get()
     }
 
-    /// It blocks for as long as the disk takes.
+    /// Runs work that blocks on the disk on its own thread.
     private static func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(with: Result { try work() }) }
         }
     }
 
-    /// Copies the pages as they are at one moment, and writes them anew: that reads every table and builds every index,
-    /// so that damage anywhere ends it. (`VACUUM INTO` on a connection that only reads fails in SQLite 3.40 where a table has
-    /// generated columns.)
+    /// Copies the pages as they are at one moment, and writes them again. This reads every table and builds every index, so that
+    /// damage anywhere causes an error. (`VACUUM INTO` on a read-only connection fails in SQLite 3.40 if a table has generated
+    /// columns.)
     private static func copy(_ source: String, to draft: String) throws {
         do {
             let copy = try DatabaseQueue(path: draft)

@@ -9,21 +9,22 @@ import GRDB
     import Darwin
 #endif
 
-/// The database file of a data directory: whether it may be opened, how it comes to be, and what is wrong with it.
+/// The database file of a data directory: checks it, creates it, and reports faults.
 ///
-/// It appears whole, under another name first: so a file that is there without Carillon's tables never is a new one.
+/// The file is written under another name first, and appears when it is complete. So a file without Carillon's tables is never a
+/// new database.
 struct StoreFile {
     let directory: String
 
     var path: String { directory + "/carillon.sqlite" }
     private var log: String { path + "-wal" }
 
-    /// Whether there is anything that a new database would be put in the place of.
+    /// Whether there is a file that a new database would replace.
     var isTaken: Bool { Self.exists(path) || Self.exists(log) || Self.exists(path + "-journal") }
 
-    /// Makes the database when there is none, and refuses one that is not to be used. Needs the directory's lock.
+    /// Creates the database if there is none, and refuses one that must not be used. The caller must have the directory's lock.
     ///
-    /// - Throws: ``StoreOpenFault``. What was there is as it was.
+    /// - Throws: ``StoreOpenFault``. Existing files are not changed.
     func prepare() throws {
         if Self.exists(path) { return try Self.inspect(path) }
         guard !isTaken else { throw StoreOpenFault.withoutDatabase(path) }
@@ -34,12 +35,13 @@ struct StoreFile {
         }
     }
 
-    /// Lets the closure write a file beside the database's place, and puts it there when it is on disk.
+    /// Calls the closure to write a file next to the database's path, and moves the file there when it is on disk.
     func make(_ write: (String) throws -> Void) throws {
         try Self.make(path, draft: path + ".new", write)
     }
 
-    /// - Parameter draft: Where it is written, for its owner only; a file that is there is a broken attempt.
+    /// - Parameter draft: The path of the new file, for its owner only. An existing file is an incomplete attempt, and is
+    ///   removed.
     static func make(_ path: String, draft: String, _ write: (String) throws -> Void) throws {
         for ending in ["", "-journal", "-wal", "-shm"] { unlink(draft + ending) }
         var isInPlace = false
@@ -60,7 +62,7 @@ struct StoreFile {
         guard fsync(parent) == 0 else { throw StoreOpenFault(unusable: path, cause: errno) }
     }
 
-    /// Reads without changing anything, so that a file that is not ours, newer or damaged stays as it is.
+    /// Reads without changing anything, so that a foreign, newer or damaged file is not changed.
     static func inspect(_ path: String) throws {
         do {
             try read(path) { db in
@@ -77,7 +79,7 @@ struct StoreFile {
         }
     }
 
-    /// Works on a connection that can write nothing.
+    /// Runs work on a read-only connection.
     static func read(_ path: String, _ work: (Database) throws -> Void) throws {
         var readOnly = Configuration()
         readOnly.readonly = true

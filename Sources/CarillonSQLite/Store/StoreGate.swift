@@ -2,15 +2,15 @@ import CarillonCore
 import Dispatch
 import Synchronization
 
-/// Who is at work with a store's connections. A store that closes waits for them, and lets nobody in any more: a connection that is
-/// closed before it is used ends the process.
+/// Counts the users of a store's connections. A store that closes waits for them, and refuses new ones: a connection that is
+/// closed before its use ends the process.
 final class StoreGate: Sendable {
     private let isClosed = Mutex(false)
     private let underWay = DispatchGroup()
 
-    /// Whoever is let in says ``leave()`` once.
+    /// Each caller that enters must call ``leave()`` once.
     ///
-    /// - Throws: ``StoreFault`` when the store is closed.
+    /// - Throws: ``StoreFault`` if the store is closed.
     func enter() throws {
         try isClosed.withLock { isClosed in
             guard !isClosed else { throw Self.refusal }
@@ -18,9 +18,9 @@ final class StoreGate: Sendable {
         }
     }
 
-    /// Refuses a call that uses no connection, because its answer is in memory.
+    /// Refuses a call that uses no connection, because its result is in memory, if the store is closed.
     ///
-    /// - Throws: ``StoreFault`` when the store is closed.
+    /// - Throws: ``StoreFault`` if the store is closed.
     func check() throws {
         guard !isClosed.withLock({ $0 }) else { throw Self.refusal }
     }
@@ -29,7 +29,7 @@ final class StoreGate: Sendable {
 
     func leave() { underWay.leave() }
 
-    /// Returns when nobody is at work.
+    /// Returns when no caller uses a connection.
     func close() {
         isClosed.withLock { $0 = true }
         underWay.wait()

@@ -10,8 +10,8 @@ import Synchronization
     import Darwin
 #endif
 
-/// Whether the store can still be trusted: damage that was met anywhere is remembered until the end, and a file that is
-/// no longer in its place takes nothing more, as nobody would find it there again.
+/// Whether the store is usable. Damage that any call found is remembered until the store is closed. A file that is not in its
+/// place accepts no more commits, because they could not be found there later.
 final class StoreHealth: Sendable {
     private struct Place: Equatable {
         var device: UInt64
@@ -31,31 +31,31 @@ final class StoreHealth: Sendable {
     private let writing = Mutex(Writing())
 
     private struct Writing {
-        /// Why a commit failed; nil since a probe succeeded.
+        /// The reason why a commit failed; nil after a probe succeeded.
         var fault: StoreFault?
         /// See ``refuseCommits(_:)``.
         var refusal: StoreFault?
     }
 
-    /// - Parameter path: The database file, which is open; nil for one in memory.
+    /// - Parameter path: The path of the open database file; nil for a database in memory.
     init(path: String?) {
         self.path = path
         place = path.flatMap(Place.init)
     }
 
-    /// Remembers damage; anything else may pass.
+    /// Remembers damage. Other faults may be temporary.
     func met(_ error: any Error) {
         guard let fault = error as? StoreFault, fault.kind == .damaged else { return }
         damage.withLock { $0 = $0 ?? fault }
     }
 
-    /// A commit that changed a page for certain succeeded, or the disk did not take one.
+    /// A commit that certainly changed a page succeeded, or a commit could not be written to the disk.
     func wrote(_ fault: StoreFault?) { writing.withLock { $0.fault = fault } }
 
-    /// Why a commit failed, and no probe has succeeded since.
+    /// The reason why a commit failed; nil if a probe succeeded since.
     var writeFault: StoreFault? { writing.withLock { $0.fault } }
 
-    /// For tests: commits fail with this, until it is nil.
+    /// For tests: commits fail with this fault until it is nil.
     func refuseCommits(_ fault: StoreFault?) { writing.withLock { $0.refusal = fault } }
 
     fileprivate func checkCommit() throws {
@@ -75,8 +75,8 @@ final class StoreHealth: Sendable {
     }
 }
 
-/// Lets nothing be committed to a file that is not in its place.
-final class PlaceGuard: TransactionObserver {
+/// Refuses commits to a file that is not in its place.
+final class FileGuard: TransactionObserver {
     private let health: StoreHealth
 
     init(_ health: StoreHealth) { self.health = health }

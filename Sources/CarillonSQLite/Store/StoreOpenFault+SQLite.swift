@@ -52,7 +52,7 @@ extension StoreOpenFault {
                 """)
     }
 
-    /// - Parameter difference: What is wrong with the table: the rest of a sentence that begins with its name.
+    /// - Parameter difference: The fault of the table, as the rest of a sentence that begins with its name.
     static func different(_ path: String, table: String, _ difference: String) -> StoreOpenFault {
         StoreOpenFault(
             kind: .different,
@@ -95,7 +95,8 @@ extension StoreOpenFault {
         }
     }
 
-    /// - Parameter directory: Where SQLite could not write, if it could not: it does not say why, so this is tried.
+    /// - Parameter directory: The directory where SQLite could not write, if this is the fault. SQLite does not report the
+    ///   reason, so a write is tried.
     init(_ error: DatabaseError, path: String, probing directory: String) {
         let reason = error.message ?? "SQLite error \(error.resultCode.rawValue)"
         switch error.resultCode {

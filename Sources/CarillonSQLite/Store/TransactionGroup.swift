@@ -3,15 +3,15 @@ import GRDB
 import Metrics
 import Synchronization
 
-/// Puts what many callers write into few commits: while one commit is on its way to the disk, the next group gathers.
+/// Combines the writes of many callers in few commits. While one commit is written to the disk, the next group is collected.
 ///
-/// When somebody's work fails, all are run once more, each in a savepoint of its own, so that one fails without the others;
-/// work may be run more than once, and what it changed is taken back before. When the commit itself fails, nothing was changed,
-/// and each of the group is tried once more in a commit of its own: one that cannot be stored fails alone. After a few failures
-/// in a row the store itself is at fault, and the rest fail without being tried.
+/// If the work of one caller fails, all work of the group is run again, each in its own savepoint, so that one failure does not
+/// affect the others. So work may run more than once, and its earlier changes are rolled back before. If the commit itself fails,
+/// nothing was changed, and each work of the group is tried again in its own commit, so that work that cannot be stored fails
+/// alone. After a few failures in a row, the store itself is at fault, and the remaining work fails without an attempt.
 final class TransactionGroup: Sendable {
     private struct Job: Sendable {
-        /// Whether it changes a page for certain, so that its commit shows that the disk takes writes.
+        /// Whether the work certainly changes a page, so that its commit shows that the disk accepts writes.
         var isProbe = false
         var queuedAt = ContinuousClock.now
         var work: @Sendable (Database) throws -> Void
@@ -20,9 +20,9 @@ final class TransactionGroup: Sendable {
 
     private struct Queue {
         var jobs: [Job] = []
-        /// When the oldest job of the group was queued that is being written.
+        /// The time at which the oldest work of the group that is being written was queued.
         var writingSince: ContinuousClock.Instant?
-        /// When the commit began that is on its way.
+        /// The time at which the present commit began.
         var commitBegan: ContinuousClock.Instant?
         var isDraining = false
     }
@@ -30,11 +30,11 @@ final class TransactionGroup: Sendable {
     private let writer: any DatabaseWriter
     private let gate: StoreGate
     private let health: StoreHealth
-    private let incarnations: LivingIncarnations
+    private let incarnations: ActiveIncarnations
     private let fencedWrites: Counter
     private let queue = Mutex(Queue())
     private let onRollback: @Sendable (Database) -> Void
-    /// Called behind each commit, before anybody hears of it.
+    /// Called after each commit, before its callers receive their results.
     let onCommit = Mutex<(@Sendable () -> Void)?>(nil)
     private static let groupLimit = 512
     private static let failuresInARow = 4
@@ -45,7 +45,7 @@ final class TransactionGroup: Sendable {
     ///   - onRollback: Called after work was rolled back.
     init(
         writer: any DatabaseWriter, gate: StoreGate = StoreGate(), health: StoreHealth,
-        incarnations: LivingIncarnations = LivingIncarnations(), fencedWrites: Counter = ServerMetric.fencedWrites.counter(),
+        incarnations: ActiveIncarnations = ActiveIncarnations(), fencedWrites: Counter = ServerMetric.fencedWrites.counter(),
         onRollback: @escaping @Sendable (Database) -> Void
     ) {
         self.writer = writer
@@ -56,10 +56,10 @@ final class TransactionGroup: Sendable {
         self.onRollback = onRollback
     }
 
-    /// Runs the work inside a group, and answers when the group is on disk.
+    /// Runs the work in a group, and returns when the group is on disk.
     ///
     /// - Parameters:
-    ///   - isProbe: Whether the work changes a page for certain. SQLite leaves out a change that writes a present value.
+    ///   - isProbe: Whether the work certainly changes a page. SQLite writes nothing for a change that changes no value.
     ///   - fence: The home of the work. If the home's incarnation was removed, the work is not run.
     func run<Value: Sendable>(
         isProbe: Bool = false, by fence: HomeFence? = nil, _ work: @escaping @Sendable (Database) throws -> Value
@@ -85,7 +85,7 @@ final class TransactionGroup: Sendable {
                     work: { [incarnations] db in
                         do {
                             if let fence, try !incarnations.contains(fence, in: db) {
-                                // This is no error of the group: the other works are not run again.
+                                // This is not an error of the group: the other work is not run again.
                                 result.withLock { $0 = .failure(Self.refusal(of: fence)) }
                                 return
                             }
@@ -116,13 +116,13 @@ final class TransactionGroup: Sendable {
         StoreFault(.fenced, "incarnation \(fence.incarnation) of node \(fence.node.rawValue) was removed")
     }
 
-    /// How long the oldest work has waited that is not on disk; zero without one.
+    /// How long the oldest work that is not on disk has waited; zero if there is none.
     var oldestWait: Duration {
         let oldest = queue.withLock { $0.writingSince ?? $0.jobs.first?.queuedAt }
         return oldest.map { ContinuousClock.now - $0 } ?? .zero
     }
 
-    /// How long the commit has taken that is on its way. When none is, how long the oldest work has waited for one; zero without work.
+    /// How long the present commit has taken. Without a commit, how long the oldest work has waited for one; zero without work.
     var commitTime: Duration {
         let began = queue.withLock { $0.commitBegan ?? $0.jobs.first?.queuedAt }
         return began.map { ContinuousClock.now - $0 } ?? .zero
@@ -177,7 +177,7 @@ final class TransactionGroup: Sendable {
             if failures < Self.failuresInARow {
                 let attempt = commit([job], in: db)
                 last = attempt.fault
-                // Work that fails says nothing of the store.
+                // Work that fails does not show a fault of the store.
                 if case .commitFailed = attempt { failures += 1 } else { failures = 0 }
             }
             job.finish(last)
@@ -186,7 +186,7 @@ final class TransactionGroup: Sendable {
 
     private enum Attempt {
         case committed
-        /// Some work threw, and keeps its error.
+        /// Some work threw an error, which its caller receives.
         case workFailed(StoreFault)
         case commitFailed(StoreFault)
 
@@ -234,7 +234,7 @@ final class TransactionGroup: Sendable {
             }
         } catch {
             onRollback(db)
-            // A fault of the disk may have ended the transaction of all.
+            // A fault of the disk may have ended the whole transaction.
             if !db.isInsideTransaction { throw error }
         }
     }
@@ -250,7 +250,7 @@ extension StoreFault {
         case let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode):
             self.init(.damaged, "the database is damaged: \(error.message ?? "SQLite \(error.resultCode.rawValue)")")
         case let error as DatabaseError:
-            // Never the whole error: it can quote the values of a statement.
+            // The message does not contain the whole error, which can quote the values of a statement.
             self.init(.unavailable, "SQLite \(error.extendedResultCode.rawValue): \(error.message ?? "no message")")
         default:
             self.init(.unavailable, "\(type(of: error))")

@@ -9,14 +9,14 @@ import GRDB
 #endif
 
 extension Row {
-    // By place, where rows are read for each message or connection: to find a column by its name costs more than the row.
+    // Columns are read by position for each message or connection, because finding a column by its name costs more than the row.
 
-    /// What is read of the first row, which is not copied for it.
+    /// Reads a value from the first row without copying the row.
     static func first<Value>(
         _ statement: Statement, _ arguments: StatementArguments, _ read: (Row) throws -> Value
     ) throws -> Value? {
         let rows = try fetchCursor(statement, arguments: arguments)
-        // A row is good as long as its cursor is.
+        // A row is valid as long as its cursor exists.
         return try withExtendedLifetime(rows) { try rows.next().map(read) }
     }
 

@@ -6,10 +6,10 @@
     import Darwin
 #endif
 
-/// Finds out why a database cannot be written, which SQLite does not say.
+/// Finds out why a database cannot be written, because SQLite does not report the reason.
 enum WriteProbe {
-    /// The `errno` of the first thing that this process cannot do: open the files of the database for writing, or
-    /// write a new file beside it. Nil when it can do all of that.
+    /// Returns the `errno` of the first failed operation: opening the files of the database for writing, or writing a new file
+    /// next to them. Nil if all operations succeed.
     static func cause(against path: String, in directory: String) -> Int32? {
         for file in [path, path + "-wal", path + "-shm"] where access(file, F_OK) == 0 {
             let descriptor = open(file, O_RDWR | O_CLOEXEC)

@@ -1,7 +1,7 @@
 import CarillonCore
 
-/// The home whose work runs in a transaction. ``TransactionGroup`` sets it for each work, because works of several homes can
-/// share a transaction.
+/// The home whose work runs in a transaction. ``TransactionGroup`` sets it for each work, because work of several homes can share
+/// a transaction.
 enum WritingHome {
     /// The node of work that belongs to no home.
     static let none = NodeNumber(0)

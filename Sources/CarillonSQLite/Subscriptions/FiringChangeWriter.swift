@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Writes what ``FiringRules`` decided, inside a transaction.
+/// Writes the decisions of ``FiringRules``, inside a transaction.
 struct FiringChangeWriter {
     private let db: Database
 
@@ -23,7 +23,7 @@ struct FiringChangeWriter {
         }
     }
 
-    private func insert(_ firings: [HeldFiring]) throws {
+    private func insert(_ firings: [ThrottledFiring]) throws {
         var insert = try BoundStatement(
             db,
             """
@@ -63,7 +63,7 @@ struct FiringChangeWriter {
     private func update(_ subscriptions: [SubscriptionSerial: SubscriptionMachine]) throws {
         var update = try BoundStatement(db, "UPDATE subscription SET fired_at = ? WHERE serial = ?")
         for (serial, machine) in subscriptions {
-            // Other policies keep the status. SQLite updates indexes whose conditions contain the status with each write of it.
+            // Other policies do not change the status. Each write of the status updates the indexes whose conditions contain it.
             guard machine.policy != .once else {
                 try updateStatus(machine, of: serial)
                 continue
@@ -90,7 +90,7 @@ struct FiringChangeWriter {
             "UPDATE subscription_item SET last_firing = ?, told_at = ? WHERE app = ? AND item = ? AND subscription = ?")
         for (key, watch) in watches {
             update.bind(watch.lastFiring)
-            update.bind(watch.toldAt?.milliseconds)
+            update.bind(watch.notifiedAt?.milliseconds)
             update.bind(watch.app.rawValue)
             update.bind(key.item.text)
             update.bind(key.subscription.rawValue)

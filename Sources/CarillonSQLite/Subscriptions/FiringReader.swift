@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Answers what ``FiringRules`` asks, inside a transaction.
+/// Reads the facts that ``FiringRules`` needs, inside a transaction.
 struct FiringReader {
     private let db: Database
 
@@ -13,7 +13,7 @@ struct FiringReader {
         return facts
     }
 
-    /// Replaces what the facts contain of the same rows.
+    /// Reads facts, and replaces earlier facts of the same rows.
     func answer(_ questions: FiringQuestions, into facts: inout FiringFacts) throws {
         if !questions.watches.isEmpty { try readWatches(questions.watches, into: &facts) }
         if !questions.held.isEmpty { try readHeld(questions.held, into: &facts) }
@@ -45,12 +45,12 @@ struct FiringReader {
                 )
             }
             facts.watches[key] = found?.watch
-            // Without a row it may be known through another of its items.
+            // A subscription without a row for this item may have been read through another of its items.
             if let subscription = found?.subscription { facts.subscriptions[key.subscription] = subscription }
         }
     }
 
-    /// A held firing whose item cannot be read is missing in the facts: it does not count, and is dropped.
+    /// A throttled firing whose item cannot be read is missing in the facts: it does not count, and is dropped.
     private func readHeld(_ numbers: Set<Int64>, into facts: inout FiringFacts) throws {
         var select = try BoundStatement(
             db,
@@ -69,7 +69,7 @@ struct FiringReader {
             try select.forEachRow { columns in
                 guard let item = columns.text(place + 1).flatMap({ ItemName($0) }) else { return false }
                 let key = FiringKey(SubscriptionSerial(columns.integer(place)), on: item)
-                facts.held[number] = HeldEntry(key, revision: columns.integer(place + 2))
+                facts.held[number] = ThrottledEntry(key, revision: columns.integer(place + 2))
                 facts.subscriptions[key.subscription] = FiringSubscription(columns, from: 0)
                 facts.watches[key] =
                     columns.integer(place + 3) == 0
@@ -83,11 +83,11 @@ struct FiringReader {
         var select = try BoundStatement(
             db, "SELECT serial, bytes FROM held_firing WHERE subscription = ? AND item = ? ORDER BY serial")
         for key in keys {
-            var queue: [HeldSize] = []
+            var queue: [ThrottledSize] = []
             select.bind(key.subscription.rawValue)
             select.bind(key.item.text)
             try select.forEachRow { columns in
-                queue.append(HeldSize(columns.integer(0), bytes: Int(columns.integer(1))))
+                queue.append(ThrottledSize(columns.integer(0), bytes: Int(columns.integer(1))))
                 return true
             }
             facts.queues[key] = queue
@@ -100,7 +100,7 @@ struct FiringReader {
         for device in devices {
             select.bind(device.rawValue)
             facts.usage[device] = try select.first { columns in
-                HeldUsage(firings: Int(columns.integer(0)), bytes: Int(columns.integer(1)))
+                ThrottledUsage(firings: Int(columns.integer(0)), bytes: Int(columns.integer(1)))
             }
         }
     }
@@ -128,6 +128,6 @@ extension FiringWatch {
         self.init(
             app: AppSerial(columns.integer(place)), hasItem: columns.integer(place + 3) != 0,
             lastFiring: columns.integer(place + 1),
-            toldAt: columns.integerIfAny(place + 2).map(Timestamp.init(milliseconds:)))
+            notifiedAt: columns.integerIfAny(place + 2).map(Timestamp.init(milliseconds:)))
     }
 }

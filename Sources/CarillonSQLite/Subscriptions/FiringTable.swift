@@ -12,7 +12,7 @@ struct FiringTable {
         var insert = try BoundStatement(
             db,
             "INSERT INTO firing (\(ItemState.columns), app, item, targets) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING serial")
-        firing.state.bind(to: &insert)
+        try firing.state.bind(to: &insert)
         insert.bind(firing.app.rawValue)
         insert.bind(firing.item.text)
         insert.bind(ValueCoding.encode(firing.targets.map { ($0.subscription.rawValue, $0.revision) }))

@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Effects of firings inside one transaction of inboxes, as ``FiringRules`` decides them. Their facts are read once.
+/// Applies the effects of firings inside one transaction of inboxes, as ``FiringRules`` decides. Their facts are read once.
 final class FiringTransaction {
     private let db: Database
     private var facts = FiringFacts()
@@ -19,7 +19,8 @@ final class FiringTransaction {
     /// Whether the row of a subscription was read with the effects.
     func hasRead(_ subscription: SubscriptionSerial) -> Bool { facts.subscriptions[subscription] != nil }
 
-    /// Applies effects in their order. Returns false, and writes nothing, if one of them does not count after those before it.
+    /// Applies effects in their order. Returns false, and writes nothing, if one of them does not count after the effects before
+    /// it.
     func apply(_ effects: [FiringEffect]) throws -> Bool {
         guard !effects.isEmpty else { return true }
         var rules = FiringRules(knowing: facts)

@@ -29,7 +29,7 @@ struct ItemTable {
             UPDATE item SET mode = ?, fields = ?, previous = ?, updated_at = ?, version = ?, places = ?
             WHERE app = ? AND name = ?
             """)
-        bind(item, to: &update)
+        try bind(item, to: &update)
         update.bind(key.app.rawValue)
         update.bind(key.name.text)
         try update.run()
@@ -42,7 +42,7 @@ struct ItemTable {
             """
             INSERT INTO item (mode, fields, previous, updated_at, version, places, app, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             """)
-        bind(item, to: &insert)
+        try bind(item, to: &insert)
         insert.bind(key.app.rawValue)
         insert.bind(key.name.text)
         try insert.run()
@@ -145,14 +145,18 @@ struct ItemTable {
         return items + db.changesCount
     }
 
-    private func bind(_ item: StoredItem, to statement: inout BoundStatement) {
-        item.state.bind(to: &statement)
+    private func bind(_ item: StoredItem, to statement: inout BoundStatement) throws {
+        try item.state.bind(to: &statement)
         statement.bind(item.version)
-        statement.bind(item.places.isEmpty ? nil : Self.bytes(item.places))
+        statement.bind(item.places.isEmpty ? nil : try Self.bytes(item.places))
     }
 
-    private static func bytes(_ places: [ItemUpdate.Place]) -> [UInt8]? {
-        ValueCoding.encode(places.flatMap { [.string($0.source), .int($0.sequence)] })
+    private static func bytes(_ places: [ItemUpdate.Place]) throws -> [UInt8] {
+        let values = places.flatMap { [ExpressionValue.string($0.source), .int($0.sequence)] }
+        guard let bytes = ValueCoding.encode(values) else {
+            throw StoreFault(.unavailable, "the places of an item cannot be stored")
+        }
+        return bytes
     }
 
     private static func places(_ bytes: [UInt8]) throws -> [ItemUpdate.Place] {
@@ -172,11 +176,18 @@ struct ItemTable {
 extension ItemState {
     static let columns = "mode, fields, previous, updated_at"
 
-    func bind(to statement: inout BoundStatement) {
+    func bind(to statement: inout BoundStatement) throws {
         statement.bind(mode == .merge ? 0 : 1)
-        statement.bind(ValueCoding.encode(fields))
-        statement.bind(previous.map { ValueCoding.encode($0) })
+        statement.bind(try Self.bytes(fields))
+        statement.bind(try previous.map { try Self.bytes($0) })
         statement.bind(updatedAt?.milliseconds ?? 0)
+    }
+
+    private static func bytes(_ fields: [String: ItemValue]) throws -> [UInt8] {
+        guard let bytes = ValueCoding.encode(fields) else {
+            throw StoreFault(.unavailable, "the fields of an item cannot be stored")
+        }
+        return bytes
     }
 
     init(_ columns: StatementColumns, from place: Int32) throws {

@@ -70,8 +70,8 @@ extension SQLiteStore: SubscriptionStore {
 
     // MARK: Subscriptions
 
-    package func putSubscription(_ wish: SubscriptionWish, at now: Timestamp) async throws -> SubscriptionPut {
-        try await group.run { db in try SubscriptionTable(db).put(wish, at: now) }
+    package func putSubscription(_ request: SubscriptionRequest, at now: Timestamp) async throws -> SubscriptionPut {
+        try await group.run { db in try SubscriptionTable(db).put(request, at: now) }
     }
 
     package func user(of device: DeviceSerial) async throws -> UserID? {
@@ -228,17 +228,17 @@ extension SQLiteStore: SubscriptionStore {
         try await group.run { db in try FiringTable(db).advance(firing, to: count, refused: refused) }
     }
 
-    // MARK: Firings that wait
+    // MARK: Throttled firings
 
-    package func hold(_ firings: [HeldFiring], at now: Timestamp) async throws -> [HoldResult] {
-        try await group.run { db in try HeldFiringTable(db).hold(firings, at: now) }
+    package func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [ThrottleResult] {
+        try await group.run { db in try ThrottledFiringTable(db).hold(firings, at: now) }
     }
 
     package func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring] {
-        try await read { db in try HeldFiringTable(db).due(in: shards, at: now, limit: limit) }
+        try await read { db in try ThrottledFiringTable(db).due(in: shards, at: now, limit: limit) }
     }
 
-    package func nextHeldFiring(in shards: ShardSet) async throws -> Timestamp? {
+    package func nextThrottledFiring(in shards: ShardSet) async throws -> Timestamp? {
         try await read { db in
             try Int64.first(
                 db,
@@ -251,11 +251,11 @@ extension SQLiteStore: SubscriptionStore {
         }
     }
 
-    package func bringBackHeld(in shards: ShardSet, at now: Timestamp) async throws {
-        try await group.run { db in try HeldFiringTable(db).bringBack(in: shards, at: now) }
+    package func bringBackThrottled(in shards: ShardSet, at now: Timestamp) async throws {
+        try await group.run { db in try ThrottledFiringTable(db).bringBack(in: shards, at: now) }
     }
 
-    package func dropHeld(_ firings: [Int64], at now: Timestamp) async throws {
-        try await group.run { db in try HeldFiringTable(db).drop(firings, at: now) }
+    package func dropThrottled(_ firings: [Int64], at now: Timestamp) async throws {
+        try await group.run { db in try ThrottledFiringTable(db).drop(firings, at: now) }
     }
 }

@@ -16,7 +16,7 @@ struct SubscriberTable {
         while items.count < limit {
             select.bind(app.rawValue)
             select.bind(place)
-            // One step of the index for each item, as an item can have a million subscriptions.
+            // Reads one entry of the index for each item, because an item can have a million subscriptions.
             guard let next = try select.first({ $0.text(0) ?? "" }), let name = ItemName(next) else { break }
             items.append(name)
             place = next
@@ -61,7 +61,8 @@ struct SubscriberTable {
         return items
     }
 
-    /// Subscriptions that know an update, or have held firings, or all; see ``SubscriptionStore/resetSubscriptions(on:after:limit:all:)``.
+    /// Returns subscriptions that have evaluated an update, or have throttled firings, or all subscriptions. See
+    /// ``SubscriptionStore/resetSubscriptions(on:after:limit:all:)``.
     ///
     /// - Returns: The subscriptions, and the one after which the next part begins; nil after the last part.
     func subscribersToReset(

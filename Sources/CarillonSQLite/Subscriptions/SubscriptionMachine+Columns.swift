@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// The columns of table "subscription" that a state machine consists of.
+/// The columns of the table `subscription` with the state of a machine.
 extension SubscriptionMachine {
     static let columns = "policy, cool_down, status, subscription.status_at, subscription.revision, fired_at"
 

@@ -20,7 +20,7 @@ struct SubscriptionTable {
 
     // MARK: Making and changing
 
-    func put(_ wish: SubscriptionWish, at now: Timestamp) throws -> SubscriptionPut {
+    func put(_ request: SubscriptionRequest, at now: Timestamp) throws -> SubscriptionPut {
         var owner = try BoundStatement(
             db,
             """
@@ -32,7 +32,7 @@ struct SubscriptionTable {
             JOIN app ON app.serial = device.app AND app.ended_at IS NULL
             LEFT JOIN device_profile AS profile ON profile.device = device.serial WHERE device.serial = ?
             """)
-        owner.bind(wish.device.rawValue)
+        owner.bind(request.device.rawValue)
         let found = try owner.first { columns in
             (
                 app: AppSerial(columns.integer(0)), user: columns.text(1).flatMap(UserID.init),
@@ -41,38 +41,41 @@ struct SubscriptionTable {
         }
         guard let found else { return .deviceGone }
         guard !found.isSuspended else { return .deviceSuspended }
-        if let revision = wish.rulesRevision, revision != found.rulesRevision { return .rulesChanged }
-        if let earlier = try earlier(wish) { return try change(earlier, wish, at: now) }
-        guard wish.changed == nil else { return .unknown }
+        if let revision = request.rulesRevision, revision != found.rulesRevision { return .rulesChanged }
+        if let earlier = try earlier(request) { return try change(earlier, request, at: now) }
+        guard request.changed == nil else { return .unknown }
         let count = try Int.first(
-            db, "SELECT count(*) FROM subscription WHERE device = ? AND status < \(Self.endedStatus)", [wish.device.rawValue]
+            db, "SELECT count(*) FROM subscription WHERE device = ? AND status < \(Self.endedStatus)",
+            [request.device.rawValue]
         )
-        guard count ?? 0 < wish.limit, found.count < SubscriptionLimits.perApp else { return .tooMany }
+        guard count ?? 0 < request.limit, found.count < SubscriptionLimits.perApp else { return .tooMany }
         let subscription = Subscription(
-            serial: SubscriptionSerial(0), id: wish.proposed, device: wish.device, app: found.app, user: found.user,
-            definition: wish.definition, machine: SubscriptionMachine(wish.definition.policy, at: now), createdAt: now)
-        let made = try insert(subscription, wish.condition)
-        try note(wish.found, of: made)
-        try handOver(made.serial, to: wish.otherShards)
+            serial: SubscriptionSerial(0), id: request.proposed, device: request.device, app: found.app, user: found.user,
+            definition: request.definition, machine: SubscriptionMachine(request.definition.policy, at: now), createdAt: now)
+        let made = try insert(subscription, request.condition)
+        try note(request.found, of: made)
+        try handOver(made.serial, to: request.otherShards)
         return .made(made)
     }
 
-    private func earlier(_ wish: SubscriptionWish) throws -> Subscription? {
-        if let id = wish.changed { return try subscription(id, of: wish.device) }
-        guard let key = wish.definition.key else { return nil }
-        return try subscriptions(of: wish.device, SubscriptionFilter(key: key), after: SubscriptionSerial(0), limit: 1).first
+    private func earlier(_ request: SubscriptionRequest) throws -> Subscription? {
+        if let id = request.changed { return try subscription(id, of: request.device) }
+        guard let key = request.definition.key else { return nil }
+        return try subscriptions(of: request.device, SubscriptionFilter(key: key), after: SubscriptionSerial(0), limit: 1)
+            .first
     }
 
-    private func change(_ earlier: Subscription, _ wish: SubscriptionWish, at now: Timestamp) throws -> SubscriptionPut {
-        if let revision = wish.revision, revision != earlier.machine.revision { return .overtaken }
-        guard wish.definition.watchesTheSame(as: earlier.definition) else { return .frozen(earlier) }
+    private func change(_ earlier: Subscription, _ request: SubscriptionRequest, at now: Timestamp) throws -> SubscriptionPut
+    {
+        if let revision = request.revision, revision != earlier.machine.revision { return .overtaken }
+        guard request.definition.watchesTheSame(as: earlier.definition) else { return .frozen(earlier) }
         // To change one by its identifier arms it, be the change as small as none.
-        if wish.changed == nil, wish.definition == earlier.definition { return .same(earlier) }
+        if request.changed == nil, request.definition == earlier.definition { return .same(earlier) }
         var changed = earlier
-        changed.definition = wish.definition
-        changed.machine.change(wish.definition.policy, at: now)
+        changed.definition = request.definition
+        changed.machine.change(request.definition.policy, at: now)
         try update(changed)
-        let shape = try wish.condition.map { try self.shape($0) }
+        let shape = try request.condition.map { try self.shape($0) }
         let former = try Int64.fetchAll(
             db.cachedStatement(
                 sql: "SELECT DISTINCT shape FROM subscription_item WHERE subscription = ? AND shape IS NOT NULL"),
@@ -83,10 +86,10 @@ struct SubscriptionTable {
                 coalesce((SELECT version FROM item WHERE item.app = subscription_item.app
                     AND item.name = subscription_item.item), 0), last_firing = 0, held = NULL
             WHERE subscription = ?
-            """, [shape, wish.condition?.constants.map { Data($0) }, earlier.serial.rawValue])
-        try note(wish.found, of: changed)
+            """, [shape, request.condition?.constants.map { Data($0) }, earlier.serial.rawValue])
+        try note(request.found, of: changed)
         for former in former where former != shape { try forgetShape(former) }
-        try handOver(changed.serial, to: wish.otherShards)
+        try handOver(changed.serial, to: request.otherShards)
         return .changed(changed)
     }
 
@@ -110,7 +113,7 @@ struct SubscriptionTable {
         insert.bind(new.app.rawValue)
         insert.bind(new.user?.text)
         insert.bind(new.definition.key)
-        insert.bind(Self.bytes(new.definition.fields))
+        insert.bind(ValueCoding.encode(new.definition.fields))
         insert.bind(new.definition.items.count)
         insert.bind(new.createdAt.milliseconds)
         var subscription = new
@@ -162,7 +165,7 @@ struct SubscriptionTable {
         statement.bind(definition.mode.map { $0 == .merge ? 0 : 1 })
         statement.bind(definition.trigger)
         statement.bind(String(decoding: definition.format.json.bytes, as: UTF8.self))
-        statement.bind(Self.bytes(definition.tags))
+        statement.bind(ValueCoding.encode(definition.tags))
         statement.bind(machine.policy.number)
         statement.bind(machine.policy.coolDownSeconds)
         statement.bind(machine.status.number)
@@ -173,8 +176,6 @@ struct SubscriptionTable {
         statement.bind(definition.pace?.maxFrequency)
         statement.bind(definition.pace?.bufferSize)
     }
-
-    private static func bytes(_ texts: [String]) -> [UInt8] { ValueCoding.encode(texts.map { .string($0) }) ?? [] }
 
     static func texts(_ bytes: [UInt8]) -> [String] {
         (ValueCoding.values(bytes) ?? []).compactMap { value in

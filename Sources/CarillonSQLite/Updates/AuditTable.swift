@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What was done with updates, inside a transaction: nothing of it is ever changed.
+/// The audit of operations on updates, inside a transaction. Entries are never changed.
 struct AuditTable {
     private let db: Database
 
@@ -20,7 +20,7 @@ struct AuditTable {
         try insert.run()
     }
 
-    /// From the latest on.
+    /// Returns entries in descending order.
     func page(of app: AppSerial, before number: Int64, limit: Int) throws -> [AuditEntry] {
         var select = try BoundStatement(
             db,

@@ -27,7 +27,7 @@ struct BindingChangeWriter {
             UPDATE binding SET ended_at = ?, locations = NULL, located_at = NULL, held_to = 0, is_left_over = ?, revision = ?,
                 parameters_revision = NULL
             WHERE serial = ?
-            """, [end.at.milliseconds, end.isLeftOver ? 1 : 0, end.revision, end.binding.rawValue])
+            """, [end.at.milliseconds, end.needsCleanup ? 1 : 0, end.revision, end.binding.rawValue])
     }
 
     private func remove(_ binding: BindingSerial) throws {
@@ -94,18 +94,18 @@ struct BindingChangeWriter {
         update.bind(binding.values.hasLocation ? binding.values.locations.json.bytes : nil)
         update.bind(binding.locatedAt?.milliseconds)
         update.bind(binding.kinds.sorted().joined(separator: " "))
-        update.bind(binding.heldTo.place.rawValue)
+        update.bind(binding.cursor.place.rawValue)
         update.bind(binding.serial.rawValue)
         update.bind(before)
         try update.run()
         return db.changesCount == 1
     }
 
-    func write(_ held: HeldChange, of binding: BindingSerial) throws {
+    func write(_ evaluated: CursorChange, of binding: BindingSerial) throws {
         var update = try BoundStatement(db, "UPDATE binding SET held_to = ?, held_by = ?, seen_to = ? WHERE serial = ?")
-        update.bind(held.heldTo.place.rawValue)
-        update.bind(held.heldTo.rules)
-        update.bind(held.seenTo.rawValue)
+        update.bind(evaluated.cursor.place.rawValue)
+        update.bind(evaluated.cursor.rules)
+        update.bind(evaluated.seenTo.rawValue)
         update.bind(binding.rawValue)
         try update.run()
     }

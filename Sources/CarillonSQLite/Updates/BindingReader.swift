@@ -9,7 +9,7 @@ struct BindingReader {
 
     private static let columns = "binding.serial, binding.revision, binding.needs_resync, binding.ended_at"
 
-    /// Reads a device and its bindings. The binding with the device's user and the profile is marked.
+    /// Reads a device and its bindings. The binding with the device's present user and the profile is marked.
     func beginFacts(of device: DeviceSerial, profile: String) throws -> BeginFacts {
         var select = try BoundStatement(
             db,
@@ -36,7 +36,7 @@ struct BindingReader {
         return facts
     }
 
-    /// Reads the bindings of a device that did not end. Those of the user are marked.
+    /// Reads the bindings of a device that did not end. The bindings of the user are marked.
     func openBindings(of device: DeviceSerial, user: UserID?) throws -> [BindingRow] {
         var select = try BoundStatement(
             db,
@@ -92,19 +92,19 @@ struct BindingReader {
         return missed ?? MissedContent(endedWithBinding: false, isWithoutResult: false)
     }
 
-    /// Whether completions of the binding are still to be released.
-    func isLeftOver(_ binding: BindingSerial) throws -> Bool {
+    /// Whether completions of the binding must still be released.
+    func needsCleanup(_ binding: BindingSerial) throws -> Bool {
         var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over")
         select.bind(binding.rawValue)
         return try select.run()
     }
 
     /// Returns nil if the binding ended.
-    func heldFacts(of binding: BindingSerial) throws -> HeldFacts? {
+    func heldFacts(of binding: BindingSerial) throws -> CursorFacts? {
         var select = try BoundStatement(
-            db, "SELECT \(HeldFacts.columns) FROM binding WHERE binding.serial = ? AND binding.ended_at IS NULL")
+            db, "SELECT \(CursorFacts.columns) FROM binding WHERE binding.serial = ? AND binding.ended_at IS NULL")
         select.bind(binding.rawValue)
-        return try select.first { HeldFacts($0, from: 0) }
+        return try select.first { CursorFacts($0, from: 0) }
     }
 
     /// See ``UpdateStore/standing(of:from:under:)``.
@@ -138,18 +138,18 @@ struct BindingReader {
     }
 }
 
-extension HeldFacts {
+extension CursorFacts {
     /// The columns that ``init(_:from:)`` reads, of a binding of the statement.
     static let columns = """
         binding.revision, held_to, held_by, seen_to, coalesce((SELECT max(expired.serial) FROM audience_update AS expired
             WHERE expired.app = binding.app AND expired.status = 3 AND expired.kind = 'content'), 0)
         """
 
-    /// - Parameter place: The first of ``columns``.
+    /// - Parameter place: The index of the first of ``columns``.
     init(_ columns: StatementColumns, from place: Int32) {
         self.init(
             revision: columns.integer(place),
-            heldTo: HeldTo(UpdateSerial(columns.integer(place + 1)), rules: columns.integer(place + 2)),
+            cursor: AudienceCursor(UpdateSerial(columns.integer(place + 1)), rules: columns.integer(place + 2)),
             seenTo: UpdateSerial(columns.integer(place + 3)), lastExpired: UpdateSerial(columns.integer(place + 4)))
     }
 }

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Devices with their users and profiles, inside a transaction.
+/// The bindings: devices with their users and profiles, inside a transaction.
 struct BindingTable {
     private let db: Database
 
@@ -19,7 +19,7 @@ struct BindingTable {
         "coalesce((SELECT profile.user FROM device_profile AS profile WHERE profile.device = \(device)), '')"
     }
 
-    /// That of a device with its present user.
+    /// Returns the binding of a device with its present user.
     func present(of device: DeviceSerial, profile: String) throws -> UpdateBinding? {
         var select = try BoundStatement(
             db,
@@ -41,7 +41,7 @@ struct BindingTable {
         AND binding.ended_at IS NULL
         """
 
-    /// The one that a device came with last, unless it ended.
+    /// Returns the binding with which the device connected last, unless it ended.
     func present(of device: DeviceSerial) throws -> UpdateBinding? {
         var select = try BoundStatement(
             db, "SELECT \(Self.columns) FROM binding WHERE device = ? AND ended_at IS NULL ORDER BY serial DESC LIMIT 1")
@@ -55,14 +55,14 @@ struct BindingTable {
         return try select.first(UpdateBinding.init)
     }
 
-    // MARK: What it missed
+    // MARK: Missed updates
 
-    /// The end of an app's log.
+    /// Returns SQL for the end of an app's log.
     static func end(_ app: String) -> String {
         "coalesce((SELECT max(serial) FROM audience_update WHERE audience_update.app = \(app)), 0)"
     }
 
-    /// Returns SQL for the later of a place in the row and a place that is bound twice, so that places never go back.
+    /// Returns SQL for the later of a position in the row and a position that is bound twice, so that positions never decrease.
     private static func later(_ column: String) -> String {
         "CASE WHEN \(column) < ? THEN ? ELSE \(column) END"
     }
@@ -73,12 +73,12 @@ struct BindingTable {
             [place.rawValue, place.rawValue, binding.rawValue])
     }
 
-    /// Notes that the device must be requested to fetch everything.
+    /// Notes that the device must be notified to fetch everything.
     func missed(_ binding: BindingSerial) throws {
         try db.run("UPDATE binding SET needs_resync = TRUE WHERE serial = ?", [binding.rawValue])
     }
 
-    /// It is told to fetch everything that is there now.
+    /// Notes that the device is notified to fetch all present content.
     func madeUp(_ binding: BindingSerial) throws {
         try db.run(
             "UPDATE binding SET needs_resync = FALSE, seen_to = \(Self.end("binding.app")) WHERE serial = ?",
@@ -93,7 +93,7 @@ struct BindingTable {
             """, [place.all, place.all, place.updates, place.updates, binding.rawValue])
     }
 
-    /// It begins anew, from no position.
+    /// The device begins again without a position.
     func begins(_ binding: BindingSerial, needsResync: Bool) throws {
         let noted: Int? = needsResync ? 1 : nil
         try db.run(
@@ -102,7 +102,7 @@ struct BindingTable {
             """, [noted, binding.rawValue])
     }
 
-    /// Where devices were before a moment is forgotten: what they belong to is looked at anew.
+    /// Removes locations from before a certain time. The audiences of these devices are evaluated again.
     func forgetLocations(in shards: ShardSet, before moment: Timestamp, limit: Int) throws {
         try db.run(
             """
@@ -112,7 +112,7 @@ struct BindingTable {
             """, shards.arguments(with: [moment.milliseconds, limit]))
     }
 
-    /// - Parameter withAddress: Only of devices that can be pushed to.
+    /// - Parameter withAddress: Whether only devices to which pushes can be sent are returned.
     func of(_ app: AppSerial, after: BindingSerial, limit: Int, withAddress: Bool = false) throws -> [AppBinding] {
         var select = try BoundStatement(
             db,
@@ -144,7 +144,7 @@ extension BindingTable {
 extension UpdateBinding {
     init(_ columns: StatementColumns) { self.init(columns, from: 0) }
 
-    /// - Parameter place: Of the first of ``BindingTable/columns``.
+    /// - Parameter place: The index of the first of ``BindingTable/columns``.
     init(_ columns: StatementColumns, from place: Int32) {
         self.init(
             serial: BindingSerial(columns.integer(place)), device: DeviceSerial(columns.integer(place + 1)),
@@ -153,7 +153,7 @@ extension UpdateBinding {
             values: ParameterValues(stored: columns.bytes(place + 6) ?? [], columns.bytes(place + 11) ?? []),
             locatedAt: columns.integerIfAny(place + 7).map(Timestamp.init(milliseconds:)),
             kinds: Set((columns.text(place + 8) ?? "").split(separator: " ").map(String.init)),
-            heldTo: HeldTo(UpdateSerial(columns.integer(place + 9)), rules: columns.integer(place + 10)),
+            cursor: AudienceCursor(UpdateSerial(columns.integer(place + 9)), rules: columns.integer(place + 10)),
             seenTo: UpdateSerial(columns.integer(place + 12)), needsResync: columns.integer(place + 13) != 0,
             receivedTo: ReceivedTo(all: columns.integer(place + 14), updates: columns.integer(place + 15)))
     }

@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Changes of bindings inside one transaction, as ``BindingRules`` decides them.
+/// Changes bindings inside one transaction, as ``BindingRules`` decides.
 struct BindingTransaction {
     private let db: Database
     private let rules = BindingRules()
@@ -14,7 +14,7 @@ struct BindingTransaction {
         writer = BindingChangeWriter(db)
     }
 
-    /// Returns the binding of a device with its present user and a profile. Nil if there is no such device, its app was
+    /// Returns the binding of a device with its present user and a profile. Returns nil if there is no such device, its app was
     /// deleted, or the device has too many bindings. Nothing is written then.
     func begin(of device: DeviceSerial, profile: String, at now: Timestamp) throws -> UpdateBinding? {
         var facts = try reader.beginFacts(of: device, profile: profile)
@@ -36,11 +36,10 @@ struct BindingTransaction {
         for end in changes.ended { try CompletionTransaction(db).endAll(of: end.binding, at: now) }
     }
 
-    /// Writes parameters and kinds, if the binding has the given revision and did not end.
+    /// Writes parameters and kinds if the binding has this revision and did not end.
     ///
-    /// - Parameter hasOtherKinds: Whether the kinds are other ones than before.
-    /// - Returns: The binding after the change, with the envelopes that must be taken out of the inbox in the same
-    ///   transaction.
+    /// - Parameter hasOtherKinds: Whether the kinds have changed.
+    /// - Returns: The binding after the change, with the envelopes that must be removed from the inbox in the same transaction.
     func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) throws -> BindingChange? {
         let changed = rules.changed(binding)
         guard try writer.write(changed, over: binding.revision) else { return nil }
@@ -48,12 +47,12 @@ struct BindingTransaction {
         return BindingChange(binding: changed, takenOut: unknown)
     }
 
-    /// Writes the place of a binding. Returns false if the binding has another revision.
+    /// Writes the cursor of a binding. Returns false if the binding has another revision.
     ///
-    /// - Parameter isFull: Whether updates after the place had no room.
-    func held(_ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool) throws -> Bool {
+    /// - Parameter isFull: Whether updates after the cursor had no room.
+    func evaluated(_ binding: BindingSerial, revision: Int64, to place: AudienceCursor, isFull: Bool) throws -> Bool {
         let facts = try reader.heldFacts(of: binding)
-        guard let change = rules.held(to: place, isFull: isFull, of: revision, knowing: facts) else { return false }
+        guard let change = rules.evaluated(to: place, isFull: isFull, of: revision, knowing: facts) else { return false }
         try writer.write(change, of: binding)
         return true
     }

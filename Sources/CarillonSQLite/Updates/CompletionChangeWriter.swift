@@ -8,7 +8,7 @@ struct CompletionChangeWriter {
     init(_ db: Database) { self.db = db }
 
     func write(_ changes: CompletionChanges) throws {
-        if let absorbed = changes.absorbed { try write(absorbed) }
+        if let coalesced = changes.coalesced { try write(coalesced) }
         if let removed = changes.removed { try remove(removed) }
         if let inserted = changes.inserted {
             try insert(inserted)
@@ -32,7 +32,7 @@ struct CompletionChangeWriter {
         insert.bindState(of: completion)
         insert.bind(completion.orderKey)
         insert.bind(completion.hasLeft ? 1 : 0)
-        insert.bind(completion.absorbedBy?.rawValue)
+        insert.bind(completion.coalescedBy?.rawValue)
         insert.bind(completion.machine.isReceived ? 1 : 0)
         try insert.run()
     }
@@ -74,17 +74,17 @@ struct CompletionChangeWriter {
             [key.binding.rawValue, key.update.rawValue, key.entry])
     }
 
-    /// Replaces a completion by a later update, and everything that the completion replaced.
-    private func write(_ absorption: CompletionChanges.Absorption) throws {
-        let key = absorption.key
+    /// Marks a completion as coalesced into a later update, together with the completions that it replaced.
+    private func write(_ coalescence: CompletionChanges.Coalescence) throws {
+        let key = coalescence.key
         try db.run(
             "UPDATE completion SET absorbed_by = ?1 WHERE binding = ?2 AND (in_update = ?3 AND entry = ?4 OR absorbed_by = ?3)",
-            [absorption.absorber.rawValue, key.binding.rawValue, key.update.rawValue, key.entry])
+            [coalescence.coalescer.rawValue, key.binding.rawValue, key.update.rawValue, key.entry])
     }
 }
 
 extension BoundStatement {
-    /// Binds the columns from `state` to `changed_at`, which a new row and a changed one have in this order.
+    /// Binds the columns from `state` to `changed_at`, in the order that inserts and updates share.
     fileprivate mutating func bindState(of completion: Completion) {
         let machine = completion.machine
         bind(machine.state.rawValue)

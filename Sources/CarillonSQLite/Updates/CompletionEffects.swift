@@ -1,8 +1,8 @@
 import CarillonCore
 import GRDB
 
-/// The effects of a batch of appends on completions. The facts of an offer are read when the batch asks whether the offer counts. They are
-/// read again if they were forgotten, or if they lack the place of a binding that did not end.
+/// The effects of a batch of appends on completions. The facts of an offer are read when the batch checks whether the offer
+/// counts. They are read again if they were removed, or if they lack the cursor of a binding that did not end.
 final class CompletionEffects {
     private let rules = CompletionRules()
     private let transaction: CompletionTransaction
@@ -10,8 +10,8 @@ final class CompletionEffects {
     private let writer: CompletionChangeWriter
     private let bindings: BindingChangeWriter
     private var facts: [CompletionKey: CompletionFacts] = [:]
-    /// The places of bindings that offers of the batch wrote.
-    private var held: [BindingSerial: HeldFacts] = [:]
+    /// The cursors of bindings after the offers of the batch.
+    private var evaluated: [BindingSerial: CursorFacts] = [:]
 
     init(_ db: Database) {
         transaction = CompletionTransaction(db)
@@ -41,26 +41,30 @@ final class CompletionEffects {
         return rules.offer(offer, knowing: known) != nil
     }
 
-    /// Returns whether the offer counted. It changes no other completion, except final ones that are forgotten.
+    /// Returns whether the offer counted. It changes no other completion, except final ones that are removed.
     private func apply(_ offer: UpdateOffer) throws -> Bool {
         var known = try facts.removeValue(forKey: offer.key) ?? reader.facts(of: offer)
-        // The facts can be those of another offer of the completion, which writes no place. A binding that ended has no place.
-        if offer.heldTo != nil, known.held == nil, known.revision != nil { known = try reader.facts(of: offer) }
+        // The facts can be those of another offer of the completion, which writes no cursor. A binding that ended has no cursor.
+        if offer.cursor != nil, known.evaluated == nil, known.revision != nil { known = try reader.facts(of: offer) }
         guard let changes = rules.offer(offer, knowing: known) else { return false }
         try writer.write(changes)
-        if let place = offer.heldTo { try note(place, with: offer, knowing: held[offer.key.binding] ?? known.held) }
+        if let place = offer.cursor {
+            try note(place, with: offer, knowing: evaluated[offer.key.binding] ?? known.evaluated)
+        }
         if changes.forgottenEntry != nil { facts = [:] }
         return true
     }
 
-    /// Writes the place of a binding after an offer that counted.
-    private func note(_ place: HeldTo, with offer: UpdateOffer, knowing facts: HeldFacts?) throws {
+    /// Writes the cursor of a binding after an offer that counted.
+    private func note(_ place: AudienceCursor, with offer: UpdateOffer, knowing facts: CursorFacts?) throws {
         let binding = offer.key.binding
-        guard let change = BindingRules().held(to: place, isFull: false, of: offer.revision, knowing: facts) else { return }
+        guard let change = BindingRules().evaluated(to: place, isFull: false, of: offer.revision, knowing: facts) else {
+            return
+        }
         try bindings.write(change, of: binding)
-        held[binding] = facts
-        held[binding]?.heldTo = change.heldTo
-        held[binding]?.seenTo = change.seenTo
+        evaluated[binding] = facts
+        evaluated[binding]?.cursor = change.cursor
+        evaluated[binding]?.seenTo = change.seenTo
     }
 
     /// Returns whether the completion ended by this call, and not earlier.
@@ -72,6 +76,6 @@ final class CompletionEffects {
 
 extension CompletionReader {
     fileprivate func facts(of offer: UpdateOffer) throws -> CompletionFacts {
-        try facts(of: offer.key, isHeld: offer.heldTo != nil)
+        try facts(of: offer.key, needsCursor: offer.cursor != nil)
     }
 }

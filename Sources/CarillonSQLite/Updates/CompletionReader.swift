@@ -15,12 +15,12 @@ struct CompletionReader {
 
     /// Reads a completion with its update and its binding.
     ///
-    /// - Parameter isHeld: Whether the place of the binding is also read.
-    func facts(of key: CompletionKey, isHeld: Bool = false) throws -> CompletionFacts {
+    /// - Parameter needsCursor: Whether the cursor of the binding is also read.
+    func facts(of key: CompletionKey, needsCursor: Bool = false) throws -> CompletionFacts {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(CompletionTable.columns), \(Self.standing), binding.ended_at, \(isHeld ? HeldFacts.columns : "binding.revision")
+            SELECT \(CompletionTable.columns), \(Self.standing), binding.ended_at, \(needsCursor ? CursorFacts.columns : "binding.revision")
             FROM binding LEFT JOIN audience_update ON audience_update.serial = ?
             LEFT JOIN completion ON completion.binding = binding.serial AND in_update = ? AND entry = ?
             WHERE binding.serial = ?
@@ -36,7 +36,7 @@ struct CompletionReader {
                 completion: columns.integerIfAny(0).map { _ in Completion(columns, from: 0) },
                 update: UpdateStanding(columns, from: CompletionTable.columnCount),
                 revision: isOpen ? columns.integer(binding + 1) : nil,
-                held: isOpen && isHeld ? HeldFacts(columns, from: binding + 1) : nil)
+                evaluated: isOpen && needsCursor ? CursorFacts(columns, from: binding + 1) : nil)
         }
         return facts ?? CompletionFacts()
     }
@@ -88,7 +88,7 @@ struct CompletionReader {
     ) throws {
         let key = step.before.key
         for orderKey in questions.orderKeys { facts.firsts[orderKey] = try first(of: orderKey.text, besides: key) }
-        if questions.absorbed { facts.absorbed = try absorbed(by: key) }
+        if questions.coalesced { facts.coalesced = try coalesced(by: key) }
         if questions.content { facts.content = ConsequenceFacts.Content(try self.facts(of: key)) }
     }
 
@@ -107,7 +107,7 @@ struct CompletionReader {
         return try select.first { [Completion($0, from: 0)] } ?? []
     }
 
-    private func absorbed(by key: CompletionKey) throws -> [ConsequenceFacts.Absorbed] {
+    private func coalesced(by key: CompletionKey) throws -> [ConsequenceFacts.Coalesced] {
         var select = try BoundStatement(
             db,
             """
@@ -121,10 +121,10 @@ struct CompletionReader {
         select.bind(key.binding.rawValue)
         select.bind(key.update.rawValue)
         select.bind(key.update.rawValue)
-        var found: [ConsequenceFacts.Absorbed] = []
+        var found: [ConsequenceFacts.Coalesced] = []
         try select.forEachRow { columns in
             found.append(
-                ConsequenceFacts.Absorbed(
+                ConsequenceFacts.Coalesced(
                     completion: Completion(columns, from: 0),
                     isExpired: columns.integer(CompletionTable.columnCount) == Update.Status.expired.rawValue))
             return true
@@ -140,7 +140,7 @@ extension ConsequenceFacts.Content {
 }
 
 extension UpdateStanding {
-    /// Nil if there is no update, or its status is unknown.
+    /// Returns nil if there is no update, or its status is unknown.
     fileprivate init?(_ columns: StatementColumns, from place: Int32) {
         guard let number = columns.integerIfAny(place), let status = Update.Status(rawValue: Int(number)) else { return nil }
         self.init(

@@ -2,9 +2,9 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Changes of many completions when a binding begins again, or processes other kinds.
+/// Changes many completions when a binding begins again, or processes other kinds.
 extension CompletionTable {
-    /// Completions of live updates that hold up others, and whose kinds are not among these.
+    /// Returns unfinished completions of live updates whose kinds are not among these.
     func unfinished(of binding: BindingSerial, outside kinds: Set<String>) throws -> [CompletionKey] {
         var select = try BoundStatement(
             db,
@@ -27,7 +27,7 @@ extension CompletionTable {
         return found
     }
 
-    /// Makes completions due that ended because their kinds were unknown, if their updates are live and of kinds of the
+    /// Makes completions due that ended because their kinds were unsupported, if their updates are live and of kinds of the
     /// binding.
     func returnSupported(of binding: UpdateBinding, at now: Timestamp) throws {
         try db.run(

@@ -1,12 +1,13 @@
 import CarillonCore
 import GRDB
 
-/// Completions of paused updates. What was due is put off by a time that never comes, so that no search for due completions reads them.
+/// Completions of paused updates. Their due times are postponed beyond any real time, so that no search for due completions reads
+/// them.
 extension CompletionTable {
-    /// Added to `due_at` while the update is paused; in milliseconds, some 35,000 years.
+    /// The time in milliseconds that is added to `due_at` while the update is paused: about 35,000 years.
     private static let pause: Int64 = 1 << 50
 
-    /// A place among the completions of one update.
+    /// A position among the completions of one update.
     struct Place {
         fileprivate var state: Int64
         fileprivate var binding: Int64
@@ -26,7 +27,7 @@ extension CompletionTable {
         }
     }
 
-    /// Returns completions of an update after a place.
+    /// Returns completions of an update after a position.
     func page(of update: UpdateSerial, after place: Place, limit: Int) throws -> [Completion] {
         var select = try BoundStatement(
             db,
@@ -56,7 +57,7 @@ extension CompletionTable {
             """)
     }
 
-    /// Restores postponed due times of an update, up to a number. Returns whether none is left.
+    /// Restores postponed due times of an update, up to a limit. Returns whether none is left.
     func bringForward(_ update: UpdateSerial, limit: Int) throws -> Bool {
         try db.run(
             """

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What became of updates at bindings, inside a transaction.
+/// The completions of updates for bindings, inside a transaction.
 struct CompletionTable {
     let db: Database
 
@@ -25,7 +25,7 @@ struct CompletionTable {
         return try select.first { Completion($0, from: 0) }
     }
 
-    /// The last entry of an update.
+    /// Returns the last entry of an update.
     func last(of binding: BindingSerial, _ update: UpdateSerial) throws -> Completion? {
         var select = try BoundStatement(
             db,
@@ -70,7 +70,7 @@ struct CompletionTable {
             WHERE completion.binding = binding.serial AND completion.state < 10 AND due_at IS NOT NULL AND due_at <= ?)
         """
 
-    /// Of an update in one state, in the order of their bindings.
+    /// Returns completions of an update in one state, in the order of their bindings.
     func page(
         of update: UpdateSerial, in state: CompletionMachine.State, after: CompletionKey?, limit: Int
     ) throws -> [DeviceCompletion] {
@@ -99,7 +99,7 @@ struct CompletionTable {
         return found
     }
 
-    /// Of an update at one device, with all its users and profiles.
+    /// Returns the completions of an update for one device, with all its users and profiles.
     func completions(of update: UpdateSerial, at device: DeviceID) throws -> [Completion] {
         var select = try BoundStatement(
             db,
@@ -117,7 +117,7 @@ struct CompletionTable {
         return found
     }
 
-    /// The envelope of it that waits in the inbox of its device.
+    /// Returns the waiting envelope of a completion.
     func envelope(of key: CompletionKey) throws -> MessageID? {
         var select = try BoundStatement(
             db,
@@ -131,7 +131,7 @@ struct CompletionTable {
         return try select.first { MessageID(position: $0.integer(0), secret: try $0.bytes16(1)) }
     }
 
-    /// Of content that its device does not have.
+    /// Returns the completions of content that the device has not received.
     func unreceivedContent(of binding: BindingSerial) throws -> UnreceivedContent {
         var select = try BoundStatement(
             db,
@@ -157,8 +157,9 @@ struct CompletionTable {
 
     // MARK: Changes of many rows
 
-    /// What expired need not be made up for any more: all of it, or an update.
-    func standIn(
+    /// Marks expired completions of a binding as coalesced into an update, so that the device is not notified of them again: the
+    /// completions of one update, or all.
+    func markCoalesced(
         _ update: UpdateSerial, forExpiredOf binding: BindingSerial, _ expired: UpdateSerial? = nil
     ) throws {
         try db.run(
@@ -168,7 +169,8 @@ struct CompletionTable {
             """, [update.rawValue, binding.rawValue, expired?.rawValue])
     }
 
-    /// Of several of an order key that are due at once, only the first is: the others stand behind it, as if they had never been given.
+    /// If several completions of an order key are due at once, only the first one stays due. The others wait for it, as if they
+    /// had never been delivered.
     func lineUp(_ binding: BindingSerial) throws {
         try db.run(
             """
@@ -183,7 +185,7 @@ struct CompletionTable {
 }
 
 extension Completion {
-    /// - Parameter place: Of the first of ``CompletionTable/columns``.
+    /// - Parameter place: The index of the first of ``CompletionTable/columns``.
     init(_ columns: StatementColumns, from place: Int32) {
         self.init(
             key: CompletionKey(

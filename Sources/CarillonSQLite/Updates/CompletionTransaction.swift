@@ -2,13 +2,13 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Changes of completions inside one transaction, as ``CompletionRules`` decides. The facts of a completion are read after
-/// the change before it was written.
+/// Changes completions inside one transaction, as ``CompletionRules`` decides. The facts of a completion are read after the
+/// change before it was written.
 ///
-/// ``endAll(of:at:)``, ``release(_:limit:at:)``, ``offerAgain(to:at:)`` and ``takeOut(of:after:limit:at:)`` read all their
-/// rows first. This is correct because a consequence only does one of two things. It sets the due time of an unfinished row,
-/// which an end clears, or it revives a final row, which is delivered when the binding begins again. The last two functions
-/// have no consequences.
+/// ``endAll(of:at:)``, ``release(_:limit:at:)``, ``offerAgain(to:at:)`` and ``takeOut(of:after:limit:at:)`` read all their rows
+/// first. This is correct because a consequence only does one of two things. It sets the due time of an unfinished row, which an
+/// end clears, or it revives a final row, which is delivered when the binding begins again. The last two functions have no
+/// consequences.
 struct CompletionTransaction {
     private let db: Database
     private let rules = CompletionRules()
@@ -23,9 +23,9 @@ struct CompletionTransaction {
         writer = CompletionChangeWriter(db)
     }
 
-    /// Writes a step with its consequences. Returns the envelope that must be taken out of the inbox in the same transaction.
+    /// Writes a step with its consequences. Returns the envelope that must be removed from the inbox in the same transaction.
     ///
-    /// - Parameter content: Nil if it was not read.
+    /// - Parameter content: Nil if the content was not read.
     @discardableResult
     private func write(
         _ step: CompletionStep, content: ConsequenceFacts.Content? = nil, at now: Timestamp
@@ -53,25 +53,25 @@ struct CompletionTransaction {
     func add(_ completions: [Completion], at now: Timestamp) throws {
         for completion in completions {
             let facts = try reader.facts(ofNew: completion)
-            if let changes = rules.held(completion, at: now, knowing: facts) { try writer.write(changes) }
+            if let changes = rules.evaluated(completion, at: now, knowing: facts) { try writer.write(changes) }
         }
     }
 
-    /// Requests a binding to fetch everything. Returns the envelopes of the content that this replaces. They must be taken
-    /// out of the inbox in the same transaction.
+    /// Requests a device to fetch everything. Returns the envelopes of the content that this replaces. They must be removed from
+    /// the inbox in the same transaction.
     func resync(_ update: UpdateSerial, of binding: BindingSerial, at now: Timestamp) throws -> [MessageID] {
         let last = try table.last(of: binding, update)
         if let changes = rules.resync(update, of: binding, at: now, knowing: last) { try writer.write(changes) }
-        try table.standIn(update, forExpiredOf: binding)
+        try table.markCoalesced(update, forExpiredOf: binding)
         let content = try table.unreceivedContent(of: binding).completions
-        return try absorb(content.map { ($0.key, by: update) }, at: now)
+        return try coalesce(content.map { ($0.key, by: update) }, at: now)
     }
 
-    /// Returns the envelopes that must be taken out of the inbox in the same transaction.
-    func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) throws -> [MessageID] {
-        try absorbed.compactMap { key, absorber in
+    /// Returns the envelopes that must be removed from the inbox in the same transaction.
+    func coalesce(_ coalesced: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) throws -> [MessageID] {
+        try coalesced.compactMap { key, coalescer in
             guard let completion = try table.completion(key),
-                let step = rules.absorb(completion, by: absorber, at: now)
+                let step = rules.coalesce(completion, by: coalescer, at: now)
             else { return nil }
             return try write(step, at: now)
         }
@@ -101,8 +101,8 @@ struct CompletionTransaction {
     /// Ends some completions of an ended binding. Returns nil if nothing is left, or the binding began again.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) throws -> [MessageID]? {
         let unfinished = try table.unfinished(of: binding, limit: limit)
-        let isLeftOver = try !unfinished.isEmpty && BindingReader(db).isLeftOver(binding)
-        switch rules.release(unfinished, isLeftOver: isLeftOver, at: now) {
+        let needsCleanup = try !unfinished.isEmpty && BindingReader(db).needsCleanup(binding)
+        switch rules.release(unfinished, needsCleanup: needsCleanup, at: now) {
         case .nothingLeft:
             try db.run("UPDATE binding SET is_left_over = FALSE WHERE serial = ?", [binding.rawValue])
             return nil
@@ -113,7 +113,7 @@ struct CompletionTransaction {
 
     // MARK: Audiences
 
-    /// Returns the envelopes that must be taken out of the inbox in the same transaction.
+    /// Returns the envelopes that must be removed from the inbox in the same transaction.
     func left(
         _ keys: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) throws -> [MessageID] {
@@ -132,7 +132,7 @@ struct CompletionTransaction {
         try table.lineUp(binding)
     }
 
-    /// Returns the envelopes that must be taken out of the inbox in the same transaction.
+    /// Returns the envelopes that must be removed from the inbox in the same transaction.
     func unsupported(
         _ keys: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) throws -> [MessageID] {
@@ -149,15 +149,15 @@ struct CompletionTransaction {
         }
     }
 
-    /// Follows a change of the kinds that a device processes: completions of unknown kinds end, and completions that ended
-    /// for that reason and are of known kinds are due. Returns the envelopes that must be taken out of the inbox.
+    /// Applies a change of the kinds that a device processes: completions of unsupported kinds end, and completions that ended
+    /// for that reason and are of supported kinds become due. Returns the envelopes that must be removed from the inbox.
     func followKinds(of binding: UpdateBinding, at now: Timestamp) throws -> [MessageID] {
         let unknown = try unsupported(try table.unfinished(of: binding.serial, outside: binding.kinds), at: now)
         try table.returnSupported(of: binding, at: now)
         return unknown
     }
 
-    // MARK: What devices answer
+    // MARK: Results of devices
 
     /// Changes the completion of an envelope that left its inbox.
     func settled(_ row: InboxRow) throws {
@@ -177,12 +177,12 @@ struct CompletionTransaction {
         case .taken(let step): return .taken(try write(step, at: now))
         case .late: break
         case .lateFailure: try BindingTable(db).missed(binding)
-        case .lateSuccess: try table.standIn(update.serial, forExpiredOf: binding, update.serial)
+        case .lateSuccess: try table.markCoalesced(update.serial, forExpiredOf: binding, update.serial)
         }
         return .late
     }
 
-    /// Makes everything due again that a device received.
+    /// Makes all unfinished completions of a device due again.
     func offerAgain(to binding: BindingSerial, at now: Timestamp) throws {
         for completion in try table.unfinished(of: binding) {
             if let step = rules.lost(completion, at: now) { try write(step, at: now) }
@@ -195,7 +195,7 @@ struct CompletionTransaction {
         }
     }
 
-    /// Returns how many completions were parked.
+    /// Returns the number of completions that were parked and are due again.
     func requeue(_ keys: [CompletionKey], at now: Timestamp) throws -> Int {
         var count = 0
         for key in keys {
@@ -206,10 +206,9 @@ struct CompletionTransaction {
         return count
     }
 
-    /// Takes some completions of an update out of inboxes, and makes them due again.
+    /// Removes the envelopes of some completions of an update from inboxes, and makes the completions due again.
     ///
-    /// - Returns: The envelopes that must be taken out in the same transaction, and the place for the next call; nil at the
-    ///   end.
+    /// - Returns: The envelopes that must be removed in the same transaction, and the position for the next call; nil at the end.
     func takeOut(
         of update: UpdateSerial, after place: CompletionTable.Place, limit: Int, at now: Timestamp
     ) throws -> (envelopes: [MessageID], end: CompletionTable.Place?) {

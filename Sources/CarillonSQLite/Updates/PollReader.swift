@@ -5,7 +5,7 @@ import GRDB
 /// Reads a device that polls, in one statement.
 struct PollReader {
     struct Found {
-        /// The device and its binding, without the envelopes that wait.
+        /// The device and its binding, without the waiting envelopes.
         var visit: PollVisit
         /// Whether the table of ``InboxIndex`` has a waiting entry of the device.
         var hasEntries: Bool

@@ -9,8 +9,8 @@ extension SQLiteStore: UpdateStore {
         try await read { db in try UpdateTable(db).mark(of: app) }
     }
 
-    package func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut {
-        try await group.run { db in try UpdateTable(db).publish(wish, at: now) }
+    package func publishUpdate(_ request: UpdateRequest, at now: Timestamp) async throws -> UpdatePut {
+        try await group.run { db in try UpdateTable(db).publish(request, at: now) }
     }
 
     package func liveUpdates(of app: AppSerial) async throws -> [Update] {
@@ -68,7 +68,7 @@ extension SQLiteStore: UpdateStore {
     package func resumeUpdate(
         _ update: Update, by key: KeyID, audienceBytes limit: Int, at now: Timestamp
     ) async throws -> UpdateResumption {
-        // The update is paused until all of it is due.
+        // The update stays paused until all its completions are due.
         while try await !group.run({ db in try CompletionTable(db).bringForward(update.serial, limit: 1000) }) {}
         return try await group.run { db in
             let resumption = try UpdateTable(db).resume(update, audienceBytes: limit)
@@ -114,7 +114,8 @@ extension SQLiteStore: UpdateStore {
     ) async throws -> [DeviceCompletion] {
         let states = state.map { [$0] } ?? CompletionMachine.State.allCases
         return try await scan { db in
-            // The index has them by state: of each a page, and of all the first.
+            // The index is ordered by state, so a page of each state is read, and the first completions of all pages are
+            // returned.
             let table = CompletionTable(db)
             let pages = try states.flatMap { try table.page(of: update, in: $0, after: after, limit: limit) }
             guard states.count > 1 else { return pages }
@@ -217,7 +218,7 @@ extension SQLiteStore: UpdateStore {
                 visit?.waiting = []
                 return visit
             }
-            // Asked before the transaction begins.
+            // The index in memory is read before the transaction begins.
             let slots = WaitingSlots(
                 key, inMemory: try memory.index.slotsForReaders(of: key), after: 0, in: db)
             try db.inTransaction(.deferred) {
@@ -264,13 +265,13 @@ extension SQLiteStore: UpdateStore {
         try await read { db in try CompletionTable(db).unfinished(of: binding) }
     }
 
-    package func held(
-        _ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool, adding completions: [Completion],
+    package func evaluated(
+        _ binding: BindingSerial, revision: Int64, to place: AudienceCursor, isFull: Bool, adding completions: [Completion],
         at now: Timestamp
     ) async throws -> Bool {
         try await group.run { db in
             let bindings = BindingTransaction(db)
-            guard try bindings.held(binding, revision: revision, to: place, isFull: isFull) else { return false }
+            guard try bindings.evaluated(binding, revision: revision, to: place, isFull: isFull) else { return false }
             try CompletionTransaction(db).add(completions, at: now)
             return true
         }
@@ -306,26 +307,26 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func absorb(
-        _ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp
+    package func coalesce(
+        _ coalesced: [(CompletionKey, by: UpdateSerial)], at now: Timestamp
     ) async throws -> [MessageID] {
         try await changeInboxes { db, transaction in
-            let envelopes = try CompletionTransaction(db).absorb(absorbed, at: now)
+            let envelopes = try CompletionTransaction(db).coalesce(coalesced, at: now)
             try transaction.takeOut(envelopes, at: now)
             return envelopes
         }
     }
 
-    package func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync {
+    package func resync(_ binding: BindingSerial, _ request: ResyncRequest, at now: Timestamp) async throws -> Resync {
         try await changeInboxes { db, transaction in
             let app = try Int64.first(
                 db, "SELECT app FROM binding WHERE serial = ? AND ended_at IS NULL", [binding.rawValue])
-            guard let app else { return Resync(update: UpdateSerial(0), absorbed: []) }
-            let update = try UpdateTable(db).resync(of: AppSerial(app), wish, at: now)
-            let absorbed = try CompletionTransaction(db).resync(update, of: binding, at: now)
-            try transaction.takeOut(absorbed, at: now)
+            guard let app else { return Resync(update: UpdateSerial(0), coalesced: []) }
+            let update = try UpdateTable(db).resync(of: AppSerial(app), request, at: now)
+            let coalesced = try CompletionTransaction(db).resync(update, of: binding, at: now)
+            try transaction.takeOut(coalesced, at: now)
             try BindingTable(db).madeUp(binding)
-            return Resync(update: update, absorbed: absorbed)
+            return Resync(update: update, coalesced: coalesced)
         }
     }
 
@@ -438,12 +439,12 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func requeue(
-        _ completions: [CompletionKey], at now: Timestamp, noting wish: (key: KeyID, update: UpdateID), of app: AppSerial
+        _ completions: [CompletionKey], at now: Timestamp, noting request: (key: KeyID, update: UpdateID), of app: AppSerial
     ) async throws -> Int {
         try await group.run { db in
             let count = try CompletionTransaction(db).requeue(completions, at: now)
             try AuditTable(db).append(
-                AuditEntry(at: now, key: wish.key, action: .requeued, update: wish.update, count: count), of: app)
+                AuditEntry(at: now, key: request.key, action: .requeued, update: request.update, count: count), of: app)
             return count
         }
     }

@@ -33,7 +33,7 @@ struct UpdateTable {
         return found
     }
 
-    /// Reads the entries of two indices alone, and no row of an update.
+    /// Reads only entries of two indexes, and no row of an update.
     func mark(of app: AppSerial) throws -> UpdateLogMark? {
         var select = try BoundStatement(
             db,
@@ -59,52 +59,52 @@ struct UpdateTable {
 
     // MARK: Publishing
 
-    func publish(_ wish: UpdateWish, at now: Timestamp) throws -> UpdatePut {
+    func publish(_ request: UpdateRequest, at now: Timestamp) throws -> UpdatePut {
         var facts = PublishFacts(
             isAppDeleted: try Int.first(
-                db, "SELECT 1 FROM app WHERE serial = ? AND ended_at IS NULL", [wish.app.rawValue]) == nil)
+                db, "SELECT 1 FROM app WHERE serial = ? AND ended_at IS NULL", [request.app.rawValue]) == nil)
         while true {
-            switch rules.publish(wish, knowing: facts) {
+            switch rules.publish(request, knowing: facts) {
             case .needs(let question):
-                try answer(question, about: wish, into: &facts)
+                try answer(question, about: request, into: &facts)
                 facts.answered.insert(question)
             case .repeated(let id):
-                return try update(id, of: wish.app).map { UpdatePut.repeated($0) } ?? .refused(.keyReused)
+                return try update(id, of: request.app).map { UpdatePut.repeated($0) } ?? .refused(.keyReused)
             case .refused(let refusal): return .refused(refusal)
-            case .publishes: return try write(wish, insteadOf: facts.superseded, at: now)
+            case .publishes: return try write(request, insteadOf: facts.superseded, at: now)
             }
         }
     }
 
-    private func write(_ wish: UpdateWish, insteadOf superseded: Update?, at now: Timestamp) throws -> UpdatePut {
+    private func write(_ request: UpdateRequest, insteadOf superseded: Update?, at now: Timestamp) throws -> UpdatePut {
         if let superseded { _ = try end(superseded.serial, as: .superseded, at: now) }
-        let content = SharedContentID(try insertContent(wish.body))
+        let content = SharedContentID(try insertContent(request.body))
         let previous = try Int64.first(
             db,
             """
             SELECT max(serial) FROM audience_update \(IndexHint.sql("audience_update_live"))
             WHERE app = ? AND status = 0 AND NOT is_resync AND paused_at IS NULL
             """,
-            [wish.app.rawValue])
-        let serial = try insert(wish, content, at: now)
+            [request.app.rawValue])
+        let serial = try insert(request, content, at: now)
         try AuditTable(db).append(
-            AuditEntry(at: now, key: wish.key, action: .published, update: wish.proposed), of: wish.app)
-        let definition = wish.definition
+            AuditEntry(at: now, key: request.key, action: .published, update: request.proposed), of: request.app)
+        let definition = request.definition
         let made = Update(
-            serial: serial, id: wish.proposed, app: wish.app, kind: definition.kind, audience: definition.audience,
+            serial: serial, id: request.proposed, app: request.app, kind: definition.kind, audience: definition.audience,
             mode: definition.mode, orderKey: definition.orderKey, wakes: definition.wakes,
             supersedes: definition.supersedes, publishedAt: now,
-            expiresAt: now.adding(seconds: definition.ttlSeconds), status: .live, statusAt: now, body: wish.body,
+            expiresAt: now.adding(seconds: definition.ttlSeconds), status: .live, statusAt: now, body: request.body,
             content: content)
         return .made(made, superseded: superseded?.serial, previous: UpdateSerial(previous ?? 0))
     }
 
-    private func answer(_ question: PublishQuestion, about wish: UpdateWish, into facts: inout PublishFacts) throws {
+    private func answer(_ question: PublishQuestion, about request: UpdateRequest, into facts: inout PublishFacts) throws {
         switch question {
-        case .earlier: facts.earlier = try wish.idempotency.flatMap { try earlier(of: wish.app, key: $0.key) }
-        case .superseded: facts.superseded = try wish.definition.supersedes.flatMap { try update($0, of: wish.app) }
-        case .counts: facts.counts = try counts(of: wish.app)
-        case .audienceBytes: facts.audienceBytes = try audienceBytes(of: wish.app)
+        case .earlier: facts.earlier = try request.idempotency.flatMap { try earlier(of: request.app, key: $0.key) }
+        case .superseded: facts.superseded = try request.definition.supersedes.flatMap { try update($0, of: request.app) }
+        case .counts: facts.counts = try counts(of: request.app)
+        case .audienceBytes: facts.audienceBytes = try audienceBytes(of: request.app)
         }
     }
 
@@ -128,7 +128,7 @@ struct UpdateTable {
         return counts ?? PublishFacts.Counts(live: 0, unindexed: 0)
     }
 
-    /// Of the live updates that are not paused.
+    /// Returns the size of the audiences of the live updates that are not paused.
     private func audienceBytes(of app: AppSerial) throws -> Int {
         try Int.first(
             db,
@@ -139,7 +139,7 @@ struct UpdateTable {
             """, [app.rawValue]) ?? 0
     }
 
-    private func insert(_ wish: UpdateWish, _ content: SharedContentID, at now: Timestamp) throws -> UpdateSerial {
+    private func insert(_ request: UpdateRequest, _ content: SharedContentID, at now: Timestamp) throws -> UpdateSerial {
         var insert = try BoundStatement(
             db,
             """
@@ -147,20 +147,20 @@ struct UpdateTable {
                 expires_at, status_at, idempotency_key, fingerprint, content, wakes, woken_to)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial
             """)
-        let definition = wish.definition
-        insert.bind(wish.proposed.value)
-        insert.bind(wish.app.rawValue)
+        let definition = request.definition
+        insert.bind(request.proposed.value)
+        insert.bind(request.app.rawValue)
         insert.bind(definition.kind.name)
         insert.bind(definition.audience)
-        insert.bind(wish.isIndexed ? 1 : 0)
+        insert.bind(request.isIndexed ? 1 : 0)
         insert.bind(definition.mode == .standing ? 1 : 0)
         insert.bind(definition.orderKey)
         insert.bind(definition.supersedes?.value.bytes)
         insert.bind(now.milliseconds)
         insert.bind(now.adding(seconds: definition.ttlSeconds).milliseconds)
         insert.bind(now.milliseconds)
-        insert.bind(wish.idempotency?.key)
-        insert.bind(wish.idempotency?.fingerprint)
+        insert.bind(request.idempotency?.key)
+        insert.bind(request.idempotency?.fingerprint)
         insert.bind(content.rawValue)
         insert.bind(definition.wakes ? 1 : 0)
         insert.bind(definition.wakes ? Int64(0) : nil)
@@ -171,27 +171,27 @@ struct UpdateTable {
         try db.inserted("INSERT INTO shared_content (body) VALUES (?) RETURNING serial", [Data(body)])
     }
 
-    /// That by which an app's devices are told to fetch everything: made when the first is told.
-    func resync(of app: AppSerial, _ wish: ResyncWish, at now: Timestamp) throws -> UpdateSerial {
+    /// Returns the update that notifies an app's devices to fetch everything. It is created with the first notification.
+    func resync(of app: AppSerial, _ request: ResyncRequest, at now: Timestamp) throws -> UpdateSerial {
         if let known = try Int64.first(
             db, "SELECT serial FROM audience_update WHERE app = ? AND is_resync", [app.rawValue])
         {
             return UpdateSerial(known)
         }
-        let content = try insertContent(wish.body)
+        let content = try insertContent(request.body)
         let serial = try db.inserted(
             """
             INSERT INTO audience_update (id, app, kind, is_indexed, is_standing, published_at, expires_at, status_at, content, wakes,
                 is_resync) VALUES (?, ?, 'content', TRUE, TRUE, ?, ?, ?, ?, FALSE, TRUE) RETURNING serial
             """,
             [
-                Data(wish.proposed.value.bytes), app.rawValue, now.milliseconds, Int64.max / 2, now.milliseconds,
+                Data(request.proposed.value.bytes), app.rawValue, now.milliseconds, Int64.max / 2, now.milliseconds,
                 content,
             ])
         return UpdateSerial(serial)
     }
 
-    /// Content of an app after a place that expired; nil where some of it was forgotten.
+    /// Returns expired content of an app after a position; nil if some of it was removed.
     func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) throws -> [Update]? {
         let forgotten = try Int64.first(db, "SELECT up_to FROM forgotten_content WHERE app = ?", [app.rawValue]) ?? 0
         guard forgotten <= place.rawValue else { return nil }
@@ -215,7 +215,7 @@ struct UpdateTable {
 
     // MARK: Waking
 
-    /// Of each app the first whose devices are to be woken still.
+    /// Returns the first update of each app whose devices must still be woken.
     func waking(limit: Int) throws -> [WakingUpdate] {
         var select = try BoundStatement(
             db,
@@ -245,12 +245,12 @@ struct UpdateTable {
 
     // MARK: Pausing
 
-    /// Pauses all updates that live.
+    /// Pauses all live updates.
     func pauseAll(at now: Timestamp) throws {
         try db.run(
             "UPDATE audience_update SET paused_at = ? WHERE status = 0 AND NOT is_resync AND paused_at IS NULL",
             [now.milliseconds])
-        // A device that connects is noted where there may be something for it later.
+        // The apps of paused updates may have updates for a device later, so devices that connect are noted.
         try db.run(
             """
             UPDATE app SET log_revision = log_revision + 1
@@ -287,7 +287,8 @@ struct UpdateTable {
         try db.run("UPDATE app SET log_revision = log_revision + 1 WHERE serial = ?", [update.app.rawValue])
     }
 
-    /// Of content that was paused, no binding saw anything: what follows it in the log does not show that the device has it.
+    /// Content that was paused was seen by no binding. Without this change, later content that a device received would show that
+    /// it has this content, too.
     private func unsee(_ update: Update) throws {
         guard update.kind == .content else { return }
         try db.run(
@@ -320,7 +321,8 @@ struct UpdateTable {
         return expired.map { EndedUpdate(app: $0.app, update: $0.serial) }
     }
 
-    /// Notes of ended updates after a place that completions of them are not final, where that is not known. Answers where to go on.
+    /// Marks ended updates after a position that have unfinished completions. Returns the position for the next call; nil at the
+    /// end.
     func findUnfinished(in shards: ShardSet, after place: UpdateSerial, limit: Int) throws -> UpdateSerial? {
         let end = try Int64.first(
             db, "SELECT serial FROM audience_update WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
@@ -336,7 +338,7 @@ struct UpdateTable {
         return end.map { UpdateSerial($0) }
     }
 
-    /// Completions of ended updates that are not final. An update of which none is left is left over no more.
+    /// Returns unfinished completions of ended updates. Clears the mark of updates without such completions.
     func unfinished(in shards: ShardSet, limit: Int) throws -> [EndedCompletion] {
         var found: [EndedCompletion] = []
         let ofShards = shards.condition(on: "binding.device")
@@ -387,7 +389,7 @@ struct UpdateTable {
             """)
     }
 
-    /// Forgets some that ended long ago, with what became of them. Answers whether nothing is left to forget.
+    /// Removes an old ended update with its completions, in parts. Returns whether nothing is left to remove.
     func forget(_ limits: UpdateLimits, by retention: RetentionTime?, limit: Int) throws -> Bool {
         let old = try retention.flatMap { retention in
             let cutoff = retention.cutoff(afterSeconds: limits.endedSeconds)
@@ -399,7 +401,7 @@ struct UpdateTable {
                 """, [cutoff.wall.milliseconds, cutoff.served])
         }
         guard let serial = try old ?? tooMany(limits) else { return true }
-        // Of expired content, whoever was away and is back later is to know that he missed it.
+        // If content expired, devices that come back later must be notified that they missed it.
         try db.run(
             """
             UPDATE binding SET needs_resync = TRUE WHERE serial IN
@@ -440,7 +442,7 @@ struct UpdateTable {
     /// Removes all updates of a deleted app.
     func remove(of app: AppSerial) throws { try remove("app = ?", [app.rawValue]) }
 
-    /// The oldest of an app that has more than it may.
+    /// Returns the oldest ended update of an app that has too many of them.
     private func tooMany(_ limits: UpdateLimits) throws -> Int64? {
         try Int64.first(
             db,
@@ -451,10 +453,10 @@ struct UpdateTable {
 }
 
 extension Update {
-    /// How many ``UpdateTable/columns`` there are.
+    /// The number of ``UpdateTable/columns``.
     static let columnCount: Int32 = 17
 
-    /// - Parameter place: Of the first of ``UpdateTable/columns``.
+    /// - Parameter place: The index of the first of ``UpdateTable/columns``.
     init(_ columns: StatementColumns, from place: Int32) throws {
         guard let kind = columns.text(place + 3).flatMap(UpdateKind.init),
             let status = Status(rawValue: Int(columns.integer(place + 10)))

@@ -1,8 +1,8 @@
 import CarillonCore
 import GRDB
 
-/// Ends what a device has beside its inbox and its pushes when the device's user changes, inside that transaction. `UserChange` says
-/// what ends.
+/// Ends the data of a device, except its inbox and its pushes, when the device's user changes, inside that transaction.
+/// `UserChange` contains the rules.
 struct UserChangeTable {
     private let db: Database
     private let callbacks: CallbackLimits
@@ -15,8 +15,8 @@ struct UserChangeTable {
     }
 
     /// - Parameters:
-    ///   - registration: As it is after the change.
-    ///   - hadUser: The device had a user before.
+    ///   - registration: The registration after the change.
+    ///   - hadUser: Whether the device had a user before.
     func end(of registration: DeviceRegistration, in app: AppSerial, hadUser: Bool, at now: Timestamp) throws {
         let device = registration.device
         try BindingTransaction(db).userChanged(of: device, to: registration.user, at: now)
@@ -29,7 +29,7 @@ struct UserChangeTable {
         try db.run("UPDATE device_profile SET badge = 0 WHERE device = ?", [device.rawValue])
     }
 
-    /// The rows stay until the app was notified.
+    /// Closes the channels of the user. The rows stay until the app was notified.
     private func closeChannels(of device: DeviceSerial, at now: Timestamp) throws {
         let ofUser = "device = ? AND of_user = 1"
         try WatchTransaction(db).channelsEnd(

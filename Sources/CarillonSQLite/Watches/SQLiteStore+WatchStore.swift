@@ -3,8 +3,8 @@ import CarillonWire
 import GRDB
 
 extension SQLiteStore: WatchStore {
-    package func putWatch(_ wish: WatchWish, at now: Timestamp) async throws -> PutWatchResult {
-        try await group.run { db in try WatchTransaction(db).put(wish, at: now) }
+    package func putWatch(_ request: WatchRequest, at now: Timestamp) async throws -> PutWatchResult {
+        try await group.run { db in try WatchTransaction(db).put(request, at: now) }
     }
 
     package func watch(of channel: ChannelSerial) async throws -> Watch? {
@@ -19,7 +19,7 @@ extension SQLiteStore: WatchStore {
         _ work: [DueWork], at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedItems<WatchSubject> {
         try await group.run { db in
-            try WorkLanes(db).lease(work, at: now, until: end) { kind, subject in
+            try WorkQueues(db).lease(work, at: now, until: end) { kind, subject in
                 try WatchSubject.fetch(kind, subject, in: db)
             }
         }
@@ -47,7 +47,7 @@ extension Watch {
         LEFT JOIN leased_work ON leased_work.kind = \(WorkKind.ping.rawValue) AND leased_work.subject = watch.serial
         """
 
-    /// The one row that there must be.
+    /// Returns the row, which must exist.
     static func fetch(_ condition: String, _ serial: Int64, in db: Database) throws -> Watch {
         let select = try db.cachedStatement(sql: Self.select + " WHERE " + condition)
         guard let row = try Row.fetchOne(select, arguments: [serial]) else {
@@ -78,7 +78,7 @@ extension Watch {
             channelID: ChannelID(try row.bytes16("channel_id")), ping: ping,
             disconnectAddress: try (row["disconnect_address"] as String?).map(CallAddress.init(stored:)),
             sealed: Sealed(row),
-            machine: PingMachine(told: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]),
+            machine: PingMachine(notified: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]),
             lastPing: lastPing, dueAt: (row["due_at"] as Int64?).map(Timestamp.init(milliseconds:)),
             createdAt: row.timestamp("created_at"))
     }
@@ -118,7 +118,7 @@ extension DisconnectCallback {
 }
 
 extension CallAddress {
-    /// One that was checked before it was written.
+    /// Parses an address that was checked before it was stored.
     init(stored text: String) throws(StoreFault) {
         do {
             try self.init(text)

@@ -9,65 +9,65 @@ import Metrics
     import Foundation
 #endif
 
-/// Writes what ``WatchRules`` decided, inside a transaction.
+/// Writes the decisions of ``WatchRules``, inside a transaction.
 struct WatchChangeWriter {
     private let db: Database
-    private let lanes: WorkLanes
+    private let queues: WorkQueues
 
     init(_ db: Database) {
         self.db = db
-        lanes = WorkLanes(db)
+        queues = WorkQueues(db)
     }
 
-    /// Returns the serial of the watch that was put, if one was.
+    /// Returns the serial number of the watch that was stored, if there is one.
     @discardableResult
     func write(_ changes: WatchChanges) throws -> WatchSerial? {
         for end in changes.leases { try write(end) }
         let watch = try changes.put.map { try write($0) }
         for state in changes.states { try write(state) }
-        if !changes.movedPings.isEmpty { try lanes.setDue(changes.movedPings) }
+        if !changes.movedPings.isEmpty { try queues.setDue(changes.movedPings) }
         for callback in changes.callbacks { try insert(callback) }
         for (callback, attempts) in changes.attempts {
             try db.run("UPDATE disconnect_callback SET attempts = ? WHERE serial = ?", [attempts, callback])
         }
         for callback in changes.removedCallbacks {
-            try lanes.remove(.callback, of: callback)
+            try queues.remove(.callback, of: callback)
             try db.run("DELETE FROM disconnect_callback WHERE serial = ?", [callback])
         }
         for watch in changes.removedWatches {
-            try lanes.remove(.ping, of: watch.rawValue)
+            try queues.remove(.ping, of: watch.rawValue)
             try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue])
         }
-        // The rows are written in one order, so that transactions of several writers do not wait for each other in a circle.
+        // The rows are written in one order, so that transactions of several writers do not deadlock.
         for (app, usage) in changes.usage.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { try write(usage, of: app) }
-        db.count(changes.crowdedOut, of: Self.crowdedOut)
+        db.count(changes.dropped, of: Self.dropped)
         return watch
     }
 
-    private static let crowdedOut = ServerMetric.disconnectCallbacks.counter("crowded_out")
+    private static let dropped = ServerMetric.disconnectCallbacks.counter("crowded_out")
 
     // MARK: Work
 
     private func write(_ end: WatchChanges.LeaseEnd) throws {
         switch end.work {
-        case .stays: try lanes.release(end.end.lease.work)
-        case .due(let moment): try lanes.release(end.end.lease.work, dueAt: moment, at: end.end.at)
+        case .stays: try queues.release(end.end.lease.work)
+        case .due(let moment): try queues.release(end.end.lease.work, dueAt: moment, at: end.end.at)
         case .removed: break
         }
-        try lanes.note(end.end)
+        try queues.note(end.end)
     }
 
     private func write(_ ping: WatchChanges.PingWork, of watch: Watch, _ serial: WatchSerial, at now: Timestamp) throws {
-        func work(_ peer: String, _ dueAt: Timestamp) -> WorkLanes.NewWork {
-            WorkLanes.NewWork(
+        func work(_ peer: String, _ dueAt: Timestamp) -> WorkQueues.NewWork {
+            WorkQueues.NewWork(
                 kind: .ping, subject: serial.rawValue, app: watch.app.rawValue, device: watch.device.rawValue, peer: peer,
                 dueAt: dueAt)
         }
         switch ping {
         case .none: break
-        case .added(let peer, let dueAt): try lanes.add(work(peer, dueAt), at: now)
-        case .moved(let peer, let dueAt): try lanes.move(work(peer, dueAt), at: now)
-        case .removed: try lanes.remove(.ping, of: serial.rawValue)
+        case .added(let peer, let dueAt): try queues.add(work(peer, dueAt), at: now)
+        case .moved(let peer, let dueAt): try queues.move(work(peer, dueAt), at: now)
+        case .removed: try queues.remove(.ping, of: serial.rawValue)
         }
     }
 
@@ -109,18 +109,19 @@ struct WatchChangeWriter {
             """,
             [
                 watch.revision, watch.ping?.address.text, watch.ping?.intervalSeconds, watch.disconnectAddress?.text,
-                Data(watch.sealed.secret), Data(watch.sealed.token), watch.machine.told?.rawValue, watch.machine.failures,
+                Data(watch.sealed.secret), Data(watch.sealed.token), watch.machine.notified?.rawValue,
+                watch.machine.failures,
                 watch.lastPing?.at.milliseconds, watch.lastPing?.failure?.rawValue, watch.lastPing?.detail,
                 watch.serial.rawValue,
             ])
     }
 
     private func write(_ state: WatchChanges.State) throws {
-        let (told, failures) = (state.machine.told?.rawValue, state.machine.failures)
+        let (notified, failures) = (state.machine.notified?.rawValue, state.machine.failures)
         guard let last = state.lastPing else {
             try db.run(
                 "UPDATE watch SET revision = ?, told = ?, failures = ? WHERE serial = ?",
-                [state.revision, told, failures, state.watch.rawValue])
+                [state.revision, notified, failures, state.watch.rawValue])
             return
         }
         try db.run(
@@ -129,7 +130,7 @@ struct WatchChangeWriter {
             WHERE serial = ?
             """,
             [
-                state.revision, told, failures, last.at.milliseconds, last.failure?.rawValue, last.detail,
+                state.revision, notified, failures, last.at.milliseconds, last.failure?.rawValue, last.detail,
                 state.watch.rawValue,
             ])
     }
@@ -147,8 +148,8 @@ struct WatchChangeWriter {
                 callback.webhookID, Data(callback.sealed.secret), Data(callback.sealed.token), callback.reason.rawValue,
                 callback.endedAt.milliseconds,
             ])
-        try lanes.add(
-            WorkLanes.NewWork(
+        try queues.add(
+            WorkQueues.NewWork(
                 kind: .callback, subject: serial, app: callback.app.rawValue, device: callback.device.rawValue,
                 peer: callback.address.peer, dueAt: callback.endedAt),
             at: callback.endedAt)

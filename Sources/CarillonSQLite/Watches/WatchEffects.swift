@@ -1,7 +1,8 @@
 import CarillonCore
 import GRDB
 
-/// What the effects of a batch of appends do to watches. The facts of an effect are read once, when it is judged.
+/// The effects of a batch of appends on watches. The facts of an effect are read once, when it is decided whether the effect
+/// counts.
 final class WatchEffects {
     private let rules = WatchRules()
     private let reader: WatchReader
@@ -13,7 +14,7 @@ final class WatchEffects {
         writer = WatchChangeWriter(db)
     }
 
-    // MARK: Judging
+    // MARK: Decisions
 
     func counts(_ effect: WatchEffect) throws -> Bool {
         switch effect {
@@ -26,7 +27,7 @@ final class WatchEffects {
         }
     }
 
-    // MARK: Writing what was judged
+    // MARK: Changes
 
     /// Returns whether the effect counted.
     func apply(_ effect: WatchEffect) throws -> Bool {

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads what ``WatchRules`` must know, inside a transaction.
+/// Reads the facts that ``WatchRules`` needs, inside a transaction.
 struct WatchReader {
     private let db: Database
 
@@ -10,7 +10,7 @@ struct WatchReader {
 
     // MARK: Watches
 
-    /// Everything but the counts.
+    /// Reads all facts except the counts.
     func putFacts(of channel: ChannelSerial) throws -> PutWatchFacts {
         let select = try db.cachedStatement(
             sql: """
@@ -96,25 +96,25 @@ struct WatchReader {
     }
 
     func answer(_ questions: ChannelEndQuestions, into facts: inout ChannelEndFacts) throws {
-        for lane in questions.lanes { facts.waiting[lane] = try waiting(in: lane) }
-        for (lane, limit) in questions.oldestOfLanes { facts.oldestOfLanes[lane] = try oldest(of: lane, limit: limit) }
+        for queue in questions.queues { facts.waiting[queue] = try waiting(in: queue) }
+        for (queue, limit) in questions.oldestOfQueues { facts.oldestOfQueues[queue] = try oldest(of: queue, limit: limit) }
         for (app, limit) in questions.oldestOfApps { facts.oldestOfApps[app] = try oldest(of: app, limit: limit) }
     }
 
-    private func waiting(in lane: CallbackLane) throws -> Int {
+    private func waiting(in queue: CallbackQueue) throws -> Int {
         try Int.first(
             db, "SELECT size FROM work_lane WHERE app = ? AND peer = ? AND kind = \(WorkKind.callback.rawValue)",
-            [lane.app.rawValue, lane.peer]) ?? 0
+            [queue.app.rawValue, queue.peer]) ?? 0
     }
 
-    private func oldest(of lane: CallbackLane, limit: Int) throws -> [Int64] {
+    private func oldest(of queue: CallbackQueue, limit: Int) throws -> [Int64] {
         let select = try db.cachedStatement(
             sql: """
                 SELECT subject FROM leased_work WHERE lane =
                     (SELECT serial FROM work_lane WHERE app = ? AND peer = ? AND kind = \(WorkKind.callback.rawValue))
                 ORDER BY serial LIMIT ?
                 """)
-        return try Int64.fetchAll(select, arguments: [lane.app.rawValue, lane.peer, limit])
+        return try Int64.fetchAll(select, arguments: [queue.app.rawValue, queue.peer, limit])
     }
 
     private func oldest(of app: AppSerial, limit: Int) throws -> [WaitingCallback] {
@@ -128,14 +128,14 @@ struct WatchReader {
                 WHERE disconnect_callback.app = ? ORDER BY disconnect_callback.serial LIMIT ?
                 """)
         return try Row.fetchAll(select, arguments: [app.rawValue, limit]).map { row in
-            WaitingCallback(serial: row["serial"], lane: CallbackLane(app, row["peer"]))
+            WaitingCallback(serial: row["serial"], queue: CallbackQueue(app, row["peer"]))
         }
     }
 
     // MARK: Overdue pings
 
-    /// The overdue pings of the next watches in the order of their numbers, and the number of the last of these watches. Nil if no more
-    /// are overdue.
+    /// Returns the overdue pings of the next watches in the order of their serial numbers, and the serial number of the last of
+    /// these watches. Nil if no more pings are overdue.
     func overduePings(
         in shards: ShardSet, at now: Timestamp, after watch: Int64, limit: Int
     ) throws -> (pings: [OverduePing], last: Int64)? {
@@ -173,14 +173,14 @@ extension WatchState {
     fileprivate init(_ row: Row) {
         self.init(
             revision: row["revision"], isPinged: (row["ping_address"] as String?) != nil,
-            machine: PingMachine(told: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]))
+            machine: PingMachine(notified: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]))
     }
 }
 
 extension WatchUsage {
     /// The columns that ``init(_:)`` reads.
     ///
-    /// - Parameter app: The column with the serial number of the app, or its place in the arguments.
+    /// - Parameter app: The column with the serial number of the app, or its parameter in the statement.
     static func columns(of app: String) -> String {
         """
         \(CounterTable.sum(.watches, of: app)) AS watches, \(CounterTable.sum(.callbacks, of: app)) AS callbacks
@@ -195,7 +195,7 @@ extension EndingWatch {
         self.init(
             serial: WatchSerial(row["serial"]), channel: ChannelSerial(row["channel"]), device: DeviceSerial(row["device"]),
             app: AppSerial(row["app"]),
-            // An address that cannot be read was checked when it was written: nobody can be called.
+            // If an address cannot be read, although it was checked before it was stored, no call can be made.
             disconnectAddress: (row["disconnect_address"] as String?).flatMap { try? CallAddress(stored: $0) },
             callbackID: row["callback_id"], sealed: Watch.Sealed(row))
     }

@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Changes of watches, and of the calls that they owe, inside one transaction, as ``WatchRules`` decides them.
+/// Changes watches, and their calls, inside one transaction, as ``WatchRules`` decides.
 struct WatchTransaction {
     private let db: Database
     private let rules = WatchRules()
@@ -16,10 +16,10 @@ struct WatchTransaction {
 
     // MARK: Watches
 
-    func put(_ wish: WatchWish, at now: Timestamp) throws -> PutWatchResult {
-        var facts = try reader.putFacts(of: wish.channel)
+    func put(_ request: WatchRequest, at now: Timestamp) throws -> PutWatchResult {
+        var facts = try reader.putFacts(of: request.channel)
         while true {
-            switch rules.put(wish, at: now, knowing: facts) {
+            switch rules.put(request, at: now, knowing: facts) {
             case .needsCounts(let device, let app): facts.counts = try reader.counts(of: device, app)
             case .refused(let result): return result
             case .put(var watch, let isNew, let changes):
@@ -35,7 +35,7 @@ struct WatchTransaction {
                 DELETE FROM watch WHERE channel = ? RETURNING serial, app, \(WatchUsage.columns(of: "watch.app"))
                 """)
         guard let row = try Row.fetchAll(delete, arguments: [channel.rawValue]).first else { return false }
-        try WorkLanes(db).remove(.ping, of: row["serial"])
+        try WorkQueues(db).remove(.ping, of: row["serial"])
         try writer.write(rules.removedWatch(of: AppSerial(row["app"]), knowing: WatchUsage(row)))
         return true
     }
@@ -59,7 +59,7 @@ struct WatchTransaction {
 
     // MARK: Ends of channels
 
-    /// Ends the watches of channels. The caller removes or closes the channels.
+    /// Ends the watches of channels. The caller must remove or close the channels.
     ///
     /// - Parameter condition: Selects rows of `channel`.
     func channelsEnd(
@@ -79,7 +79,7 @@ struct WatchTransaction {
 
     // MARK: Overdue pings
 
-    /// - Parameter limit: Pings that are in memory at once.
+    /// - Parameter limit: The maximum number of pings in memory at once.
     func spreadOverduePings(in shards: ShardSet, at now: Timestamp, atOnce limit: Int = 1000) throws {
         var last: Int64 = 0
         while let (pings, end) = try reader.overduePings(in: shards, at: now, after: last, limit: limit) {

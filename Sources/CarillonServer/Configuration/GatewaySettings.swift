@@ -1,16 +1,16 @@
 package import CarillonAPNs
 
-/// What an operator can set about vendors' services.
+/// The settings of the vendors' push services.
 package struct GatewaySettings: Sendable {
-    /// Where Apple's services are; other hosts are relays or simulators.
+    /// The addresses of Apple's services. Other hosts are relays or simulators.
     package var production: APNsEnvironment = .production
     package var sandbox: APNsEnvironment = .sandbox
-    /// PEM text of the authorities that are believed instead of the system's.
+    /// The certificate authorities that are trusted instead of the system's, in PEM.
     package var authorities: String?
     package var proxy: APNsClient.Proxy?
-    /// How long a push may take, from the beginning until the answer: less than ``LeasedPush/leaseSeconds``.
+    /// The longest duration of a push from its start until the answer. Less than ``LeasedPush/leaseSeconds``.
     package var timeout: Duration = .seconds(30)
-    /// How many pushes may be under way.
+    /// The largest number of pushes without an answer.
     package var underWay = 4000
 
     package init() {}

@@ -6,18 +6,19 @@
     import Darwin
 #endif
 
-/// A socket that listens already, which the service manager passed to the process (sd_listen_fds(3)).
+/// A listening socket that the service manager passed to the process (sd_listen_fds(3)).
 package struct InheritedSocket: Equatable, Sendable {
     let descriptor: CInt
     let isTCP: Bool
 
-    /// A descriptor that was passed is no such socket.
+    /// A passed descriptor is not a listening socket.
     package struct Fault: Error {
-        /// For the operator.
+        /// A sentence for the operator.
         package let sentence: String
     }
 
-    /// The sockets that were passed to a process: none when `LISTEN_PID` is another process, or `LISTEN_FDS` is no number.
+    /// Returns the sockets that were passed to a process. Returns none if `LISTEN_PID` is another process or `LISTEN_FDS` is not
+    /// a number.
     ///
     /// - Parameters:
     ///   - processID: Nil is this process.

@@ -9,17 +9,16 @@ package import CarillonCore
     import Darwin
 #endif
 
-/// The file that holds the key which wraps the key ring: 64 hexadecimal digits, with the permissions of a
-/// ``SecretFile``.
+/// The wrapping key file: 64 hexadecimal digits, with the permissions of a ``SecretFile``. Its key encrypts the key ring.
 ///
-/// It is to be kept apart from the data directory and its backups: with it they open, and without it they do not.
+/// The operator must store the file apart from the data directory and its backups. A backup can be decrypted only with this file.
 package enum KeyFile {
     package struct Fault: Error {
-        /// For the operator.
+        /// A sentence for the operator.
         package let sentence: String
     }
 
-    /// Reads the file; makes one when there is none.
+    /// Reads the file. Creates one if there is none.
     ///
     /// - Throws: ``Fault``.
     package static func open(_ path: String) throws(Fault) -> WrappingKey {
@@ -32,7 +31,7 @@ package enum KeyFile {
         return try key(in: made, at: path)
     }
 
-    /// Closes the file.
+    /// Reads the key, and closes the file.
     private static func key(in file: Int32, at path: String) throws(Fault) -> WrappingKey {
         defer { close(file) }
         if let reason = SecretFile.fault(of: file, at: path) { throw fault(path, reason) }
@@ -61,7 +60,7 @@ package enum KeyFile {
         let isOnDisk = written == text.count && fsync(file) == 0
         close(file)
         guard isOnDisk else {
-            // Half a file would be taken for a damaged one.
+            // An incomplete file would be reported as damaged at the next start.
             unlink(path)
             throw fault(path, "cannot be written")
         }

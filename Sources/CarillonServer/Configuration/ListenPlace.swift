@@ -1,7 +1,7 @@
-/// A place where a server listens.
+/// An address on which a server listens.
 package enum ListenPlace: Equatable, Sendable, CustomStringConvertible {
     case address(host: String, port: Int)
-    /// A Unix socket that the server makes.
+    /// A Unix socket that the server creates.
     case unix(path: String)
     case inherited(InheritedSocket)
 

@@ -1,16 +1,16 @@
-/// How the files that the system lets this process open are shared out, and whether they suffice for what was asked.
+/// Distributes the open files that the system allows this process, and checks whether they suffice for the configured limits.
 package struct OpenFileBudget: Equatable, Sendable {
     package enum Fit: Equatable, Sendable {
         case fits
-        /// Nobody asked for so many, and this is what there is room for.
+        /// The operator did not configure these limits. They were lowered to the available number of files.
         case lowered(sockets: Int, connections: Int)
-        /// Somebody asked for more than there is room for: the most connections of both kinds together.
+        /// The operator configured more connections than the available files allow. `room` is the largest sum of both kinds.
         case tooMany(room: Int)
     }
 
-    /// What the system allows.
+    /// The number of open files that the system allows.
     package var files: Int
-    /// Other open files: the store, the log, calls to back ends, connections for health checks.
+    /// Files for other purposes: the store, the log, calls to backends, connections for health checks.
     package var reserved: Int
 
     package init(files: Int, calls: Int) {
@@ -18,10 +18,10 @@ package struct OpenFileBudget: Equatable, Sendable {
         reserved = 80 + calls
     }
 
-    /// A number of connections.
-    package struct Wish: Sendable {
+    /// A limit for connections of one kind.
+    package struct Limit: Sendable {
         package var number: Int
-        /// Whether the operator said it; otherwise it is the default.
+        /// Whether the operator set the limit. Otherwise the limit is the default.
         package var isAsked: Bool
 
         package init(_ number: Int, isAsked: Bool) {
@@ -32,13 +32,14 @@ package struct OpenFileBudget: Equatable, Sendable {
         fileprivate var asked: Int { isAsked ? number : 0 }
     }
 
-    package func fit(sockets: Wish, connections: Wish) -> Fit {
+    package func fit(sockets: Limit, connections: Limit) -> Fit {
         let room = max(0, files - reserved)
         if Self.sum(sockets.number, connections.number) <= room { return .fits }
         let left = room - Self.sum(sockets.asked, connections.asked)
         if left < 0 || sockets.isAsked && connections.isAsked { return .tooMany(room: room) }
         if sockets.isAsked { return .lowered(sockets: sockets.number, connections: max(1, left)) }
-        // A socket begins as a connection, and is not among them afterwards: one in ten is enough.
+        // A socket starts as an HTTP connection and is not counted as one afterwards. One connection for every ten files is
+        // enough.
         let most = connections.isAsked ? connections.number : max(1, min(connections.number, room / 10))
         return .lowered(sockets: max(1, room - most), connections: most)
     }

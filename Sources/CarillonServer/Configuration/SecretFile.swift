@@ -6,11 +6,11 @@
     import Darwin
 #endif
 
-/// Who can read and change a file that holds a secret, and whether that is acceptable.
+/// Checks whether the permissions of a file protect the secret in it.
 ///
-/// At most the owner can change the file, and at most its group can read it. Its owner is root or the user of the process, and
-/// a group that can read it is one of the groups of the process. Service managers hand out files in this form. A file below
-/// `$CREDENTIALS_DIRECTORY` is one of systemd, which guards the directory.
+/// Only the owner can have write permission, and only the owner and the group can have read permission. The owner must be root or
+/// the user of the process. A group with read permission must be one of the groups of the process. Service managers provide files
+/// in this form. A file below `$CREDENTIALS_DIRECTORY` comes from systemd, which protects the directory.
 package struct SecretFile: Equatable, Sendable {
     /// The process that reads the file.
     package struct Reader: Equatable, Sendable {
@@ -29,7 +29,7 @@ package struct SecretFile: Equatable, Sendable {
         }
     }
 
-    /// The permissions, as `chmod` has them.
+    /// The permissions, in the form that `chmod` uses.
     package var mode: UInt32
     package var owner: UInt32
     package var group: UInt32
@@ -43,7 +43,8 @@ package struct SecretFile: Equatable, Sendable {
         self.isCredential = isCredential
     }
 
-    /// Returns what is wrong with the permissions, as it follows the name of the file; nil if the file is acceptable.
+    /// Returns the fault of the permissions, as a clause that follows the name of the file; nil if the permissions are
+    /// acceptable.
     package func fault(for reader: Reader) -> String? {
         if isCredential { return nil }
         if mode & 0o007 != 0 { return "has permissions for all users. Remove them with \"chmod o=\"" }
@@ -57,7 +58,7 @@ package struct SecretFile: Equatable, Sendable {
         return nil
     }
 
-    /// Returns what is wrong with the permissions of an open file. Pipes and devices are not checked.
+    /// Returns the fault of the permissions of an open file. Pipes and devices are not checked.
     ///
     /// - Parameter credentials: The directory whose files are accepted with any permissions.
     package static func fault(

@@ -1,51 +1,51 @@
 package import CarillonCore
 
-/// All that an operator can set.
+/// All settings of a server.
 package struct ServerSettings: Sendable {
     package var host: String
     package var port: Int
-    /// The path of a Unix socket to listen on instead.
+    /// The path of a Unix socket to listen on instead of host and port.
     package var unixSocket: String?
-    /// Sockets to listen on instead of all that.
+    /// Sockets to listen on instead of host, port and Unix socket.
     package var inheritedSockets: [InheritedSocket] = []
     package var listenerRetry = ListenerRetry.Limits()
-    /// What endpoints and message addresses begin with; no slash at the end. Nil: `http://host:port` of the listener.
+    /// The prefix of endpoints and message addresses, without a slash at the end. Nil: `http://host:port` of the listener.
     package var publicURL: String?
-    /// Public URLs of earlier times, whose addresses stay valid.
+    /// Earlier public URLs. Addresses with them stay valid.
     package var formerPublicURLs: [String] = []
     package static let mostFormerPublicURLs = 16
     package var dataDirectory: String
-    /// The file with the key that wraps the key ring; nil while nothing is sealed that a copy of the data must not open.
+    /// The wrapping key file; nil if no secrets are stored that a copy of the data must not reveal.
     package var keyFile: String?
-    /// The app under which devices come in that never registered; nil refuses them.
+    /// The app of devices that connect without registration; nil refuses such devices.
     package var anonymousApp: String?
 
-    /// How many sockets are held at once; beyond it a handshake is answered with 503.
+    /// The largest number of open sockets. Further handshakes are answered with 503.
     package var maximumSockets: Int
     package var helloTimeoutSeconds: Int
-    /// Less than the 60 seconds after which proxies such as nginx close an idle connection by default.
+    /// Less than 60 seconds, after which proxies such as nginx close an idle connection by default.
     package var keepAliveSeconds: Int
     package var keepAliveAnswerSeconds: Int
-    /// How long a socket or a stream may take less than 4 KiB of what waits for it; then it is ended.
+    /// The period in which a peer must read at least 4 KiB, or all waiting data. A slower socket or stream is closed.
     package var stallSeconds: Int {
         get { requests.stallSeconds }
         set { requests.stallSeconds = newValue }
     }
     package var window: DeliveryMachine.Limits
 
-    /// How many connections may be open for HTTP at once; one more is answered with 503. A socket is not among them.
+    /// The largest number of open HTTP connections, without sockets. Requests on further connections are answered with 503.
     package var maximumConnections: Int
-    /// The same of one address, or one network of IPv6; nil is a quarter.
+    /// The same limit for one IPv4 address or one IPv6 network. Nil: a quarter of the total.
     package var connectionsPerAddress: Int?
-    /// How many sockets one address may have; nil is a quarter.
+    /// The largest number of sockets of one address. Nil: a quarter of the total.
     package var socketsPerAddress: Int?
-    /// Frames that one socket may send; nil: as many as come.
+    /// The rate limit for the frames of one socket; nil: no limit.
     package var frameRate: Rate?
     /// The memory for all answers, in bytes.
     package var answerBytes = AnswerMemory.standardBytes
-    /// How long a peer may take for what.
+    /// The time limits of requests.
     package var requests = RequestMachine.Settings()
-    /// The pages of other origins that may use the server.
+    /// The origins of web pages that can use the server.
     package var allowedOrigins = AllowedOrigins.none
 
     /// The number of homes: 1, or 2 in tests of the server. Two homes have half of the shards each, and are reached over links.
@@ -57,33 +57,33 @@ package struct ServerSettings: Sendable {
 
     package var allowances: Allowances.Settings
     package var clientAddress: ClientAddress
-    /// After so long without a connection an anonymous device is removed.
+    /// The time without a connection after which an anonymous device is removed.
     package var anonymousIdleSeconds: Int
-    /// The same of one that has no channel.
+    /// The time after which an anonymous device without a channel is removed.
     package var anonymousUnusedSeconds: Int
 
-    /// After so long without being seen a registered device is removed.
+    /// The time without activity after which a registered device is removed.
     package var inactiveSeconds: Int
-    /// The same of one that was suspended for as long.
+    /// The time after which a suspended device is removed.
     package var suspendedSeconds: Int
 
-    /// Calls to the back ends that watch their tokens.
+    /// The settings of calls to backends that watch their tokens.
     package var outward: OutwardSettings
 
-    /// Vendors' push services.
+    /// The settings of the vendors' push services.
     package var gateways: GatewaySettings
 
     package var attachments = AttachmentLimits()
-    /// Whether uploaders are told 104 (draft-ietf-httpbis-resumable-upload) before the answer.
+    /// Whether uploaders receive an interim response 104 (draft-ietf-httpbis-resumable-upload).
     package var tellsUploadResumption = true
 
-    /// Where `/metrics` is answered; nil answers it nowhere.
+    /// The address that serves `/metrics`; nil disables metrics.
     package var metrics: (host: String, port: Int)?
 
-    /// Where the service manager hears that the server is ready, stops and works; nil without one.
+    /// The socket of the service manager, which receives the states ready, stopping and running; nil without a service manager.
     package var notifySocket: NotifySocket?
 
-    /// How long a stop may take in all.
+    /// The longest duration of a stop.
     package var stopSeconds: Int
 
     var shares: ConnectionShares.Limits {
@@ -97,11 +97,11 @@ package struct ServerSettings: Sendable {
         return [unixSocket.map(ListenPlace.unix) ?? .address(host: host, port: port)]
     }
 
-    /// What addresses begin with when no public URL is set.
+    /// The prefix of addresses if no public URL is set.
     package var listenURL: String { unixSocket == nil ? "http://\(HostAndPort.text(host, port))" : "http://localhost" }
 
-    /// Whether nobody but this machine, if anybody, could use the addresses that the server gives out: it listens
-    /// everywhere or on a socket that says no name, and was not told under which name it is reached.
+    /// Whether the addresses that the server returns are useless outside of this machine. This is so if no public URL is set and
+    /// the server listens on all addresses, or on a socket without a host name.
     package var lacksPublicURL: Bool {
         publicURL == nil
             && (unixSocket != nil || !inheritedSockets.isEmpty || ["0.0.0.0", "::", "[::]", "*"].contains(host))

@@ -11,10 +11,10 @@ import NIOCore
     import Darwin
 #endif
 
-/// Lets the listener wait when the system has no more files or memory for a connection, or only the ``FileReserve``.
+/// Pauses the listener when the system has no more files or memory for a connection, or only the ``FileReserve`` is left.
 ///
-/// A connection that cannot be accepted stays in the system's queue, and so the listener would be called again at once,
-/// for ever. It looks again a little later instead; what it could not take waits, or is told by the system.
+/// A connection that cannot be accepted stays in the system's queue, so the listener would be called again at once in an endless
+/// loop. The listener retries after the pause. Meanwhile connections wait in the queue, or the system refuses them.
 final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any NIOCore.Channel
 
@@ -46,7 +46,7 @@ final class AcceptPause: ChannelInboundHandler {
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
             if !isPausing { begin(on: context.channel, reason: reason) }
         case ECONNABORTED:
-            // The peer ended the connection before it was accepted. The listener goes on.
+            // The peer closed the connection before it was accepted. The listener continues.
             break
         default:
             logger.warning("cannot accept a connection", metadata: ["reason": "\(reason)"])
@@ -62,7 +62,8 @@ final class AcceptPause: ChannelInboundHandler {
         lookAgain(channel)
     }
 
-    /// Ends with the pause; on a listener that was closed meanwhile the option means nothing.
+    /// Ends the pause, or extends it while the reserve is reached. If the listener was closed meanwhile, setting the option has
+    /// no effect.
     private func lookAgain(_ channel: any NIOCore.Channel) {
         channel.eventLoop.assumeIsolated().scheduleTask(in: pause) {
             if channel.isActive, self.isReserveReached() { return self.lookAgain(channel) }
@@ -75,7 +76,7 @@ final class AcceptPause: ChannelInboundHandler {
         channel.setOption(.autoRead, value: isReading).whenFailure { _ in }
     }
 
-    /// Once a minute: it is the same story each time.
+    /// Logs at most once a minute, because the message is the same each time.
     private func report(_ reason: String) {
         let now = NIODeadline.now()
         if let lastLogged, now < lastLogged + .minutes(1) { return }

@@ -1,13 +1,14 @@
 package import CarillonCore
 
-/// Which web pages may use the server from a browser: those of its own origin, and those that the operator lists.
+/// The origins of web pages that can use the server from a browser: the server's own origin, and the origins that the operator
+/// lists.
 ///
-/// This guards people whose browser can reach the server against pages that they happen to visit. It says nothing about
-/// who may do what: secrets are asked for as ever, and whoever is no browser can claim any origin.
+/// This check protects users whose browser can reach the server from other pages that they visit. It does not authenticate
+/// anybody: every request still needs its secret, and a client other than a browser can send any origin.
 package final class AllowedOrigins: Equatable, Sendable {
-    /// A text that is no list of origins. The text is left out, as it can have a password.
+    /// A text is not a valid list of origins. The text is not repeated, because it can contain a password.
     package struct Fault: Error, Equatable {
-        /// The part and the rule, as they follow "the list".
+        /// The invalid part and the rule, as a clause that follows "the list".
         package let reason: String
     }
 
@@ -15,7 +16,7 @@ package final class AllowedOrigins: Equatable, Sendable {
 
     private let own: OwnAddresses?
     private let listed: Set<String>
-    /// Whether pages of every origin may.
+    /// Whether all origins are allowed.
     let all: Bool
 
     private init(own: OwnAddresses?, listed: Set<String>, all: Bool) {
@@ -41,23 +42,23 @@ package final class AllowedOrigins: Equatable, Sendable {
         self.init(own: own, listed: listed, all: all)
     }
 
-    /// The same list, on a server with these addresses.
+    /// Returns the same list for a server with these addresses.
     func on(own: OwnAddresses) -> AllowedOrigins { AllowedOrigins(own: own, listed: listed, all: all) }
 
     package static func == (left: AllowedOrigins, right: AllowedOrigins) -> Bool {
         left.own == right.own && left.listed == right.listed && left.all == right.all
     }
 
-    /// Whether the operator listed any.
+    /// Whether the operator listed no origin.
     var isEmpty: Bool { listed.isEmpty && !all }
 
-    /// Whether pages of an origin other than the server's own may read answers.
+    /// Whether pages of another origin than the server's can read responses.
     func allows(_ origin: String) -> Bool { all || WebOrigin(origin).map { listed.contains($0.text) } == true }
 
-    /// Whether a handshake with these values of `Origin` may become a socket.
+    /// Whether a handshake with these values of `Origin` is accepted.
     ///
-    /// What is no browser sends none. Firefox's own push client names the push server, as `wss://…`: no page has such an
-    /// origin.
+    /// Clients other than browsers send no origin. Firefox's push client sends the push server as `wss://…`, and no page has such
+    /// an origin.
     func admitSocket(of origins: [String]) -> Bool {
         guard let text = origins.first else { return true }
         guard origins.count == 1, let origin = WebOrigin(text)?.text else { return all }
@@ -65,7 +66,7 @@ package final class AllowedOrigins: Equatable, Sendable {
         return origin.hasPrefix("wss:") || origin.hasPrefix("ws:")
     }
 
-    /// Returns an origin that can be that of a page. Schemes other than HTTP have hosts of their own kinds.
+    /// Returns an origin that a page can have. Schemes other than HTTP have hosts of other forms.
     private static func origin(_ text: String) throws(Fault) -> String {
         let scheme = text.prefix { $0 != ":" }.lowercased()
         if scheme == "http" || scheme == "https" {

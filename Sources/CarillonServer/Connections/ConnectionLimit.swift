@@ -4,7 +4,7 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// How many connections of a kind there are, and how many there may be.
+/// Counts the open connections of one kind, and enforces a limit.
 final class ConnectionLimit: Sendable {
     private let count = Atomic<Int>(0)
     private let limit: Int
@@ -13,27 +13,27 @@ final class ConnectionLimit: Sendable {
     private let refusedCount: Counter
 
     /// - Parameters:
-    ///   - gauge: Shows how many there are.
-    ///   - refused: Counts those beyond the limit.
+    ///   - gauge: Shows the number of open connections.
+    ///   - refused: Counts the connections beyond the limit.
     init(limit: Int, gauge: ServerMetric, refused: ServerMetric) {
         self.limit = limit
         self.gauge = gauge.gauge()
         refusedCount = refused.counter()
     }
 
-    /// Whether one more may come in.
+    /// Whether one more connection is allowed. If not, the refusal is counted.
     func admits() -> Bool {
         if count.load(ordering: .relaxed) < limit { return true }
         refused()
         return false
     }
 
-    /// Whether more are in than may be, the last one counted.
+    /// Whether the number of connections, including the latest, exceeds the limit.
     var isOverfull: Bool {
         count.load(ordering: .relaxed) > limit
     }
 
-    /// One more was refused.
+    /// Counts a refused connection.
     func refused() { refusedCount.increment() }
 
     func opened() { gauge.record(count.wrappingAdd(1, ordering: .relaxed).newValue) }
@@ -44,7 +44,7 @@ final class ConnectionLimit: Sendable {
         if left == 0 { emptied.send() }
     }
 
-    /// Waits until the last socket is closed, or the time is over.
+    /// Waits until the last connection is closed, but at most the given time.
     func awaitEmpty(atMost time: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -56,7 +56,8 @@ final class ConnectionLimit: Sendable {
         }
     }
 
-    /// When one of all these is to be closed, so that about two thousand are closed in a second, and all within a time.
+    /// The delay until one of the open connections is closed. About two thousand connections are closed in a second, and all of
+    /// them within the given time.
     func closingDelay(withinSeconds seconds: Int) -> TimeAmount {
         let window = min(Int64(count.load(ordering: .relaxed)) * 500, Int64(seconds) * 1_000_000)
         return .microseconds(Int64.random(in: 0...max(0, window)))

@@ -2,29 +2,29 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// The address and the device that an HTTP connection is counted for, and the poll or the answer that its present request waits
+/// The address and the device for which an HTTP connection is counted, and the poll or the answer that its present request waits
 /// for. Routes and the connection use it. A request from another process has a share of its own.
 final class ConnectionShare: Sendable {
     private struct State {
         var isClosed = false
-        /// The address that the connection, or behind a proxy its present request, is counted for.
+        /// The address for which the connection is counted. Behind a proxy, this is the address of the present request.
         var address: NetworkAddress?
         /// The device of the present request.
         var device: DeviceSerial?
         var isReserved = false
         var refusedPlace: ConnectionShares.RefusedPlace?
-        /// The connection comes from this machine or from a proxy, and is used for many clients.
+        /// Whether the connection comes from this machine or from a proxy, and carries requests of many clients.
         var isShared = false
         var poll: WaitingPoll?
         var answer: AnswerPlace?
     }
 
     private let shares: ConnectionShares
-    /// The address of a connection that another process counts.
+    /// The address of a client whose connection another process counts.
     private let countedAddress: NetworkAddress?
     private let state = Mutex(State())
 
-    /// - Parameter address: The address of the client, if another process accepted the connection and counts it.
+    /// - Parameter address: The address of the client, if another process accepted and counts the connection.
     init(of shares: ConnectionShares, countedFor address: NetworkAddress? = nil) {
         self.shares = shares
         countedAddress = address
@@ -32,9 +32,9 @@ final class ConnectionShare: Sendable {
 
     // MARK: The connection
 
-    /// The connection was made.
+    /// Counts a new connection.
     ///
-    /// - Returns: A refusal if its address has as many as it may.
+    /// - Returns: A refusal if the address has reached its limit of connections.
     func opened(from peer: NetworkAddress?) -> Refusal? {
         guard !shares.isBehindProxy, let peer, !peer.isLoopback else {
             state.withLock { $0.isShared = true }
@@ -43,23 +43,24 @@ final class ConnectionShare: Sendable {
         return count(peer)
     }
 
-    /// The connection has no place: it may stay for a moment, to ask for the server's health or to be told.
+    /// Counts a connection beyond a limit. The connection stays open for a moment, for a health check or for a refusal of its
+    /// request.
     ///
-    /// - Returns: False where too many do.
+    /// - Returns: False if there are too many such connections.
     func takeRefusedPlace(_ place: ConnectionShares.RefusedPlace) -> Bool {
         guard shares.refused.take(place) else { return false }
         state.withLock { $0.refusedPlace = place }
         return true
     }
 
-    /// Takes a place in the reserve for health checks, until the request ends.
+    /// Reserves a slot for a health check, until the request ends.
     func takeReserve() -> Bool {
         guard shares.reserve.take(0) else { return false }
         state.withLock { $0.isReserved = true }
         return true
     }
 
-    /// The connection ended, or became a socket.
+    /// Ends the counting of a connection that was closed or became a socket.
     func closed() {
         let before = state.withLock { state in
             defer { state = State(isClosed: true) }
@@ -72,10 +73,10 @@ final class ConnectionShare: Sendable {
 
     // MARK: A request
 
-    /// A request came by a proxy.
+    /// Counts a request that came through a proxy.
     ///
     /// - Parameter address: The client's.
-    /// - Returns: A refusal if it has as many connections as it may.
+    /// - Returns: A refusal if the address has reached its limit of connections.
     func requestBegan(for address: NetworkAddress?) -> Refusal? {
         guard shares.isBehindProxy, let address, !address.isLoopback else { return nil }
         return count(address)
@@ -95,9 +96,9 @@ final class ConnectionShare: Sendable {
         return nil
     }
 
-    /// The request is a device's, whose credential was right.
+    /// Counts the request for a device that was authenticated.
     ///
-    /// - Throws: ``ErrorCode/rateLimited`` if the device has as many requests under way as it may have connections.
+    /// - Throws: ``ErrorCode/rateLimited`` if the device has as many requests in progress as it may have connections.
     func claim(_ device: DeviceSerial) throws(Refusal) {
         let isNew = state.withLock { !$0.isClosed && $0.device != device }
         guard isNew else { return }
@@ -107,7 +108,7 @@ final class ConnectionShare: Sendable {
                 retryAfterSeconds: 5)
         }
         let unused = state.withLock { state -> DeviceSerial? in
-            // The connection may have ended meanwhile.
+            // The connection can have ended meanwhile.
             if state.isClosed { return device }
             defer { state.device = device }
             return state.device
@@ -118,10 +119,11 @@ final class ConnectionShare: Sendable {
     /// The device of the present request.
     var device: DeviceSerial? { state.withLock { $0.device } }
 
-    /// The client's address, nil where it has no share.
+    /// The client's address; nil if connections of this address are not counted.
     var address: NetworkAddress? { countedAddress ?? state.withLock { $0.address } }
 
-    /// The request was answered. Until the next one the connection is no device's, and a proxy's is no address's.
+    /// Ends the counting of an answered request. Until the next request, the connection is not counted for a device, and a
+    /// proxy's connection is not counted for an address.
     func requestEnded() {
         let before = state.withLock { state in
             var ended = State()
@@ -142,9 +144,9 @@ final class ConnectionShare: Sendable {
         if state.isReserved { shares.reserve.giveBack(0) }
     }
 
-    // MARK: What routes leave here beside their answer
+    // MARK: Results of routes beside their response
 
-    /// The request is answered later. What the route returns is not its answer.
+    /// Stores a poll that is answered later. The result of the route is not the answer.
     func park(_ poll: WaitingPoll) {
         let isClosed = state.withLock { state in
             if !state.isClosed { state.poll = poll }
@@ -160,7 +162,7 @@ final class ConnectionShare: Sendable {
         }
     }
 
-    /// The answer's memory is counted already.
+    /// Stores the reserved memory of an answer.
     func keep(_ answer: AnswerPlace) { state.withLock { $0.answer = answer } }
 
     func takeAnswer() -> AnswerPlace? {

@@ -1,28 +1,28 @@
 import CarillonCore
 import CarillonWire
 
-/// Whose the connections of a server are, and how many one address and one device may have.
+/// Counts the connections of addresses and devices, and enforces their limits.
 ///
-/// Connections from this machine have no share of an address: a proxy may run there. Behind a proxy that names the client's address,
-/// that address counts, while a request of the client is answered. A device counts while a request of it is answered: a proxy's connections are
-/// used for many devices.
+/// Connections from this machine are not counted for an address, because a proxy can run there. Behind a proxy that reports the
+/// client's address, this address is counted while a request of the client is processed. A device is counted only while one of
+/// its requests is processed, because a proxy uses its connections for many devices.
 final class ConnectionShares: Sendable {
     struct Limits: Sendable {
         var connectionsPerAddress: Int
         var socketsPerAddress: Int
-        /// Connections of one device that are not sockets.
+        /// The largest number of connections of one device, without sockets.
         var connectionsPerDevice = 16
-        /// Health checks that are answered at a time on connections beyond all limits.
+        /// The number of health checks that are answered at the same time on connections beyond all limits.
         var reserve = 16
     }
 
-    /// Why a connection has no place.
+    /// The limit that a connection exceeds.
     enum RefusedPlace {
         case ofServer
         case ofAddress
     }
 
-    /// Connections beyond a limit that wait for a moment to be answered.
+    /// Connections beyond a limit that stay open for a moment to receive an answer.
     struct RefusedPlaces: Sendable {
         fileprivate let ofServer = Shares<Int>(limit: 512, of: "refused_of_server")
         fileprivate let ofAddress = Shares<Int>(limit: 64, of: "refused_of_address")
@@ -44,7 +44,7 @@ final class ConnectionShares: Sendable {
     let devices: Shares<DeviceSerial>
     let reserve: Shares<Int>
     let refused = RefusedPlaces()
-    /// Whether a proxy names the addresses of clients.
+    /// Whether a proxy reports the addresses of clients.
     let isBehindProxy: Bool
 
     init(_ limits: Limits, isBehindProxy: Bool) {
@@ -55,9 +55,9 @@ final class ConnectionShares: Sendable {
         self.isBehindProxy = isBehindProxy
     }
 
-    /// Takes a socket of an address.
+    /// Counts a socket of an address.
     ///
-    /// - Returns: The address that gives it back, nil if it has no share.
+    /// - Returns: The address for which the socket is counted; nil if it is not counted.
     func takeSocket(of address: NetworkAddress?) throws(Refusal) -> NetworkAddress? {
         guard let address, !address.isLoopback else { return nil }
         guard sockets.take(address.owner) else {

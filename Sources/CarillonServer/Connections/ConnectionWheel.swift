@@ -2,34 +2,34 @@ import CarillonCore
 import Metrics
 import NIOCore
 
-/// A connection that wants to be called when it was silent too long.
+/// A connection that has a time limit.
 protocol WheelMember: AnyObject {
-    /// Where the member is; kept here so that it can be taken out in one step.
+    /// The position of the member in the wheel. The member stores it so that it can be removed in one step.
     var place: ConnectionWheel.Place? { get set }
-    /// The member's time has come. Answers after how many seconds it is to be called again; nil takes it out.
+    /// Called when the member's time is over. Returns the number of seconds until the next call; nil removes the member.
     func wheelTurned(at second: Int) -> Int?
 }
 
 /// The clock of all connections of one event loop: one timer, and a slot for each second.
 ///
-/// A connection that is heard from does not move; when its slot comes up, it says when it is due next. Nobody is called
-/// early: what happens within a second counts as having happened at its end, so that a member is called after its time,
-/// and less than a second after it. A time that is longer than the wheel goes around it more than once.
+/// Activity of a connection does not move it in the wheel. When its slot is reached, the connection returns its next time. No
+/// member is called early: an event within a second counts as an event at the end of the second. A member is therefore called
+/// less than a second after its time. A time longer than the wheel takes several rounds.
 final class ConnectionWheel {
     struct Place {
-        /// The second in which the member is due.
+        /// The second in which the member is called.
         var due: Int32
         var index: Int32
     }
 
-    /// A year; with it a place lasts for decades of uptime.
+    /// A year. With this limit, `Int32` suffices for decades of uptime.
     private static let longestSeconds = 31_536_000
 
     private let delay = ServerMetric.eventLoopDelay.timer()
     private var lastTurn = NIODeadline.now()
     private var slots: [[any WheelMember]]
     private var turns = 0
-    /// The second that what happens now is dated with: the end of the one that runs.
+    /// The second that is used as the time of present events: the end of the current second.
     var now: Int { turns + 1 }
 
     init(slots: Int) { self.slots = Array(repeating: [], count: max(2, slots)) }
@@ -42,7 +42,7 @@ final class ConnectionWheel {
         }
     }
 
-    /// Calls the member when that many seconds have passed, one at least.
+    /// Calls the member after the given number of seconds, at least one.
     func insert(_ member: any WheelMember, afterSeconds seconds: Int) { insert(member, seconds, after: now) }
 
     private func insert(_ member: any WheelMember, _ seconds: Int, after second: Int) {

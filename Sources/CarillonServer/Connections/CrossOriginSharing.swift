@@ -1,20 +1,20 @@
 import NIOHTTP1
 
-/// What a browser asks and is told before a page of another origin may send and receive (CORS, of the Fetch standard):
-/// at the sender's and the device's addresses only, and for the origins that the operator listed.
+/// Answers the requests with which a browser finds out whether a page of another origin can use the server (CORS, in the Fetch
+/// standard). Only the addresses for senders and devices are shared, and only with the origins that the operator listed.
 ///
-/// It only tells the browser what the page may see. Each request is authorized as if it came from anywhere else.
+/// This only controls what the browser shows to the page. Each request is authorized like any other request.
 struct CrossOriginSharing: Sendable {
     let origins: AllowedOrigins
 
-    /// What the answer to one request says.
+    /// The CORS headers of the response to one request.
     struct Terms: Equatable {
-        /// Nil when nothing is granted; that it might have been for another origin must be said nevertheless.
+        /// Nil if the origin is not allowed. The response still must show that it depends on the origin.
         var origin: String?
         var varies: Bool
     }
 
-    /// Nil at an address that is never shared, and while no origin is listed.
+    /// Returns nil at an address that is never shared, and if no origin is listed.
     func terms(for head: HTTPRequestHead) -> Terms? {
         guard !origins.isEmpty, Self.methods(of: head.uri) != nil else { return nil }
         let asking = head.headers["origin"]
@@ -23,7 +23,7 @@ struct CrossOriginSharing: Sendable {
         return Terms(origin: isAllowed ? asking[0] : nil, varies: true)
     }
 
-    /// The answer to the question that comes before the request; nil when this is none, or the answer is not yes.
+    /// Returns the answer to a preflight request; nil if the request is not a preflight or is not allowed.
     func preflight(_ head: HTTPRequestHead) -> HTTPAnswer? {
         guard head.method == .OPTIONS, head.headers.contains(name: "access-control-request-method"),
             terms(for: head)?.origin != nil, let methods = Self.methods(of: head.uri)
@@ -41,9 +41,9 @@ struct CrossOriginSharing: Sendable {
         + "Topic, TTL, Urgency"
     fileprivate static let answerHeaders = "Carillon-Outcome, Carillon-Server, Location, Retry-After, TTL, WWW-Authenticate"
 
-    /// What an address that is shared takes; nil for any other address.
+    /// Returns the methods of a shared address; nil for any other address.
     private static func methods(of uri: String) -> String? {
-        if PublishDoor.token(of: uri) != nil { return "GET, HEAD, POST" }
+        if PublishHandler.token(of: uri) != nil { return "GET, HEAD, POST" }
         let path = uri.prefix { $0 != "?" }
         switch path {
         case "/v1/devices", "/v1/inbox/results": return "POST"

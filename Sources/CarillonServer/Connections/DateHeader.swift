@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// The value of "Date" (RFC 9110 section 6.6.1), written once a second.
+/// The value of "Date" (RFC 9110 section 6.6.1), which is written once a second.
 final class DateHeader {
     private let time: TimeSource
     private var second: Int64 = .min
@@ -17,7 +17,7 @@ final class DateHeader {
         return written
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7), for moments since 1970.
+    /// Returns a text such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7), for times from 1970 on.
     static func text(_ seconds: Int64) -> String {
         let (days, time) = Int(seconds).quotientAndRemainder(dividingBy: 86_400)
         let (year, month, day) = date(days)
@@ -25,7 +25,8 @@ final class DateHeader {
         return "\(weekdays[(days + 4) % 7]), \(twoDigits(day)) \(months[month]) \(year) \(clock) GMT"
     }
 
-    /// The Gregorian date of a day since 1970. Years are counted from March, so that the leap day is their last.
+    /// Returns the Gregorian date of a day since 1970. Years are counted from March, so that the leap day is the last day of its
+    /// year.
     private static func date(_ days: Int) -> (year: Int, month: Int, day: Int) {
         let (era, day) = (days + 719_468).quotientAndRemainder(dividingBy: 146_097)
         let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365

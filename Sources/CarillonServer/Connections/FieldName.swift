@@ -1,10 +1,12 @@
 extension String {
-    /// Whether this is the name of a field, which is given in small letters (RFC 9110 section 5.1).
+    /// Whether this text is the name of a header field, without regard to case (RFC 9110 section 5.1). The name must be in lower
+    /// case.
     func isField(_ name: StaticString) -> Bool {
         guard utf8.count == name.utf8CodeUnitCount else { return false }
         var expected = name.utf8Start
         for byte in utf8 {
-            // Letters differ from small ones by a bit; what else does is no letter and in no name.
+            // A capital letter differs from its small letter by one bit. Other characters that differ by this bit are not
+            // letters.
             guard byte == expected.pointee || byte | 0x20 == expected.pointee && byte >= 0x41 && byte <= 0x5A else {
                 return false
             }

@@ -6,23 +6,23 @@
     import Darwin
 #endif
 
-/// The last files of the process, which no connection gets.
+/// The last open files of the process, which are not used for connections.
 ///
-/// The store, calls to back ends and the system's own libraries need them at any time. On Linux, libdispatch looks at its
-/// threads in `/proc` each second that there is work, and ends the process where it cannot open that
+/// The store, calls to backends and the system's libraries can need files at any time. On Linux, libdispatch reads its threads in
+/// `/proc` once a second while there is work, and ends the process if it cannot open a file there
 /// (`_dispatch_workq_monitor_pools`).
 enum FileReserve {
-    /// Within what ``OpenFileBudget`` reserves.
+    /// The number of files. It is a part of the files that ``OpenFileBudget`` reserves.
     static let files = 32
 
-    /// Whether no more than the reserve is left.
+    /// Whether only the reserve is left.
     static var isReached: Bool {
         #if canImport(Glibc)
             let (kind, resource) = (CInt(SOCK_STREAM.rawValue), __rlimit_resource_t(RLIMIT_NOFILE.rawValue))
         #else
             let (kind, resource) = (SOCK_STREAM, RLIMIT_NOFILE)
         #endif
-        // A new file has the lowest number that is free (POSIX.1-2017, 2.14).
+        // A new file has the lowest free number (POSIX.1-2017, 2.14).
         let file = socket(AF_UNIX, kind, 0)
         guard file >= 0 else { return true }
         close(file)

@@ -1,16 +1,16 @@
 import CarillonCore
 import CarillonWire
 
-/// The client's address as a proxy writes it: in `X-Forwarded-For` and fields like it, or in `Forwarded` (RFC 7239).
+/// The client's address as a proxy reports it, in `X-Forwarded-For` and similar fields, or in `Forwarded` (RFC 7239).
 enum ForwardedAddress: Equatable {
     case known(NetworkAddress)
     /// The proxy does not disclose the address: `unknown`, or an obfuscated identifier (RFC 7239 sections 6.2 and 6.3).
     case undisclosed
-    /// The value has none of the known forms.
+    /// The value has no known form.
     case invalid
 
-    /// Reads the last element of a field, which the nearest proxy wrote; nil if the field is absent. Anybody can have
-    /// written the elements before it.
+    /// Reads the last element of a field, which the nearest proxy wrote; nil if the field is absent. The elements before it are
+    /// not trustworthy, because any client can send them.
     init?(lastOf values: [String]) {
         guard let field = values.last else { return nil }
         guard let element = Self.lastElement(of: field) else {
@@ -22,7 +22,8 @@ enum ForwardedAddress: Equatable {
             return
         }
         let parameters = HeaderParameters(element)
-        // More than one group: a comma that is outside of quotes, read from the start, is inside of them, read from the end.
+        // There is more than one group: a comma is outside of quotes when read from the start, but inside of quotes when read
+        // from the end.
         guard parameters.groups.count == 1, let node = parameters["for"] else {
             self = .invalid
             return
@@ -32,9 +33,10 @@ enum ForwardedAddress: Equatable {
 
     var address: NetworkAddress? { if case .known(let address) = self { address } else { nil } }
 
-    /// Returns the text after the last comma outside quotes, without white space around it; nil if a quote is missing in it.
+    /// Returns the text after the last comma outside of quotes, without white space around it; nil if the text has an unbalanced
+    /// quote.
     ///
-    /// It is looked for from the end: a quote that is missing in an earlier element changes nothing.
+    /// The comma is searched from the end, so that an unbalanced quote in an earlier element has no effect.
     private static func lastElement(of text: String) -> Substring? {
         let bytes = text.utf8
         var start = bytes.endIndex
@@ -52,7 +54,7 @@ enum ForwardedAddress: Equatable {
         return element
     }
 
-    /// Whether a backslash that is not escaped itself ends a text.
+    /// Whether the text ends with a backslash that is not escaped.
     private static func isEscaped(_ before: Substring.UTF8View) -> Bool {
         before.reversed().prefix { $0 == UInt8(ascii: "\\") }.count % 2 == 1
     }

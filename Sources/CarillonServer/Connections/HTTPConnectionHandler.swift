@@ -5,18 +5,18 @@ import Metrics
 import NIOCore
 import NIOHTTP1
 
-/// One HTTP connection: feeds a ``RequestMachine`` with what happens, and does what it says. A task exists while the
-/// routes answer, and none between requests. A handshake for a WebSocket makes it a ``SocketHandler``.
+/// One HTTP connection. Passes events to a ``RequestMachine`` and performs the actions that it returns. A task exists only while
+/// the routes answer a request. After a WebSocket handshake, a ``SocketHandler`` replaces this handler.
 ///
-/// `@unchecked Sendable`: its state is touched on its event loop only; what comes from elsewhere hops there first.
+/// `@unchecked Sendable`: the state is used only on the event loop. Calls from other threads switch to it first.
 final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, WheelMember, @unchecked Sendable {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// What all connections of a server share; a class, so that each holds one pointer.
+    /// The objects that all connections of a server share. A class, so that each connection stores one pointer.
     final class Shared: Sendable {
         let routes: RouteCall
-        let publishDoor: PublishDoor
+        let publishHandler: PublishHandler
         let sockets: SocketHandler.Shared
         let clientAddress: ClientAddress
         let limit: ConnectionLimit
@@ -25,12 +25,12 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         let sharing: CrossOriginSharing
 
         init(
-            routes: RouteCall, publishDoor: PublishDoor, sockets: SocketHandler.Shared, clientAddress: ClientAddress,
+            routes: RouteCall, publishHandler: PublishHandler, sockets: SocketHandler.Shared, clientAddress: ClientAddress,
             limit: ConnectionLimit, shares: ConnectionShares, settings: RequestMachine.Settings,
             sharing: CrossOriginSharing
         ) {
             self.routes = routes
-            self.publishDoor = publishDoor
+            self.publishHandler = publishHandler
             self.sockets = sockets
             self.clientAddress = clientAddress
             self.limit = limit
@@ -46,29 +46,29 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private var machine: RequestMachine
     private var context: ChannelHandlerContext?
     private var task: Task<Void, Never>?
-    /// Of the request that is answered, where its body comes as it likes.
+    /// The body of the present request, if it is streamed.
     private var stream: RequestStream?
     private var isReading = true
     private var isTakingHeld = false
     private var wheelSecond = Int.max
-    /// Bytes of answers that were written, without their heads.
+    /// The bytes of response bodies that were written.
     private var written = 0
     private var isPatient = false
-    /// The peer sends nothing more.
+    /// Whether the peer has ended its side of the connection.
     private var hasPeerEnded = false
-    /// Why the connection has no place: it is answered once, and closed.
+    /// The refusal of a connection beyond a limit. Its request is refused, and the connection is closed.
     private var refusal: Refusal?
-    /// Whose connection it is.
+    /// The address and the device for which the connection is counted.
     let share: ConnectionShare
-    /// The present request, which waits for news of an inbox until a second.
+    /// The present request, if it waits for changes of an inbox, and the second in which the wait ends.
     private var poll: WaitingPoll?
     private var pollEnd: Int?
-    /// What a page of another origin may see of the answer.
+    /// The CORS headers of the response.
     private var terms: CrossOriginSharing.Terms?
     private let counter: InboundByteCounter
     var place: ConnectionWheel.Place?
 
-    /// - Parameter counter: Is in front of the parser.
+    /// - Parameter counter: The handler that is in front of the parser.
     init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop, counter: InboundByteCounter) {
         self.shared = shared
         self.loop = loop
@@ -98,7 +98,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         context.fireChannelActive()
     }
 
-    /// The connection has no place.
+    /// The connection exceeds a limit.
     private func found(_ place: ConnectionShares.RefusedPlace, _ refusal: Refusal) {
         self.refusal = refusal
         shared.limit.closed()
@@ -155,7 +155,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         case let event as ChannelEvent where event == .inputClosed:
             perform(machine.inputEnded(at: now))
             hasPeerEnded = true
-            // Who waits for news has most likely gone altogether.
+            // A client that waits for changes has most likely closed the connection.
             if isPatient { task?.cancel() }
             lookAgain(isLast: true)
         case is ChannelShouldQuiesceEvent: perform(machine.stopped(at: now))
@@ -179,7 +179,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         return wheelSecond - second
     }
 
-    // MARK: What the machine says
+    // MARK: Actions of the machine
 
     private func perform(_ action: RequestMachine.Action) {
         switch action {
@@ -219,7 +219,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         return .init(sent: written - waiting, waiting: waiting)
     }
 
-    /// Reads on or pauses, and is called again in time.
+    /// Pauses or resumes reading, and sets the next time limit.
     private func settle() {
         guard let context else { return }
         if machine.wantsToRead != isReading {
@@ -250,15 +250,15 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         terms = shared.sharing.terms(for: request.head)
         if let refusal = refusalOfShare(request.head) { return answer(HTTPAnswer(refusal)) }
         if let preflight = shared.sharing.preflight(request.head) { return answer(preflight) }
-        if request.head.method == .POST, let token = PublishDoor.token(of: request.head.uri) {
-            shared.publishDoor.publish(request, to: token, on: loop.executor) { answer in
+        if request.head.method == .POST, let token = PublishHandler.token(of: request.head.uri) {
+            shared.publishHandler.publish(request, to: token, on: loop.executor) { answer in
                 self.onLoop { $0.answer(answer) }
             }
             return
         }
         guard let channel = context?.channel else { return }
         isPatient = request.head.method == .GET || request.head.method == .HEAD
-        // Ends with the answer; `leave()` cancels it when the connection goes first.
+        // The task ends with the answer. `leave()` cancels it if the connection ends first.
         task = Task(executorPreference: loop.executor) { [shared] in
             await shared.routes.answer(request, on: channel, to: self)
         }
@@ -278,13 +278,13 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             })
         self.stream = stream
         isPatient = false
-        // Ends with the answer; `leave()` ends the body when the connection goes first.
+        // The task ends with the answer. `leave()` ends the body if the connection ends first.
         task = Task(executorPreference: loop.executor) { [shared] in
             await shared.routes.answer(head, stream, on: channel, to: self)
         }
     }
 
-    /// Behind a proxy, the address that it names has its share of what is answered.
+    /// Behind a proxy, counts the request for the address that the proxy reports.
     private func refusalOfShare(_ head: HTTPRequestHead) -> Refusal? {
         guard shared.shares.isBehindProxy, !HealthRoutes.isHealthCheck(head) else { return nil }
         return share.requestBegan(for: address(head))
@@ -318,7 +318,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private func lookAgain(isLast: Bool) {
         guard let poll else { return }
         self.poll = nil
-        // Ends with the look; `leave()` cancels it when the connection goes first.
+        // The task ends after one read. `leave()` cancels it if the connection ends first.
         task = Task(executorPreference: loop.executor) { [shared] in
             await shared.routes.answer(poll, isLast: isLast, to: self)
         }
@@ -334,7 +334,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 
     // MARK: The answer
 
-    /// - Parameter place: The answer's memory, given back when the peer has taken it.
+    /// - Parameter place: The reserved memory of the answer, which is released when the peer has received the answer.
     private func answer(_ answer: HTTPAnswer, _ place: AnswerPlace? = nil) {
         guard context != nil, machine.owesAnswer else { return }
         write(answer, connection: machine.answerBegan(hasLength: true), place)
@@ -360,7 +360,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         }
     }
 
-    /// The end of an answer. One to HEAD has ended with its head: an end in chunks would be taken for the next answer.
+    /// The end of an answer. An answer to HEAD has no further part: the end of a chunked body would be read as the next answer.
     private var answerEnd: HTTPServerResponsePart { machine.isHead ? .body(.byteBuffer(ByteBuffer())) : .end(nil) }
 
     private func finish(_ head: inout HTTPResponseHead, _ connection: String?) {
@@ -395,7 +395,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     }
 
     private func takeHeld() {
-        // An answer that is given at once leads here again, from inside the loop.
+        // An answer that is available at once calls this function again, from inside the loop.
         if isTakingHeld { return }
         isTakingHeld = true
         while let action = machine.heldAction(at: now, admitsSocket: shared.sockets.limit.admits) { perform(action) }
@@ -418,7 +418,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         let pipeline = channel.pipeline.syncOperations
         var isOwned = false
         do {
-            // It may have been paused for what was held.
+            // Reading can have been paused while parts were kept for later.
             channel.setOption(.autoRead, value: true).whenFailure { _ in }
             let socket = SocketHandler(
                 shared: shared.sockets, loop: loop, eventLoop: eventLoop,
@@ -431,7 +431,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             pipeline.removeHandler(counter, promise: nil)
             pipeline.removeHandler(encoder, promise: nil)
             pipeline.removeHandler(self, promise: nil)
-            // The last to go, as it passes on what came behind the handshake.
+            // The decoder is removed last, because it passes on the bytes that followed the handshake.
             pipeline.removeHandler(decoder, promise: nil)
             try channel.syncOptions?.setOption(.recvAllocator, value: SocketReceiveAllocator())
         } catch {
@@ -444,29 +444,29 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 private let stalls = ServerMetric.connectionsStalled.counter()
 private let invalidAddresses = ServerMetric.clientAddressesInvalid.counter()
 
-/// What the routes' task says, from wherever it runs.
+/// Results of the routes' task, which can be reported from any thread.
 extension HTTPConnectionHandler {
-    /// Answers at once and whole.
+    /// Sends a complete answer at once.
     ///
-    /// - Parameter place: The answer's memory, given back when the peer has taken it.
+    /// - Parameter place: The reserved memory of the answer, which is released when the peer has received the answer.
     func answered(_ answer: HTTPAnswer, holding place: AnswerPlace? = nil) {
         onLoop { $0.answer(answer, place) }
     }
 
-    /// The request waits for news of an inbox.
+    /// Lets the request wait for changes of an inbox.
     func waits(for poll: WaitingPoll) {
         onLoop { $0.wait(for: poll) }
     }
 
-    /// Tells something before the answer (RFC 9110 section 15.2), to a peer that understands it.
-    func told(_ head: HTTPResponseHead) {
+    /// Sends an interim response (RFC 9110 section 15.2), if the peer supports it.
+    func notified(_ head: HTTPResponseHead) {
         onLoop { handler in
-            guard let context = handler.context, handler.machine.mayTell else { return }
+            guard let context = handler.context, handler.machine.mayNotify else { return }
             context.writeAndFlush(Self.wrapOutboundOut(.head(head)), promise: nil)
         }
     }
 
-    /// Begins an answer whose body comes in parts.
+    /// Begins an answer with a body in parts.
     ///
     /// - Parameter length: Of the body in bytes, where it is known.
     func began(_ head: HTTPResponseHead, length: Int?) {
@@ -481,7 +481,7 @@ extension HTTPConnectionHandler {
         }
     }
 
-    /// Returns when the peer has taken it.
+    /// Sends a part of the body. Returns when the peer has received it.
     func send(_ bytes: ByteBuffer) async throws {
         let isOut = eventLoop.makePromise(of: Void.self)
         onLoop { handler in
@@ -503,7 +503,7 @@ extension HTTPConnectionHandler {
         }
     }
 
-    /// An answer that was begun cannot be finished.
+    /// Closes the connection, because a started answer cannot be completed.
     func broke() {
         onLoop { handler in
             if handler.machine.owesAnswer { handler.context?.close(promise: nil) }

@@ -6,7 +6,7 @@ import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
-/// Accepts connections until the server stops, and then waits until the last one is closed.
+/// Accepts connections until the server stops, and then waits until the last connection is closed.
 struct HTTPListener: Service {
     let group: any EventLoopGroup
     let places: [ListenPlace]
@@ -15,9 +15,9 @@ struct HTTPListener: Service {
     let readiness: Readiness
     let retry: ListenerRetry.Limits
     let logger: Logger
-    /// Ends when all else listens: who finds this port open finds the server whole.
+    /// Ends when all other listeners are open. A client that can connect to this listener therefore finds a complete server.
     let others: AsyncStream<Void>
-    /// Called once, when all places are listened on.
+    /// Called once, when the server listens on all addresses.
     let onListening: @Sendable (any NIOCore.Channel) async -> Void
     private let openConnections = OpenConnections()
 
@@ -27,7 +27,7 @@ struct HTTPListener: Service {
         try await withTaskCancellationHandler {
             try await withGracefulShutdownHandler {
                 try await listen()
-                // Ends when the last connection is closed, or with the patience of whoever runs this.
+                // Ends when the last connection is closed, or when the caller cancels the task.
                 await openConnections.allClosed()
             } onGracefulShutdown: {
                 openConnections.stop()
@@ -37,7 +37,7 @@ struct HTTPListener: Service {
         }
     }
 
-    /// Returns when the server stops.
+    /// Listens on all addresses. Returns when the server stops.
     private func listen() async throws {
         let unopened = Unopened(places.count)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -48,7 +48,7 @@ struct HTTPListener: Service {
                             if unopened.wasLast() { await onListening(listener) }
                         }
                     } catch {
-                        // The listeners of other places end as well.
+                        // The listeners of the other addresses end as well.
                         openConnections.stop()
                         throw error
                     }
@@ -58,17 +58,17 @@ struct HTTPListener: Service {
         }
     }
 
-    /// The number of places that are not listened on yet.
+    /// The number of addresses without an open listener.
     private final class Unopened: Sendable {
         private let count: Atomic<Int>
 
         init(_ count: Int) { self.count = Atomic(count) }
 
-        /// One was opened. Returns whether it was the last.
+        /// Counts an opened listener. Returns whether it was the last.
         func wasLast() -> Bool { count.wrappingSubtract(1, ordering: .relaxed).newValue == 0 }
     }
 
-    /// - Parameter onFirst: Called with the first listener of the place.
+    /// - Parameter onFirst: Called with the first listener of the address.
     private func listen(at place: ListenPlace, onFirst: (any NIOCore.Channel) async -> Void) async throws {
         var place = place
         var isFirst = true
@@ -82,14 +82,14 @@ struct HTTPListener: Service {
                 listener = try await ListenFault.naming(place) {
                     try await bootstrap(isTCP: true).bind(host: host, port: port).get()
                 }
-                // The system chose the port if it was 0.
+                // If the port was 0, the system chose one.
                 place = .address(host: host, port: listener.localAddress?.port ?? port)
             case .unix(let path):
                 let made = try UnixSocketFile.make(path)
                 file = made.file
                 listener = try await adopt(made.descriptor, isTCP: false, of: place)
             case .inherited(let socket):
-                // NIO closes the descriptor with the listener, and another listener may need it.
+                // NIO closes the descriptor together with the listener, but another listener can need the descriptor.
                 guard let descriptor = SocketDescriptor.duplicate(socket.descriptor) else {
                     throw ListenFault(address: place.description, reason: "the process has no more file descriptors")
                 }
@@ -103,12 +103,12 @@ struct HTTPListener: Service {
         }
     }
 
-    /// Listens on a socket that is bound.
+    /// Listens on a bound socket.
     private func adopt(_ descriptor: CInt, isTCP: Bool, of place: ListenPlace) async throws -> any NIOCore.Channel {
         let listener = try await ListenFault.naming(place) {
             try await bootstrap(isTCP: isTCP).withBoundSocket(descriptor).get()
         }
-        // NIO gives a socket that is bound the backlog of its own default.
+        // NIO sets a backlog of its own for a bound socket.
         SocketDescriptor.setBacklog(Self.backlog, of: descriptor)
         return listener
     }
@@ -137,8 +137,8 @@ struct HTTPListener: Service {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
     }
 
-    /// How much the kernel takes of what it cannot send yet (`TCP_NOTSENT_LOWAT`): without it, megabytes of what a peer does
-    /// not read would be out of reach. Connections have it from the socket that accepted them.
+    /// Limits the unsent data in the kernel (`TCP_NOTSENT_LOWAT`). Without this limit, megabytes of unread data could not be
+    /// counted as waiting. Connections inherit the option from the listening socket.
     private static var unsentLimit: NIOBSDSocket.Option {
         #if os(Linux)
             NIOBSDSocket.Option(rawValue: 25)
@@ -164,7 +164,7 @@ struct HTTPListener: Service {
                     HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)),
                 HTTPConnectionHandler(shared: connections, loop: loop, eventLoop: channel.eventLoop, counter: counter),
             ])
-            // The event of the stop came before the connection had a handler for it.
+            // The stop event can have arrived before the connection had a handler for it.
             if openConnections.isStopping { channel.close(promise: nil) }
         }
     }

@@ -1,15 +1,15 @@
 import NIOCore
 
-/// Buffers for what a connection for HTTP receives, of a size that follows what came before.
+/// Allocates receive buffers for HTTP connections. The size follows the size of earlier reads.
 ///
-/// NIO keeps the first buffer that it is given for as long as the connection lives, and with one read at a time
-/// (``readsAtOnce``) none of the others when it is told that the size may change. So the first one is small, and no
-/// buffer is kept for a connection that is idle, or whose poll waits.
+/// NIO keeps its first buffer during the whole life of a connection. With one read at a time (``readsAtOnce``), NIO keeps no
+/// other buffer if the size can change. The first buffer is therefore small, and an idle connection or a waiting poll uses no
+/// other buffer.
 struct HTTPReceiveAllocator: RecvByteBufferAllocator {
-    /// The value of `maxMessagesPerRead` that this is made for.
+    /// The required value of `maxMessagesPerRead`.
     static let readsAtOnce: UInt = 1
 
-    /// Bytes of the first buffer, which is kept.
+    /// The size of the first buffer in bytes. NIO keeps this buffer.
     static let firstBytes = 64
 
     private var sizes = AdaptiveRecvByteBufferAllocator()

@@ -1,13 +1,13 @@
 import NIOCore
 
-/// Counts what comes from a peer, in front of the parser, which does not say what it passes over.
+/// Counts the received bytes in front of the parser, because the parser does not report skipped bytes.
 final class InboundByteCounter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
     private var count = 0
 
-    /// How many bytes came since this was asked last.
+    /// Returns the number of bytes received since the last call.
     func take() -> Int {
         defer { count = 0 }
         return count

@@ -1,13 +1,13 @@
 import CarillonCore
 import NIOCore
 
-/// What the connections of one event loop share.
+/// The objects that the connections of one event loop share.
 struct LoopContext: Sendable {
     let executor: EventLoopExecutor
     let wheel: NIOLoopBound<ConnectionWheel>
     let date: NIOLoopBound<DateHeader>
 
-    /// One for each event loop of the group.
+    /// Returns a context for each event loop of the group.
     static func all(
         of group: any EventLoopGroup, slots: Int, time: TimeSource
     ) async throws -> [ObjectIdentifier: LoopContext] {

@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// The listeners that are open, and the connections that they accepted: what a stop must end.
+/// The open listeners and their connections, which a stop must end.
 final class OpenConnections: Sendable {
     private struct State {
         var channels: [ObjectIdentifier: any NIOCore.Channel] = [:]
@@ -32,7 +32,7 @@ final class OpenConnections: Sendable {
         if isOver { end.continuation.finish() }
     }
 
-    /// Closes the listeners, and has each connection end when it has answered.
+    /// Closes the listeners. Each connection ends after its present answer.
     func stop() {
         let channels = state.withLock { state in
             state.isStopping = true
@@ -42,15 +42,15 @@ final class OpenConnections: Sendable {
         if channels.isEmpty { end.continuation.finish() }
     }
 
-    /// A listener closes at this event, by the handler that NIO adds to it.
+    /// NIO adds a handler to listeners that closes them at this event.
     private static func stop(_ channel: any NIOCore.Channel) {
         channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
     }
 
-    /// Returns when everything has closed after ``stop()``, or the task is cancelled.
+    /// Returns when all listeners and connections are closed after ``stop()``, or when the task is cancelled.
     func allClosed() async { for await _ in end.stream {} }
 
-    /// Adds what a listener accepts.
+    /// Adds the connections that a listener accepts.
     final class Collector: ChannelInboundHandler {
         typealias InboundIn = any NIOCore.Channel
 

@@ -1,13 +1,13 @@
-/// How far the writing to a peer has come, in bytes.
+/// The progress of writing to a peer, in bytes.
 struct OutputProgress: Equatable {
-    /// Taken by the kernel since the connection began.
+    /// The bytes that the kernel accepted since the connection began.
     var sent = 0
-    /// Given to the connection, and not yet taken by the kernel.
+    /// The bytes that were written to the connection, and that the kernel has not accepted yet.
     var waiting = 0
 }
 
-/// Whether a peer reads: of what waits for it, it must take ``minimumBytes`` in each period, or all of it. One that takes a
-/// byte now and then is no reader.
+/// Detects slow readers. In each period, a peer must receive at least ``minimumBytes`` of the waiting data, or all of it. A peer
+/// that receives a few bytes from time to time is too slow.
 struct StallClock {
     static let minimumBytes = 4096
 
@@ -19,17 +19,17 @@ struct StallClock {
 
     private var period: Period?
 
-    /// When it is to be looked at next; nil while nothing waits.
+    /// The time of the next check; nil if no data is waiting.
     var deadline: Int? { period?.end }
 
-    /// Something may wait from now on. A period that runs already goes on.
+    /// Starts a period if data is waiting. A running period continues.
     mutating func started(_ progress: OutputProgress, at second: Int, periodSeconds: Int) {
         guard progress.waiting > 0, period == nil else { return }
         period = Period(
             end: second + periodSeconds, sentBefore: progress.sent, due: min(progress.waiting, Self.minimumBytes))
     }
 
-    /// Answers true when a period ended without enough having been taken; else the next one begins, if anything waits.
+    /// Returns true if a period ended and the peer received too little. Otherwise the next period begins if data is waiting.
     mutating func isStalled(_ progress: OutputProgress, at second: Int, periodSeconds: Int) -> Bool {
         guard let period, period.end <= second else { return false }
         if progress.sent - period.sentBefore < period.due { return true }
@@ -38,7 +38,7 @@ struct StallClock {
         return false
     }
 
-    /// There is less time from now on.
+    /// Shortens the running period.
     mutating func hurry(to second: Int) {
         if let end = period?.end { period?.end = min(end, second) }
     }

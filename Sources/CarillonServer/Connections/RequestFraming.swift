@@ -1,6 +1,6 @@
 import NIOHTTP1
 
-/// The fields that say how a request is framed, found in one pass.
+/// The header fields that determine the framing of a request, collected in one pass.
 struct RequestFraming {
     var codings: [String] = []
     var length: String?

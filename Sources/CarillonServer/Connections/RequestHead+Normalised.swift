@@ -2,13 +2,13 @@ import CarillonCore
 import NIOHTTP1
 
 extension HTTPRequestHead {
-    /// Makes of the spellings of one request one: what reads it later need not know that there are others.
+    /// Converts equivalent forms of a request to one form, so that later code handles only this form.
     ///
-    /// - The target is a path, also when it was named whole, as to a proxy (RFC 9112 section 3.2.2). Slashes in a row
-    ///   count as one, and one at the end as none.
-    /// - `OPTIONS *` asks about the server in general (RFC 9110 section 9.3.7), as `OPTIONS /` does.
+    /// - The target becomes a path, also if the client sent the absolute form, as to a proxy (RFC 9112 section 3.2.2). Repeated
+    ///   slashes become one, and a slash at the end is removed.
+    /// - `OPTIONS *`, which concerns the server in general (RFC 9110 section 9.3.7), becomes `OPTIONS /`.
     /// - Percent-encoded unreserved characters are decoded (RFC 3986 section 6.2.2.2).
-    /// - White space after a field's value belongs to no value (RFC 9112 section 5.1).
+    /// - White space after the value of a field is removed (RFC 9112 section 5.1).
     mutating func normalise() {
         takeOriginForm()
         if method == .OPTIONS, uri == "*" { uri = "/" }

@@ -2,19 +2,19 @@ import CarillonWire
 import NIOCore
 import NIOHTTP1
 
-/// The order of things on one HTTP/1.1 connection: what is read, what is answered, and when it is over. It watches over
-/// the time and the shape of requests before anybody knows who sends them. Times are seconds of the ``ConnectionWheel``.
+/// The states of one HTTP/1.1 connection: it controls reading, answering and closing. It enforces the time limits and the form of
+/// requests before the sender is authenticated. Times are seconds of the ``ConnectionWheel``.
 ///
-/// - *awaiting*: no request. Left by a head to *reading*; by silence, a stop, or the peer's end the connection closes.
-/// - *reading*: a head came, and its body is gathered, up to its limit. Left to *answering* by the end of the request,
-///   or when the body is larger than it may be: then the rest is not read, and the answer closes the connection.
-///   A handshake for a WebSocket leaves HTTP for good.
-/// - *streaming*: a head came of a request whose body is as long as it likes. The routes have it, and get the body as it comes and
-///   as they take it. Left to *answering* by the end of the request; an answer that ends before closes the connection.
-/// - *answering*: the routes have the request. What else comes is held, and no more is read. Left by the end of the
-///   answer, to *awaiting* or to *closing*; where none begins in time, a refusal takes its place.
-/// - *closing*: the last answer was given. Nothing that comes is looked at; the connection closes when the peer has
-///   had the time to read.
+/// - *awaiting*: there is no request. A head leads to *reading* or *streaming*. Silence, a stop, or the end of the peer's side
+///   closes the connection.
+/// - *reading*: a head was received, and the body is collected up to its limit. The end of the request leads to *answering*. A
+///   body beyond the limit also leads there: the rest is not read, and the connection is closed after the answer. A WebSocket
+///   handshake leaves HTTP for good.
+/// - *streaming*: the head of a request with a body of any length was received. The routes receive the body in parts, and their
+///   reading controls the flow. The end of the request leads to *answering*. An answer that ends earlier closes the connection.
+/// - *answering*: the routes process the request. Parts that were already received are kept, and no more is read. The end of the
+///   answer leads to *awaiting* or *closing*. If no answer begins in time, a refusal replaces it.
+/// - *closing*: the last answer was sent. Received data is ignored. The connection is closed after the peer had time to read.
 package struct RequestMachine {
     struct Request: Equatable {
         var head: HTTPRequestHead
@@ -23,60 +23,60 @@ package struct RequestMachine {
 
     enum Body: Equatable {
         case whole(ByteBuffer)
-        /// More than the limit; what came was thrown away.
+        /// The body exceeds the limit and was discarded.
         case tooLarge(limit: Int)
     }
 
     enum Action: Equatable {
         case none
-        /// Say "100 Continue" (RFC 9110 section 10.1.1).
+        /// Send "100 Continue" (RFC 9110 section 10.1.1).
         case sendContinue
-        /// Ask the routes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``.
+        /// Pass the request to the routes. Call ``answerBegan(hasLength:)`` and ``answerEnded(at:)``.
         case answer(Request)
-        /// Ask the routes, and give them the body as it comes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``,
-        /// ``bodyWanted()`` when they begin to take it, and ``bodyFilled()`` and ``bodyTaken(at:)`` as they go on.
+        /// Pass the request to the routes, and its body in parts. Call ``answerBegan(hasLength:)`` and ``answerEnded(at:)``. Call
+        /// ``bodyWanted()`` when the routes begin to read the body, then ``bodyFilled()`` and ``bodyTaken(at:)``.
         case stream(HTTPRequestHead)
         case streamed(ByteBuffer)
         case streamEnded
-        /// The rest of the body does not come.
+        /// The rest of the body will not arrive.
         case streamBroke(Refusal)
-        /// HTTPAnswer with this, and end the connection as after ``End/lingering``.
+        /// Answer with this refusal, and end the connection as after ``End/lingering``.
         case refuse(Refusal)
-        /// Take the handshake, and leave HTTP.
+        /// Answer the WebSocket handshake, and leave HTTP.
         case upgrade(HTTPRequestHead)
-        /// Close as soon as everything that was answered is out.
+        /// Close the connection when all answers have been sent.
         case finish
         case close
-        /// Close: the peer does not read.
+        /// Close the connection, because the peer does not read.
         case stalled
     }
 
-    /// What the peer does no more, and what it is told behind the answers that it is still owed.
+    /// How the peer's side of the connection ended. A fault is answered after the answers that are still due.
     private enum Ending {
         case ended
         case broke(Refusal)
     }
 
     enum End: Equatable {
-        /// The connection stays; ask ``heldAction(at:)`` for what came meanwhile.
+        /// The connection stays open. Call ``heldAction(at:)`` for the parts that were received meanwhile.
         case open
-        /// Close it when the answer is out.
+        /// Close the connection when the answer has been sent.
         case flushed
-        /// The request was not read whole. Say that no more will come, and let the peer read before the connection goes.
+        /// The request was not read completely. End the sending side, and let the peer read before the connection is closed.
         case lingering
     }
 
     package struct Settings: Sendable {
-        /// How long a head may take, from the first byte of it.
+        /// The longest time for a head, from its first byte.
         package var headSeconds = 10
-        /// How long a body may take, from the end of its head; or, of one that streams, until so much more of it has come as its
-        /// ``StreamedBody`` wants.
+        /// The longest time for a body, from the end of its head. For a streamed body: the period in which the minimum of its
+        /// ``StreamedBody`` must arrive.
         package var bodySeconds = 30
-        /// How long the routes may take to begin an answer, beyond what the request asks them to wait.
+        /// The longest time until the routes begin an answer, in addition to the wait that the request contains.
         package var answerSeconds = 30
-        /// How long a connection may wait for its next request.
+        /// The longest time between two requests.
         package var idleSeconds = 75
-        /// How long a peer may take less than ``StallClock/minimumBytes`` of what waits for it.
+        /// The period in which a peer must receive ``StallClock/minimumBytes`` of the waiting data.
         package var stallSeconds = 30
 
         package init() {}
@@ -94,16 +94,16 @@ package struct RequestMachine {
         let body: StreamedBody
         var bytes = 0
         var wireBytes = 0
-        /// When the present period began, as much of it had come.
+        /// The bytes that had been received at the start of the present period.
         var bytesBefore = 0
-        /// The peer waits to be told that its body is wanted.
+        /// Whether the peer waits for "100 Continue" before it sends the body.
         var expectsContinue: Bool
-        /// The routes have as much of it as they may have untaken.
+        /// Whether the routes have the largest allowed amount of unread body.
         var isFull = false
     }
 
     private static let stoppingSeconds = 2
-    /// How long a connection that has no place may take to ask.
+    /// The longest time until the request on a connection beyond a limit.
     private static let refusedSeconds = 2
 
     private let settings: Settings
@@ -111,26 +111,27 @@ package struct RequestMachine {
     private var state = State.awaiting
     private var held: [HTTPServerRequestPart] = []
     private var heldTaken = 0
-    /// What the peer understands of the answer.
+    /// The HTTP version that the peer supports.
     private(set) var version = HTTPVersion.http1_1
-    /// Whether the answer to the last request is a head alone.
+    /// Whether the answer to the last request has a head only.
     private(set) var isHead = false
-    /// What came of the present request without bringing it to its end, in bytes.
+    /// The bytes of the present request that count for ``unfinishedLimit``: all bytes of a body, or those since the last part.
     private var unfinishedBytes = 0
     private var closesAfterAnswer = false
-    /// The connection has no place: everything but health checks is refused with this.
+    /// The refusal of a connection beyond a limit. All requests except health checks receive it.
     private var refusalOfOthers: Refusal?
-    /// The answer to the present request has begun.
+    /// Whether the answer to the present request has begun.
     private var hasAnswered = false
-    /// How long the present request may take to be answered.
+    /// The longest time for the answer to the present request.
     private var answerSeconds = 0
     private var isStopping = false
-    /// By then the server has stopped.
+    /// The second in which the server will have stopped.
     private var stopAt: Int?
-    /// Something of the head came, as is expected of a new connection; or, while reading, the time for the body runs.
+    /// While awaiting: whether a part of the head was received, as is required on a new connection. While reading: whether the
+    /// time limit of the body runs.
     private var hasBegun = true
     private var partsOfThisRead = 0
-    /// When the present state is over; nil while the routes answer.
+    /// The end of the present state; nil while the routes answer.
     private(set) var deadline: Int?
     private var stall = StallClock()
     private var isWritable = true
@@ -142,13 +143,13 @@ package struct RequestMachine {
         deadline = second + settings.headSeconds
     }
 
-    /// Whether more may be read from the peer.
+    /// Whether more data can be read from the peer.
     var wantsToRead: Bool {
         guard isWritable else { return false }
         return switch state {
         case .awaiting, .reading: held.isEmpty
         case .streaming(let streaming): held.isEmpty && !streaming.isFull
-        // Behind a request that ends the connection the parser only hoards.
+        // After a request that ends the connection, the parser would only collect data.
         case .answering(isWhole: true): held.isEmpty && !closesAfterAnswer
         case .answering, .closing: false
         }
@@ -158,7 +159,7 @@ package struct RequestMachine {
 
     mutating func received(_ part: HTTPServerRequestPart, admitsSocket: () -> Bool) -> Action {
         partsOfThisRead += 1
-        // Behind what is held.
+        // The part follows others that are kept.
         if heldTaken < held.count {
             held.append(part)
             return .none
@@ -174,7 +175,7 @@ package struct RequestMachine {
             if isWhole { held.append(part) }
             return .none
         case .awaiting:
-            // Nothing but a head begins a request; the parser sees to it.
+            // The parser ensures that a request begins with a head.
             guard case .head(var head) = part else { return .none }
             head.normalise()
             return received(head, admitsSocket)
@@ -230,7 +231,7 @@ package struct RequestMachine {
         }
         version = head.version == .http1_0 ? .http1_0 : .http1_1
         closesAfterAnswer = isStopping || !head.isKeepAlive || refusalOfOthers != nil
-        // The parser takes what follows such a request for another protocol.
+        // The parser treats the bytes after such a request as another protocol.
         if head.method == .CONNECT || framing.asksToUpgrade { closesAfterAnswer = true }
         guard version == .http1_0 || framing.hosts == 1 else {
             return refuse(Refusal(.requestInvalid, "A request of HTTP/1.1 names one Host."))
@@ -246,7 +247,7 @@ package struct RequestMachine {
         let path = head.uri.prefix { $0 != "?" }
         answerSeconds = settings.answerSeconds + (path == InboxRoutes.path ? Limits.pollWaitSeconds : 0)
         let otherLimit = path == MatrixRoutes.path ? Limits.matrixBodyBytes : Limits.apiBodyBytes
-        let limit = PublishDoor.token(of: head.uri) == nil ? otherLimit : Limits.messageBodyBytes
+        let limit = PublishHandler.token(of: head.uri) == nil ? otherLimit : Limits.messageBodyBytes
         if let length = framing.length, Int(length) ?? .max > limit {
             return answer(head, .tooLarge(limit: limit))
         }
@@ -254,9 +255,9 @@ package struct RequestMachine {
         return sendsContinue ? .sendContinue : .none
     }
 
-    // MARK: A body that streams
+    // MARK: A streamed body
 
-    /// The routes take it: who sends it is known.
+    /// The routes begin to read the body, because the sender is authenticated.
     mutating func bodyWanted() -> Action {
         guard case .streaming(var streaming) = state, streaming.expectsContinue else { return .none }
         streaming.expectsContinue = false
@@ -264,7 +265,7 @@ package struct RequestMachine {
         return .sendContinue
     }
 
-    /// The routes have as much of it as they may have untaken: no more is read.
+    /// The routes have the largest allowed amount of unread body: reading pauses.
     mutating func bodyFilled() {
         guard case .streaming(var streaming) = state else { return }
         streaming.isFull = true
@@ -272,7 +273,7 @@ package struct RequestMachine {
         deadline = stopAt
     }
 
-    /// The routes took of it.
+    /// The routes read a part of the body.
     mutating func bodyTaken(at second: Int) {
         guard case .streaming(var streaming) = state, streaming.isFull else { return }
         streaming.isFull = false
@@ -287,7 +288,7 @@ package struct RequestMachine {
         deadline = min(stopAt ?? .max, second + settings.bodySeconds)
     }
 
-    /// The routes answer what they had of it.
+    /// The routes answer although the body is incomplete.
     private mutating func breakStream(_ refusal: Refusal) -> Action {
         state = .answering(isWhole: false)
         closesAfterAnswer = true
@@ -309,10 +310,10 @@ package struct RequestMachine {
         return .refuse(refusal)
     }
 
-    /// All that was there to be read has been.
+    /// All available data has been read.
     ///
-    /// - Parameter bytes: How much it was. The parser passes over chunk extensions and the white space between requests
-    ///   without a word, so that they are bounded here.
+    /// - Parameter bytes: The number of bytes. The parser skips chunk extensions and white space between requests silently, so
+    ///   they are limited here.
     mutating func readCompleted(at second: Int, bytes: Int) -> Action {
         let parts = partsOfThisRead
         partsOfThisRead = 0
@@ -347,7 +348,7 @@ package struct RequestMachine {
         return .none
     }
 
-    /// A body may come in chunks of a few bytes, each with a line of its own, behind what the head of a request may be.
+    /// A body can arrive in chunks of a few bytes, each with a line of its own, after a head of the largest size.
     private var unfinishedLimit: Int {
         guard case .reading(_, _, let limit) = state else { return 2 * ConnectionLimits.headBytes }
         return ConnectionLimits.headBytes + ConnectionLimits.bytesOnWirePerByte * limit
@@ -378,9 +379,10 @@ package struct RequestMachine {
 
     // MARK: The answer
 
-    /// What the answer says in "Connection".
+    /// Returns the value of "Connection" in the answer.
     ///
-    /// - Parameter hasLength: Whether its length is known. To a client of HTTP/1.0 another ends with the connection.
+    /// - Parameter hasLength: Whether the length of the answer is known. For an HTTP/1.0 client, an answer without a length ends
+    ///   with the connection.
     mutating func answerBegan(hasLength: Bool) -> String? {
         hasAnswered = true
         if case .answering = state { deadline = nil }
@@ -391,10 +393,10 @@ package struct RequestMachine {
         return version == .http1_0 ? "keep-alive" : nil
     }
 
-    /// Whether something can be told before the answer: not behind its beginning, nor in the language of HTTP/1.0.
-    var mayTell: Bool { version == .http1_1 && !hasAnswered && owesAnswer }
+    /// Whether an interim response is possible: the answer has not begun, and the peer supports HTTP/1.1.
+    var mayNotify: Bool { version == .http1_1 && !hasAnswered && owesAnswer }
 
-    /// Whether the answer to a request is still wanted: behind a refusal that took its place it is not.
+    /// Whether the answer to a request is still needed. It is not after a refusal that replaced it.
     var owesAnswer: Bool {
         switch state {
         case .streaming, .answering: true
@@ -414,7 +416,7 @@ package struct RequestMachine {
         return close(isWhole ? .flushed : .lingering, at: second)
     }
 
-    /// The refusal that was asked for is written.
+    /// The requested refusal was written.
     mutating func refused(at second: Int) -> End { close(.lingering, at: second) }
 
     private mutating func close(_ end: End, at second: Int) -> End {
@@ -430,8 +432,8 @@ package struct RequestMachine {
         return .finish
     }
 
-    /// What is to be done about the next part that came while the last request was answered; nil when none is left, or
-    /// the next request is being answered.
+    /// Returns the action for the next part that was received during the last answer; nil if there is no such part, or the next
+    /// request is being answered.
     mutating func heldAction(at second: Int, admitsSocket: () -> Bool) -> Action? {
         switch state {
         case .awaiting, .reading, .streaming: break
@@ -480,7 +482,7 @@ package struct RequestMachine {
         }
     }
 
-    /// When time matters next.
+    /// The next second in which a time limit must be checked.
     var nextDeadline: Int? {
         switch (deadline, stall.deadline) {
         case (let deadline?, let stall?): min(deadline, stall)
@@ -488,19 +490,19 @@ package struct RequestMachine {
         }
     }
 
-    /// Something was written. A peer that takes too little of it is let go after a while.
+    /// Data was written. A peer that reads too little of it is disconnected after a while.
     mutating func wrote(_ progress: OutputProgress, at second: Int) {
         stall.started(progress, at: second, periodSeconds: stallSeconds)
     }
 
     private var stallSeconds: Int { isStopping ? Self.stoppingSeconds : settings.stallSeconds }
 
-    /// While answers pile up, no more requests are read.
+    /// While answers are waiting to be sent, no more requests are read.
     mutating func writabilityChanged(_ isWritable: Bool) { self.isWritable = isWritable }
 
     // MARK: The end
 
-    /// The server stops: a connection that waits for a request is closed, another after its answer.
+    /// The server stops. A connection that waits for a request is closed at once, any other connection after its answer.
     mutating func stopped(at second: Int) -> Action {
         isStopping = true
         stopAt = second + Self.stoppingSeconds
@@ -517,19 +519,19 @@ package struct RequestMachine {
         }
     }
 
-    /// There are as many connections as there may be, in all or from one address. A health check may still be answered.
+    /// The connection exceeds the limit of the server or of its address. A health check is still answered.
     mutating func foundNoPlace(_ refusal: Refusal, at second: Int) {
         refusalOfOthers = refusal
         deadline = min(deadline ?? .max, second + Self.refusedSeconds)
     }
 
-    /// The peer will send nothing more. What it asked is still answered.
+    /// The peer will send nothing more. Its requests are still answered.
     mutating func inputEnded(at second: Int) -> Action {
         if ending == nil { ending = .ended }
         return end(at: second) ?? .none
     }
 
-    /// What came is not HTTP. What came before it is answered first.
+    /// The received data is not valid HTTP. Earlier requests are answered first.
     mutating func received(_ fault: any Error, at second: Int) -> Action {
         switch fault {
         case HTTPParserError.headerOverflow:
@@ -544,7 +546,7 @@ package struct RequestMachine {
         return end(at: second) ?? .none
     }
 
-    /// Ends the connection when the peer is owed nothing more.
+    /// Ends the connection if all answers have been sent.
     private mutating func end(at second: Int) -> Action? {
         guard let ending, heldTaken == held.count else { return nil }
         switch (state, ending) {
@@ -561,18 +563,18 @@ package struct RequestMachine {
     }
 }
 
-/// What a connection may send before it is known who it is.
+/// The limits of a connection before its sender is authenticated.
 enum ConnectionLimits {
     static let headBytes = 16_384
     static let headFields = 100
-    /// How many bytes each byte of a body may take on the wire.
+    /// The largest number of bytes on the wire for each byte of a body.
     static let bytesOnWirePerByte = 8
-    /// What the kernel may hold of what was written and not sent.
+    /// The largest amount of unsent data in the kernel.
     static let unsentBytes = 32_768
 }
 
 extension Refusal {
-    /// The store is slow, or stands still.
+    /// The store is slow or does not respond.
     static func notFinished(inSeconds seconds: Int) -> Refusal {
         Refusal(
             .notFinished,

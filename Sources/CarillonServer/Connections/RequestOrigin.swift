@@ -1,9 +1,9 @@
 import CarillonCore
 import NIOCore
 
-/// Where a request comes from.
+/// The source of a request.
 enum RequestOrigin: Sendable {
     case connection(any NIOCore.Channel)
-    /// The process that accepted the request, which knows the address of the client.
+    /// Another process that accepted the request. The value is the address of the client.
     case entry(NetworkAddress?)
 }

@@ -2,8 +2,8 @@ import CarillonWire
 import NIOCore
 import Synchronization
 
-/// The body of a request on its way from the connection to the routes, which take all that is there at once. What they have not taken
-/// is bounded by the connection, which reads no more when it is told that it is enough.
+/// The body of a request, passed from the connection to the routes. The routes receive all available data at once. The amount of
+/// unread data is limited, because the connection stops reading when this stream is full.
 final class RequestStream: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
     typealias Failure = Refusal
@@ -11,12 +11,12 @@ final class RequestStream: AsyncSequence, Sendable {
     private struct State {
         var bytes = ByteBuffer()
         var isFull = false
-        /// What comes behind the bytes: nothing, or why it does not come.
+        /// Set when the last bytes were added: nil inside, or the reason why the rest is missing.
         var end: Refusal??
         var reader: CheckedContinuation<Void, Never>?
     }
 
-    /// Beyond it nothing more is read, until it is taken.
+    /// The largest amount of unread data. Beyond it, reading pauses.
     static let mostBytes = 256 << 10
 
     private let state = Mutex(State())
@@ -24,14 +24,14 @@ final class RequestStream: AsyncSequence, Sendable {
     private let onTaken: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - onWanted: Somebody begins to take it.
-    ///   - onTaken: There is room again.
+    ///   - onWanted: Called when the routes begin to read.
+    ///   - onTaken: Called when there is space again.
     init(onWanted: @escaping @Sendable () -> Void, onTaken: @escaping @Sendable () -> Void) {
         self.onWanted = onWanted
         self.onTaken = onTaken
     }
 
-    /// Answers whether it is enough for now.
+    /// Adds a part. Returns whether the stream is full.
     func add(_ part: ByteBuffer) -> Bool {
         let (isFull, reader) = state.withLock { state in
             state.bytes.writeImmutableBuffer(part)
@@ -88,7 +88,7 @@ final class RequestStream: AsyncSequence, Sendable {
         return Iterator(stream: self)
     }
 
-    /// Whoever is cancelled meanwhile wants no more of it.
+    /// A cancelled reader needs no more data.
     private func awaitMore() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

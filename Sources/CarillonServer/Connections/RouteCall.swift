@@ -6,7 +6,7 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
 
-/// Asks the routes, and hands their answer to the connection.
+/// Calls the routes, and passes their response to the connection.
 struct RouteCall: Sendable {
     let responder: any HTTPResponder<RouteContext>
     let answers: AnswerMemory
@@ -19,43 +19,43 @@ struct RouteCall: Sendable {
         await answer(request.head, RequestBody(request.body), on: channel, to: connection)
     }
 
-    /// The same of a request whose body comes as it likes.
+    /// Answers a request with a streamed body.
     func answer(
         _ head: HTTPRequestHead, _ body: RequestStream, on channel: any NIOCore.Channel, to connection: HTTPConnectionHandler
     ) async {
         await answer(head, RequestBody(asyncSequence: body), on: channel, to: connection) { status, fields in
-            connection.told(HTTPResponseHead(version: .http1_1, status: status, headers: HTTPHeaders(fields)))
+            connection.notified(HTTPResponseHead(version: .http1_1, status: status, headers: HTTPHeaders(fields)))
         }
     }
 
     private func answer(
         _ requestHead: HTTPRequestHead, _ body: RequestBody, on channel: any NIOCore.Channel,
-        to connection: HTTPConnectionHandler, tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)? = nil
+        to connection: HTTPConnectionHandler, notify: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)? = nil
     ) async {
         var response: Response
         do {
             var head = try HTTPRequest(requestHead, secure: false, splitCookie: false)
-            // The routes know of GET alone: what they answer is not asked for its body (RFC 9110 section 9.3.2).
+            // The routes know only GET. The body of their response is not requested (RFC 9110 section 9.3.2).
             if head.method == .head { head.method = .get }
             var context = RouteContext(.connection(channel), logger: logger)
             context.isHead = requestHead.method == .HEAD
-            context.tell = tell
+            context.notify = notify
             context.share = connection.share
             response = try await responder.respond(
                 to: Request(head: head, body: body), context: context)
         } catch {
             response = Response(refusal: Refusal(.requestInvalid, "The request could not be understood."))
-            // No route returns this response.
+            // No route created this response.
             response.headers[.carillonServer] = server.description
         }
-        // It is looked into again without a task that waits.
+        // The poll waits without a task, and the inbox is read again later.
         if let poll = connection.share.takePoll() { return connection.waits(for: poll) }
         await give(
             response, hasBody: requestHead.method != .HEAD, bearer: requestHead.headers.first(name: "authorization"),
             to: connection)
     }
 
-    /// Looks again for a poll that waits.
+    /// Reads the inbox again for a waiting poll.
     func answer(_ poll: WaitingPoll, isLast: Bool, to connection: HTTPConnectionHandler) async {
         var response: Response
         do {
@@ -64,7 +64,7 @@ struct RouteCall: Sendable {
         } catch {
             response = Response(refusal: Refusal(error, logger: logger))
         }
-        // No route returns this response.
+        // No route created this response.
         response.headers[.carillonServer] = server.description
         await give(response, hasBody: !poll.isHead, bearer: nil, to: connection)
     }
@@ -81,7 +81,7 @@ struct RouteCall: Sendable {
                 answer.length = response.body.contentLength
                 connection.answered(answer)
             } else if let length = response.body.contentLength {
-                // A body that is written in parts has no known length here; its route may set the field.
+                // A body in parts has no known length here. Its route can set the field.
                 let place: AnswerPlace?
                 do throws(Refusal) {
                     if let kept {
@@ -90,7 +90,7 @@ struct RouteCall: Sendable {
                         place = try await answers.place(for: length, of: share.device, or: bearer, from: share.address)
                     }
                 } catch {
-                    // This response takes the place of the route's.
+                    // This response replaces that of the route.
                     var refusal = HTTPAnswer(error)
                     refusal.headers.replaceOrAdd(name: HeaderNames.server, value: server.description)
                     return connection.answered(refusal)
@@ -136,14 +136,14 @@ struct RouteCall: Sendable {
 }
 
 extension ByteBuffer {
-    /// The first is not copied.
+    /// The first buffer is not copied.
     mutating func add(_ buffer: ByteBuffer) {
         if readableBytes == 0 { self = buffer } else { writeImmutableBuffer(buffer) }
     }
 }
 
 extension RequestBody {
-    /// A body that was too large fails whoever reads it.
+    /// Reading a body that was too large fails.
     init(_ body: RequestMachine.Body) {
         switch body {
         case .whole(let bytes):

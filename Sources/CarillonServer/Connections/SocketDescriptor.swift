@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// Calls of the system for sockets that are known by their descriptors.
+/// System calls for the descriptors of sockets.
 enum SocketDescriptor {
     enum Kind {
         case streams
@@ -27,7 +27,7 @@ enum SocketDescriptor {
         }
     }
 
-    /// A new Unix socket; nil when the system has none, as `errno` says.
+    /// Creates a Unix socket. Returns nil with `errno` if the system refuses.
     static func makeUnix(_ kind: Kind) -> CInt? {
         let descriptor = socket(AF_UNIX, kind.number, 0)
         guard descriptor >= 0 else { return nil }
@@ -35,12 +35,12 @@ enum SocketDescriptor {
         return descriptor
     }
 
-    /// Another descriptor of the same socket; nil when the system has none, as `errno` says.
+    /// Returns another descriptor of the same socket; nil with `errno` if the system refuses.
     static func duplicate(_ descriptor: CInt) -> CInt? {
         let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
         return duplicate >= 0 ? duplicate : nil
     }
 
-    /// The number of connections that may wait until the listener accepts them.
+    /// Sets the number of connections that can wait for the listener.
     static func setBacklog(_ backlog: CInt, of descriptor: CInt) { listen(descriptor, backlog) }
 }

@@ -14,7 +14,7 @@ enum SocketHandshake {
     enum Reading: Equatable {
         case accepted
         case refused(Refusal)
-        /// It is none that the server takes; the routes say what would be.
+        /// The request is not a handshake that the server accepts. The routes return the reason.
         case otherRequest
     }
 
@@ -44,7 +44,7 @@ enum SocketHandshake {
         var headers: HTTPHeaders = [
             "upgrade": "websocket", "connection": "upgrade", "sec-websocket-accept": accept(key),
         ]
-        // Mozilla's clients offer this; a client that insists on an answer gets one.
+        // Mozilla's clients offer this protocol, and a client can require that the server selects it.
         if head.headers[canonicalForm: "sec-websocket-protocol"].contains("push-notification") {
             headers.add(name: "sec-websocket-protocol", value: "push-notification")
         }

@@ -1,10 +1,10 @@
 import NIOHTTP1
 
-/// A body that is given to the routes as it comes.
+/// The kinds of bodies that the routes receive in parts.
 enum StreamedBody {
-    /// Updates of items, which come when something happens.
+    /// Item updates, which the client sends as they occur.
     case updates
-    /// A file, which is there.
+    /// A file, which the client has completely.
     case file
 
     init?(of head: HTTPRequestHead) {
@@ -17,10 +17,10 @@ enum StreamedBody {
         }
     }
 
-    /// How long it may take to bring what came to the disk, when all of it is there.
+    /// The longest time to store the received data on disk after the body is complete.
     static let storingSeconds = 300
 
-    /// So much of it must come in each period; less is a peer that only holds its place.
+    /// The bytes that must arrive in each period. A slower peer is treated as idle.
     var minimumBytes: Int {
         switch self {
         case .updates: 0

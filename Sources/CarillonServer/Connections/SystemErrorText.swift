@@ -6,9 +6,9 @@
     import Darwin
 #endif
 
-/// Texts for errors of the system, for logs.
+/// Texts of system errors, for logs.
 enum SystemErrorText {
-    /// Returns a clause: "connection refused".
+    /// Returns a clause such as "connection refused".
     static func of(_ code: CInt) -> String {
         switch code {
         case ECONNREFUSED: "connection refused"

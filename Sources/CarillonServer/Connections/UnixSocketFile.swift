@@ -8,7 +8,7 @@ import NIOCore
     import Darwin
 #endif
 
-/// The file of a Unix socket that a server made.
+/// The file of a Unix socket that the server created.
 struct UnixSocketFile {
     /// The owner and the group can connect.
     private static let mode: mode_t = 0o660
@@ -28,7 +28,7 @@ struct UnixSocketFile {
     private let path: String
     private let identity: Identity
 
-    /// Makes a socket with this path, which does not listen yet. A socket of the path that nobody listens on is replaced.
+    /// Creates a bound socket with this path, which does not listen yet. A stale socket file without a listener is replaced.
     ///
     /// - Throws: ``ListenFault``.
     static func make(_ path: String) throws -> (descriptor: CInt, file: UnixSocketFile) {
@@ -41,7 +41,7 @@ struct UnixSocketFile {
         try removeUnused(path, address)
         let descriptor = try newSocket(path)
         let isBound = address.withSockAddr { pointer, size in bind(descriptor, pointer, socklen_t(size)) == 0 }
-        // Nobody can connect before it listens.
+        // Clients cannot connect before the socket listens.
         guard isBound, chmod(path, mode) == 0, let identity = Identity(path) else {
             defer { close(descriptor) }
             throw fault(path, code: errno)
@@ -49,7 +49,7 @@ struct UnixSocketFile {
         return (descriptor, UnixSocketFile(path: path, identity: identity))
     }
 
-    /// Removes the file, unless another has its place.
+    /// Removes the file, unless another file replaced it.
     func remove() {
         if Identity(path) == identity { unlink(path) }
     }
@@ -60,7 +60,7 @@ struct UnixSocketFile {
         guard status.st_mode & S_IFMT == S_IFSOCK else { throw fault(path, "a file is there that is no socket") }
         let descriptor = try newSocket(path)
         defer { close(descriptor) }
-        // A listener whose queue is full would not answer.
+        // A connection to a listener with a full queue would block.
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         let result = address.withSockAddr { pointer, size in connect(descriptor, pointer, socklen_t(size)) }
         guard result != 0, errno == ECONNREFUSED else { throw fault(path, "another process listens there") }

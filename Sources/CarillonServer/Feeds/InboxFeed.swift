@@ -3,8 +3,8 @@ import CarillonWire
 import Logging
 import Synchronization
 
-/// A device's inbox for an event stream, which is the device's connection. The device answers for its envelopes with
-/// `POST /v1/inbox/results`.
+/// Delivers a device's inbox to an event stream, which counts as the device's connection. The device acknowledges its envelopes
+/// with `POST /v1/inbox/results`.
 final class InboxFeed: LiveSession {
     enum Item: Sendable {
         case envelope(Envelope)
@@ -21,7 +21,7 @@ final class InboxFeed: LiveSession {
         }
     }
 
-    /// What one event led to.
+    /// The results of one event.
     struct Batch: Sendable {
         var items: [Item]
     }
@@ -29,14 +29,14 @@ final class InboxFeed: LiveSession {
     private struct State {
         var machine: DeliveryMachine
         var isOpen = true
-        /// Whether the home made the feed the device's session.
+        /// Whether the home made this feed the device's session.
         var isJoined = false
-        /// Of envelopes that were given and are not written yet.
+        /// The bytes of envelopes that are in ``batches`` and not written yet.
         var waitingBytes = 0
         var isPaused = false
-        /// The position of the last envelope that was written.
+        /// The position of the last written envelope.
         var written: Int64 = 0
-        /// How many times an envelope is in ``batches`` that was taken back. It comes again behind that.
+        /// The number of withdrawn copies of each envelope in ``batches``. The envelope is delivered again after them.
         var takenBack: [MessageID: Int] = [:]
     }
 
@@ -50,12 +50,12 @@ final class InboxFeed: LiveSession {
     private let outputBytes: Int
     private let state: Mutex<State>
 
-    /// The buffer needs no bound of its own: what waits in it pauses the machine.
+    /// The buffer needs no limit, because waiting data pauses the machine.
     ///
     /// - Parameters:
     ///   - device: The device as it was read when its credential was checked. Its home checks the credential again.
-    ///   - version: The version of Carillon's extension that the client speaks.
-    ///   - logger: Gets a line if the home cannot be used.
+    ///   - version: The version of Carillon's extension that the client supports.
+    ///   - logger: Receives a message if the home cannot be used.
     init(
         of device: Device, homes: Homes, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1,
         logger: Logger
@@ -70,9 +70,9 @@ final class InboxFeed: LiveSession {
         (batches, output) = AsyncStream.makeStream(of: Batch.self, bufferingPolicy: .unbounded)
     }
 
-    /// Connects the device. The feed must be finished afterwards, also if the device is not connected.
+    /// Connects the device. The caller must call ``finish()`` afterwards, even if the device is not connected.
     func begin() async {
-        // Before anything can be offered here, so that there is one load at a time.
+        // The load begins before an envelope can be offered, so that there is only one load at a time.
         let load = state.withLock { $0.machine.began() }
         let arrived = await arrive(load)
         if arrived.device != nil { state.withLock { $0.isJoined = true } }
@@ -85,7 +85,7 @@ final class InboxFeed: LiveSession {
         }
     }
 
-    private func arrive(_ load: InboxLoad) async -> Arrived {
+    private func arrive(_ load: PageRequest) async -> Arrived {
         let hash = device.credentialHash
         do throws(HomeFault) {
             return try await homes.arrive(
@@ -95,12 +95,12 @@ final class InboxFeed: LiveSession {
         }
     }
 
-    /// The request is over. ``begin()`` has returned.
+    /// Ends the feed with its request. ``begin()`` must have returned.
     func finish() {
         leave()
         handle { machine, _ in machine.disconnected() }
         state.withLock { $0.isOpen = false }
-        // It can have arrived at another home meanwhile.
+        // The session can have arrived at another home meanwhile.
         leave()
         output.finish()
     }
@@ -115,8 +115,8 @@ final class InboxFeed: LiveSession {
 
     // MARK: The output
 
-    /// Whether what was taken out of ``batches`` may still be given: it can have been withdrawn, have expired, or have been taken back
-    /// meanwhile. If it may, it counts as written.
+    /// Whether an envelope from ``batches`` must still be written. It can have been withdrawn, expired or taken back meanwhile.
+    /// If this function returns true, the envelope counts as written.
     func isWanted(_ envelope: Envelope) -> Bool {
         let isExpired = !envelope.isVolatile && envelope.isExpired(at: time.now())
         return state.withLock { state in
@@ -130,7 +130,7 @@ final class InboxFeed: LiveSession {
         }
     }
 
-    /// An envelope was written to the peer, or is not wanted any more.
+    /// An envelope was written to the peer, or is no longer needed.
     func done(with envelope: Envelope) {
         let resumes = state.withLock { state in
             state.waitingBytes -= envelope.byteCount
@@ -143,7 +143,7 @@ final class InboxFeed: LiveSession {
 
     func keepAlive() { output.yield(Batch(items: [.keepAlive])) }
 
-    // MARK: What happened to the inbox
+    // MARK: Changes of the inbox
 
     func offer(_ envelope: Envelope) {
         handle { machine, now in machine.offered(envelope, isVolatile: false, at: now) }
@@ -184,7 +184,7 @@ final class InboxFeed: LiveSession {
         case .gone: self.end(because: .moved)
         case .arrives(let again):
             guard state.withLock({ $0.isOpen }) else { return }
-            // Ends with the answer of the home.
+            // The task ends with the answer of the home.
             Task {
                 let arrived = await again()
                 let isOpen = state.withLock { state in
@@ -192,7 +192,7 @@ final class InboxFeed: LiveSession {
                     if case .joined = arrived, state.isOpen { state.isJoined = true }
                     return state.isOpen
                 }
-                // The session left meanwhile, perhaps before it arrived.
+                // The session ended meanwhile, possibly before its arrival.
                 if !isOpen { homes.home(of: device.serial).leave(self, of: device.serial) }
                 handle { machine, now in
                     switch arrived {
@@ -205,9 +205,9 @@ final class InboxFeed: LiveSession {
         }
     }
 
-    // MARK: What the machine says
+    // MARK: Actions of the machine
 
-    /// Answers whether an envelope of TTL 0 was given, if one was offered.
+    /// Returns whether an offered envelope of TTL 0 was delivered.
     @discardableResult
     private func handle(_ event: (inout DeliveryMachine, Timestamp) -> [DeliveryMachine.Action]) -> Bool {
         var wasGiven = false
@@ -252,8 +252,8 @@ final class InboxFeed: LiveSession {
         state.machine.outputPaused()
     }
 
-    private func start(_ load: InboxLoad) {
-        // Ends with the answer of the store.
+    private func start(_ load: PageRequest) {
+        // The task ends with the answer of the store.
         Task {
             let result = await homes.load(load, of: device.serial, logger: logger)
             handle { machine, now in

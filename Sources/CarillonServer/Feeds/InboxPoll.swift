@@ -6,38 +6,38 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// Reads a device's inbox for one request, which waits for a while where there is nothing.
+/// Reads a device's inbox for one request, which can wait for a while if the inbox is empty.
 ///
-/// The answer is written as it is read from the store, part by part, each when the client has taken the one before:
-/// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
+/// The answer is written in parts: the next part is read from the store when the client has received the last one. Its form is
+/// `{"envelopes":[…],"more":…}`. Each envelope has the form of its socket frame.
 struct InboxPoll: Sendable {
     let domain: HomeDomain
     let readiness: Readiness
 
     struct Question: Sendable {
         var device: DeviceSerial
-        /// The most envelopes; where it is 0, none is looked for.
+        /// The largest number of envelopes. If it is 0, the inbox is not read.
         var max: Int
-        /// The version of Carillon's extension that the client speaks.
+        /// The version of Carillon's extension that the client supports.
         var version: Int
-        /// The kinds that the client asks for; nil: all.
+        /// The kinds of envelopes that the client requested; nil: all.
         var only: Set<EnvelopeKind>?
     }
 
-    /// The members of the answer behind the envelopes.
+    /// Returns the members of the answer after the envelopes.
     ///
     /// - Parameter last: The position of the last envelope; nil if there is no envelope.
     typealias Others = @Sendable (_ last: Int64?) throws -> [JSONValue.Member]
 
     private struct Part: Sendable {
         var envelopes: [Envelope]
-        /// Whether more may wait behind them.
+        /// Whether more envelopes can follow.
         var more: Bool
     }
 
-    /// What one part reads from the store: its text is a third longer.
+    /// The bytes that one part reads from the store. Their text is a third longer.
     private static let partBytes = AnswerMemory.partBytes * 3 / 4
-    /// An answer ends behind the part that reaches it.
+    /// An answer ends after the part that reaches this size.
     private static let answerBytes = 4 << 20
 
     func answer(
@@ -47,14 +47,14 @@ struct InboxPoll: Sendable {
         guard waitSeconds > 0, let share = context.share else {
             return try await look(question, context.share, others, from: Reached()) ?? Self.empty(others)
         }
-        // It hears of what comes from now on, and misses nothing between the look and the waiting.
+        // The poll is registered before the first read, so that no envelope between the read and the wait is missed.
         let waiting = WaitingPoll(
             of: question.device, at: domain.home, waitSeconds: waitSeconds,
             isHead: context.isHead)
         let reached = Reached()
         do {
             let found = try await look(question, share, others, from: reached)
-            // One that began while the polls were being ended was not told.
+            // A poll that begins while the server ends all polls is not notified.
             if found != nil || readiness.isStopping {
                 waiting.end()
                 return try found ?? Self.empty(others)
@@ -71,19 +71,19 @@ struct InboxPoll: Sendable {
         return Response(status: .ok)
     }
 
-    /// An answer without envelopes.
+    /// Returns an answer without envelopes.
     static func empty(_ others: Others) throws -> Response {
         var text = opening
         close(&text, more: false, others: try others(nil))
         return response(text)
     }
 
-    /// How far an inbox was looked through in vain: what lies before is not wanted.
+    /// The position up to which the inbox was read and no wanted envelope was found.
     private final class Reached: Sendable {
         let position = Mutex<Int64>(0)
     }
 
-    /// Nil where there is nothing.
+    /// Returns nil if there is no envelope.
     private func look(
         _ question: Question, _ share: ConnectionShare?, _ others: @escaping Others, from reached: Reached
     ) async throws -> Response? {
@@ -153,19 +153,20 @@ struct InboxPoll: Sendable {
         first.more && first.envelopes.count < question.max
     }
 
-    /// What an answer takes that begins with a part: its envelopes, their text, and what waits for the peer.
+    /// Returns the memory that an answer needs if it begins with this part: its envelopes, their text, and the data that waits
+    /// for the peer.
     private static func needed(_ first: Part, by question: Question) -> Int {
         if hasParts(first, of: question) { return AnswerMemory.bytesOfPart }
         let bytes = first.envelopes.reduce(0) { $0 + $1.byteCount }
         return bytes <= AnswerMemory.uncountedBytes ? bytes : min(3 * bytes, AnswerMemory.bytesOfPart)
     }
 
-    /// Whether anything is wanted behind a position.
+    /// Whether a wanted envelope follows a position.
     private func waits(_ question: Question, after position: Int64) async throws -> Bool {
         try await part(of: question, after: position, limit: 1) != nil
     }
 
-    /// The next envelopes behind a position; nil where there is none.
+    /// Returns the next envelopes after a position; nil if there are none.
     private func part(
         of question: Question, after position: Int64, limit: Int, _ reached: Reached? = nil
     ) async throws -> Part? {
@@ -173,7 +174,7 @@ struct InboxPoll: Sendable {
         var machine = DeliveryMachine(
             limits: .init(envelopes: limit, bytes: Self.partBytes, outputBytes: Self.partBytes, lookAhead: 1),
             version: question.version, only: question.only, after: position)
-        var load: InboxLoad? = machine.began()
+        var load: PageRequest? = machine.began()
         var envelopes: [Envelope] = []
         while let next = load, envelopes.isEmpty {
             load = nil
@@ -212,7 +213,7 @@ struct InboxPoll: Sendable {
             return
         }
         text.writeString(",")
-        // Without the bracket that opens them.
+        // Without the opening bracket.
         text.writeBytes(JSONValue.object(others).bytes.dropFirst())
     }
 

@@ -5,12 +5,12 @@ import NIOCore
 
 /// Writes a device's inbox as server-sent events.
 ///
-/// The stream is written while its device arrives, so that a peer that went away is noticed meanwhile.
+/// Writing begins while the device arrives, so that a closed connection is detected meanwhile.
 struct InboxStream: Sendable {
     let feed: InboxFeed
     let readiness: Readiness
     let time: TimeSource
-    /// The time between two signs of life.
+    /// The time between two keep-alives.
     var keepAlive = Duration.seconds(20)
 
     /// Connects the device, and writes until the stream ends.
@@ -23,7 +23,7 @@ struct InboxStream: Sendable {
         } catch {
             fault = error
         }
-        // A session leaves only after its arrival has returned.
+        // A session can leave only after its arrival has returned.
         await begun
         feed.finish()
         if let fault { throw fault }
@@ -31,12 +31,12 @@ struct InboxStream: Sendable {
 
     private func begin() async {
         await feed.begin()
-        // A session that joins after the sessions were ended is not informed.
+        // A session that joins after all sessions were ended is not notified.
         if readiness.isStopping { feed.end(because: .serverStops) }
     }
 
     @concurrent private func write(to writer: inout any ResponseBodyWriter) async throws {
-        // Ends with the stream: a peer that went away is noticed by the write that fails.
+        // The task ends with the stream. A failed write shows that the peer closed the connection.
         let signs = Task {
             while !Task.isCancelled {
                 try await Task.sleep(for: keepAlive)

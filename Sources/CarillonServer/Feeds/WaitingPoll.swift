@@ -3,29 +3,30 @@ import CarillonWire
 import Hummingbird
 import Synchronization
 
-/// A poll that found nothing and waits for news. It has no task meanwhile: whoever waits on its behalf looks again when it is told to,
-/// and when the time is over.
+/// A poll that found no envelope and waits for changes. It has no task while it waits. Its owner reads the inbox again after a
+/// notification, and when the time is over.
 final class WaitingPoll: LiveSession {
-    /// Looks again. Nil: there is still nothing. `isLast`: the poll answers, whatever is found.
-    typealias Look = @Sendable (_ isLast: Bool) async throws -> Response?
+    /// Reads the inbox again. Returns nil if there is still no envelope. If `isLast` is true, the poll returns an answer in any
+    /// case.
+    typealias ReadInbox = @Sendable (_ isLast: Bool) async throws -> Response?
 
     private struct State {
-        /// Something was stored since the last look.
+        /// Whether an envelope was stored since the last read.
         var hasNews = false
         var end: SessionEnd?
         var isOver = false
-        var look: Look?
+        var read: ReadInbox?
         var wake: (@Sendable () -> Void)?
     }
 
     let device: DeviceSerial
     let waitSeconds: Int
-    /// Whether the head of the answer is all that is wanted.
+    /// Whether only the head of the answer was requested.
     let isHead: Bool
     private let home: any LocalHome
     private let state = Mutex(State())
 
-    /// Makes the poll a waiter for the inbox of a device until ``end()``.
+    /// Registers the poll for changes of a device's inbox, until ``end()``.
     ///
     /// - Parameter home: The home of the device.
     init(of device: DeviceSerial, at home: any LocalHome, waitSeconds: Int, isHead: Bool) {
@@ -36,19 +37,19 @@ final class WaitingPoll: LiveSession {
         home.addWaiter(self, for: device)
     }
 
-    /// - Parameter look: How to look again.
-    func wait(_ look: @escaping Look) { state.withLock { $0.look = look } }
+    /// - Parameter read: Reads the inbox again.
+    func wait(_ read: @escaping ReadInbox) { state.withLock { $0.read = read } }
 
-    /// Looks again, and ends when there is an answer.
+    /// Reads the inbox again. The poll ends if there is an answer.
     func look(isLast: Bool) async throws -> Response? {
-        let (look, end) = state.withLock { state in
+        let (read, end) = state.withLock { state in
             (state.hasNews, state.wake) = (false, nil)
-            return (state.look, state.end)
+            return (state.read, state.end)
         }
-        guard let look else { return nil }
+        guard let read else { return nil }
         do {
             if end == .deviceGone { throw DeviceRegistrar.credentialInvalid }
-            guard let response = try await look(isLast || end != nil) else { return nil }
+            guard let response = try await read(isLast || end != nil) else { return nil }
             self.end()
             return response
         } catch {
@@ -57,7 +58,8 @@ final class WaitingPoll: LiveSession {
         }
     }
 
-    /// Calls this once, when it is time to look again; at once, where something happened meanwhile.
+    /// Sets a function that is called once when the inbox must be read again. It is called at once if a change occurred
+    /// meanwhile.
     func onNews(_ wake: @escaping @Sendable () -> Void) {
         let isTime = state.withLock { state in
             let isTime = !state.isOver && (state.hasNews || state.end != nil)
@@ -67,10 +69,10 @@ final class WaitingPoll: LiveSession {
         if isTime { wake() }
     }
 
-    /// Nobody waits any longer.
+    /// Ends the poll, because its request is over.
     func end() {
         let isFirst = state.withLock { state in
-            defer { (state.isOver, state.look, state.wake) = (true, nil, nil) }
+            defer { (state.isOver, state.read, state.wake) = (true, nil, nil) }
             return !state.isOver
         }
         if isFirst { home.removeWaiter(self, for: device) }
@@ -85,13 +87,13 @@ final class WaitingPoll: LiveSession {
         wake?()
     }
 
-    // MARK: What happened to the inbox
+    // MARK: Changes of the inbox
 
     func storedMore() { happened { $0.hasNews = true } }
 
     func end(because reason: SessionEnd) { happened { $0.end = $0.end ?? reason } }
 
-    // What is stored is looked for, and nothing is offered to it.
+    // A poll reads stored envelopes itself, so offers are ignored.
     func offer(_ envelope: Envelope) {}
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
     func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }

@@ -9,7 +9,7 @@ import Logging
     import Foundation
 #endif
 
-/// Apple's push service, with the credentials of one app.
+/// Apple's push service, with the push credentials of one app.
 final class APNsGateway: PushGateway {
     private let client: APNsClient
     private let environment: APNsEnvironment
@@ -17,20 +17,20 @@ final class APNsGateway: PushGateway {
     private let texts: AlertTexts
     private let app: AppSerial
 
-    /// - Throws: `APNsError` when the credentials cannot be used now.
+    /// - Throws: `APNsError` if the push credentials cannot be used now.
     init(
-        _ secret: GatewaySecret, lane: PushLane, settings: GatewaySettings, rendering: PushRendering, texts: AlertTexts,
+        _ secret: GatewaySecret, queue: PushQueue, settings: GatewaySettings, rendering: PushRendering, texts: AlertTexts,
         logger: Logger
     ) throws {
-        app = lane.app
-        environment = lane.environment == .sandbox ? settings.sandbox : settings.production
+        app = queue.app
+        environment = queue.environment == .sandbox ? settings.sandbox : settings.production
         var configuration = APNsClient.Configuration(
             credentials: try secret.credentials(), bundleID: secret.bundleID, environment: environment)
         configuration.timeout = settings.timeout
         configuration.retryPolicy = .never
-        // An app that sends nothing holds no connection.
+        // The app keeps no connection while it sends nothing.
         configuration.pool.minimum = 0
-        configuration.queueLimit = 2 * LaneMachine.widest
+        configuration.queueLimit = 2 * GatewayBreaker.widest
         configuration.trustRoots = settings.authorities
         configuration.proxy = settings.proxy
         configuration.logger = logger
@@ -70,13 +70,13 @@ extension PushAnswer {
         case .fixRequest: self = .wrong(reason: reason)
         case .fixCredentials: self = .credentialsRefused(reason: reason)
         case .slowDown, .tryLater:
-            // Without a delay it is the provider token's fault, which all pushes of the lane share.
+            // Without a delay, the fault is in the provider token, which all pushes of the push queue share.
             self = wait.map { .later(reason: reason, seconds: $0.components.seconds) } ?? .credentialsRefused(reason: reason)
         case .unknown: self = .unknown(reason: reason, description: Self.description(of: rejection))
         }
     }
 
-    /// The status and the first 100 bytes of the body, on one line.
+    /// Returns the status and the first 100 bytes of the body, on one line.
     private static func description(of rejection: APNsRejection) -> String {
         guard let body = rejection.text ?? rejection.reason?.rawValue else { return "\(rejection.status) without a body" }
         let line = String.UnicodeScalarView(

@@ -2,15 +2,15 @@ import CarillonAPNs
 package import CarillonBasics
 package import CarillonWire
 
-/// What an app shows for a message that its vendor must not read: texts, or keys of texts in the app, which the device knows in
-/// its user's language.
+/// The alert that an app shows for a message whose content the vendor must not read. It consists of texts, or of keys of texts in
+/// the app, which the device shows in its user's language.
 package struct AlertText: Equatable, Sendable {
     package static let memberNames: Set = ["title", "titleKey", "body", "bodyKey", "sound", "category", "badge"]
     package static let longestBytes = 512
 
     private var values: [String: String] = [:]
 
-    /// - Parameter body: An object whose names are all known.
+    /// - Parameter body: An object without unknown members.
     package init(_ body: JSONValue) throws(Refusal) {
         try self.init(read: body)
         let beyond = PushRendering.sizeOfLargest(with: self) - PushRendering.largestPayload
@@ -54,10 +54,10 @@ package struct AlertText: Equatable, Sendable {
         .object(values.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) })
     }
 
-    /// The number on the app's icon is counted by the server.
+    /// The value with which the server counts the number on the app's icon.
     private static let countedBadge = "auto"
 
-    /// - Parameter badge: Where the text counts it; nil leaves the number on the icon.
+    /// - Parameter badge: The number, if the alert uses the server's count; nil leaves the number on the icon unchanged.
     func notification(badge: Int?) -> APNsNotification {
         var alert = APNsNotification.alert().mutableContent()
         if let text = values["title"] { alert = alert.title(text) }

@@ -8,7 +8,7 @@ package import CarillonWire
     package import Foundation
 #endif
 
-/// What an app shows Apple's push service: a token key, or a certificate.
+/// The push credentials of an app for Apple's push service: a signing key, or a certificate.
 package struct GatewaySecret: Equatable, Sendable {
     package enum Kind: Equatable, Sendable {
         case token(p8: String, keyID: String, teamID: String)
@@ -17,7 +17,7 @@ package struct GatewaySecret: Equatable, Sendable {
     }
 
     package var kind: Kind
-    /// The topic of the app's pushes.
+    /// The APNs topic of the app's pushes.
     package var bundleID: String
 
     package init(_ kind: Kind, bundleID: String) {
@@ -25,7 +25,7 @@ package struct GatewaySecret: Equatable, Sendable {
         self.bundleID = bundleID
     }
 
-    /// - Throws: `APNsError` when they cannot be used now.
+    /// - Throws: `APNsError` if the push credentials cannot be used now.
     package func credentials() throws(APNsError) -> APNsCredentials {
         switch kind {
         case .token(let p8, let keyID, let teamID):
@@ -46,15 +46,15 @@ package struct GatewaySecret: Equatable, Sendable {
         }
     }
 
-    // MARK: As it is written
+    // MARK: JSON form
 
     package static let memberNames: Set = [
         "p8", "keyID", "teamID", "p12", "certificate", "privateKey", "passphrase", "bundleID",
     ]
 
     /// - Parameters:
-    ///   - body: An object whose names are all known.
-    ///   - app: Whose name is the bundle ID, unless the body says another.
+    ///   - body: An object without unknown members.
+    ///   - app: The app. Its name is the bundle ID, unless the body contains another.
     package init(_ body: JSONValue, of app: AppID) throws(Refusal) {
         func text(_ name: String) throws(Refusal) -> String? {
             switch body[name] {
@@ -126,10 +126,10 @@ package struct GatewaySecret: Equatable, Sendable {
 
     // MARK: Checking
 
-    /// Checks all that can be checked without the service.
+    /// Checks everything that can be checked without a connection to the service.
     ///
-    /// - Returns: What anybody may see.
-    /// - Throws: ``Refusal`` with what is wrong.
+    /// - Returns: The part of the push credentials that is not secret.
+    /// - Throws: ``Refusal`` with a description of the fault.
     package func check(for environment: PushEnvironment, at now: Date) throws(Refusal) -> GatewaySummary {
         do {
             _ = try credentials()
@@ -177,7 +177,7 @@ package struct GatewaySecret: Equatable, Sendable {
     private static func text(_ date: Date) -> String { Timestamp3339.text(Int64(date.timeIntervalSince1970) * 1000) }
 }
 
-/// What anybody may see of credentials.
+/// The part of push credentials that is not secret.
 package struct GatewaySummary: Codable, Equatable, Sendable {
     /// `token` or `certificate`.
     package var kind: String

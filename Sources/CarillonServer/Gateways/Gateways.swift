@@ -12,19 +12,19 @@ import Synchronization
     import Foundation
 #endif
 
-/// The credentials of apps, and the ways to vendors' services that are open with them.
+/// The push credentials of apps, and the open gateways that use them.
 package final class Gateways: Sendable {
     private struct State {
-        var open: [PushLane: any PushGateway] = [:]
-        /// Lanes whose credentials cannot be used, and why.
-        var unusable: [PushLane: String] = [:]
+        var open: [PushQueue: any PushGateway] = [:]
+        /// Push queues whose push credentials cannot be used, with the reasons.
+        var unusable: [PushQueue: String] = [:]
         var names: [AppSerial: AppID] = [:]
         var isOpen = false
-        /// Whether the ways are open for all credentials that there were.
+        /// Whether the gateways of all push credentials in the store have been opened.
         var areAllOpen = false
         /// The outboxes of the homes.
         var outboxes: [Outbox] = []
-        /// The outboxes whose pushes are sent.
+        /// The outboxes that send pushes.
         var senders: Set<ObjectIdentifier> = []
     }
 
@@ -38,7 +38,8 @@ package final class Gateways: Sendable {
     private let time: TimeSource
     private let logger: Logger
     private let state = Mutex(State())
-    /// What is in use is what was stored last.
+    /// Changes of the store and of the open gateways are made in the same order, so that the last stored push credentials are
+    /// used.
     private let turns = Turns()
 
     package init(
@@ -59,36 +60,36 @@ package final class Gateways: Sendable {
         self.logger = logger
     }
 
-    /// Adds the outbox of a home. The outbox is informed of changed credentials from now on.
+    /// Adds the outbox of a home. From now on, the outbox is notified of changed push credentials.
     package func serve(_ outbox: Outbox) { state.withLock { $0.outboxes.append(outbox) } }
 
     // MARK: Sending
 
-    /// Whether pushes of the lane can be sent. In the environment `test` they always can.
-    package func isConfigured(_ lane: PushLane) -> Bool {
-        lane.environment == .test || state.withLock { $0.open[lane] != nil }
+    /// Whether pushes of the push queue can be sent. In the environment `test` they always can.
+    package func isConfigured(_ queue: PushQueue) -> Bool {
+        queue.environment == .test || state.withLock { $0.open[queue] != nil }
     }
 
-    func gateway(_ lane: PushLane) -> (any PushGateway)? {
+    func gateway(_ queue: PushQueue) -> (any PushGateway)? {
         state.withLock { state in
-            if let open = state.open[lane] { return open }
-            guard lane.environment == .test else { return nil }
-            let gateway = TestGateway(app: lane.app, rendering: rendering, texts: texts, time: time)
-            state.open[lane] = gateway
+            if let open = state.open[queue] { return open }
+            guard queue.environment == .test else { return nil }
+            let gateway = TestGateway(app: queue.app, rendering: rendering, texts: texts, time: time)
+            state.open[queue] = gateway
             return gateway
         }
     }
 
-    /// What would have been sent in the environment `test`, the oldest first.
+    /// Returns the pushes of the environment `test`, which were stored instead of sent, the oldest first.
     package func testPushes(of app: AppSerial) -> [TestGateway.Sent] {
-        let lane = PushLane(app: app, environment: .test)
-        return (state.withLock { $0.open[lane] } as? TestGateway)?.remembered ?? []
+        let queue = PushQueue(app: app, environment: .test)
+        return (state.withLock { $0.open[queue] } as? TestGateway)?.remembered ?? []
     }
 
-    /// Opens the gateways of all stored credentials, if they are not open. Credentials that cannot be used are logged, and shown
-    /// by ``faults``.
+    /// Opens the gateways of all stored push credentials, unless they are open. Push credentials that cannot be used are logged,
+    /// and appear in ``faults``.
     ///
-    /// - Parameter outbox: The outbox whose pushes are sent, until ``close(for:)``.
+    /// - Parameter outbox: The outbox that sends pushes, until ``close(for:)``.
     package func open(for outbox: Outbox? = nil) async throws {
         if let outbox { state.withLock { _ = $0.senders.insert(ObjectIdentifier(outbox)) } }
         try await turns.take {
@@ -104,63 +105,64 @@ package final class Gateways: Sendable {
         }
     }
 
-    /// Returns the credentials of an app, ordered by environment.
+    /// Returns the push credentials of an app, ordered by environment.
     private func stored(of app: AppID, _ serial: AppSerial) async throws -> [GatewayCredential] {
         var credentials: [GatewayCredential] = []
         for environment in PushEnvironment.allCases.sorted(by: { $0.rawValue < $1.rawValue }) {
-            let lane = PushLane(app: serial, environment: environment)
-            // Credentials are read at a start and for operators: they would take the room of documents that are in use.
-            if let document = try await documents.document(lane.credential) {
-                credentials.append(try GatewayCredential(document, of: app, for: lane))
+            let queue = PushQueue(app: serial, environment: environment)
+            // Push credentials are read at the start and for operators. In the cache they would displace documents that are in
+            // use.
+            if let document = try await documents.document(queue.credential) {
+                credentials.append(try GatewayCredential(document, of: app, for: queue))
             }
         }
         return credentials
     }
 
     private func open(_ credential: GatewayCredential) {
-        let lane = credential.lane
-        state.withLock { $0.names[lane.app] = credential.app }
+        let queue = credential.queue
+        state.withLock { $0.names[queue.app] = credential.app }
         do {
-            guard let bytes = sealer.open(credential.sealed, for: lane.app.rawValue), let body = JSONValue(parsing: bytes)
+            guard let bytes = sealer.open(credential.sealed, for: queue.app.rawValue), let body = JSONValue(parsing: bytes)
             else {
                 throw Refusal(
                     .credentialsInvalid,
                     "The credentials were sealed with a key that the server no longer has; set them again.")
             }
             let gateway = try APNsGateway(
-                try GatewaySecret(body, of: credential.app), lane: lane, settings: settings, rendering: rendering,
+                try GatewaySecret(body, of: credential.app), queue: queue, settings: settings, rendering: rendering,
                 texts: texts, logger: logger)
-            replace(lane, by: gateway, fault: nil)
+            replace(queue, by: gateway, fault: nil)
         } catch {
             let reason = (error as? Refusal)?.detail ?? (error as? APNsError)?.message ?? "\(type(of: error))"
             logger.error(
                 "an app's push credentials cannot be used",
-                metadata: ["app": "\(credential.app)", "environment": "\(lane.environment)", "reason": "\(reason)"])
-            replace(lane, by: nil, fault: reason)
+                metadata: ["app": "\(credential.app)", "environment": "\(queue.environment)", "reason": "\(reason)"])
+            replace(queue, by: nil, fault: reason)
         }
     }
 
-    /// Whether a gateway can be made of it: those before go on to work until one that can takes their place.
-    private func checkUsable(_ secret: GatewaySecret, _ lane: PushLane) async throws {
+    /// Checks that a gateway can use the push credentials. The earlier ones stay in use until valid ones replace them.
+    private func checkUsable(_ secret: GatewaySecret, _ queue: PushQueue) async throws {
         let gateway: APNsGateway
         do {
             gateway = try APNsGateway(
-                secret, lane: lane, settings: settings, rendering: rendering, texts: texts, logger: logger)
+                secret, queue: queue, settings: settings, rendering: rendering, texts: texts, logger: logger)
         } catch let error as APNsError {
             throw Refusal(.credentialsInvalid, error.message)
         }
         await gateway.close()
     }
 
-    private func replace(_ lane: PushLane, by open: (any PushGateway)?, fault: String?) {
+    private func replace(_ queue: PushQueue, by open: (any PushGateway)?, fault: String?) {
         let (earlier, outboxes) = state.withLock { state in
-            let earlier = state.open[lane]
-            state.open[lane] = open
-            state.unusable[lane] = fault
+            let earlier = state.open[queue]
+            state.open[queue] = open
+            state.unusable[queue] = fault
             return (earlier, state.outboxes)
         }
-        for outbox in outboxes { outbox.renewed(lane) }
-        // Ends by itself, when what is under way has its answers.
+        for outbox in outboxes { outbox.renewed(queue) }
+        // The task ends when all pending pushes are answered.
         if let earlier { Task { await earlier.close() } }
     }
 
@@ -182,30 +184,30 @@ package final class Gateways: Sendable {
         for gateway in all { await gateway.close() }
     }
 
-    /// The pushes of all homes that have no answer yet.
+    /// The number of pushes of all homes that wait for an answer.
     var underWay: Int { state.withLock { $0.outboxes }.reduce(0) { $0 + $1.underWay } }
 
-    /// The lanes whose pushes wait because of a fault, and why.
-    package var faults: [PushLane: String] {
+    /// The push queues that are paused because of a fault, with the reasons.
+    package var faults: [PushQueue: String] {
         let (outboxes, unusable) = state.withLock { ($0.outboxes, $0.unusable) }
         var reasons = unusable
         for outbox in outboxes { reasons.merge(outbox.faults.mapValues(\.reason)) { first, _ in first } }
         return reasons
     }
 
-    /// The same, in the words of the API, in order.
+    /// The paused push queues in the form of the API, sorted.
     package var held: [(app: String, environment: String, reason: String)] {
         let names = state.withLock { $0.names }
-        return faults.map { lane, reason in
-            (names[lane.app]?.text ?? "\(lane.app.rawValue)", lane.environment.rawValue, reason)
+        return faults.map { queue, reason in
+            (names[queue.app]?.text ?? "\(queue.app.rawValue)", queue.environment.rawValue, reason)
         }.sorted { ($0.app, $0.environment) < ($1.app, $1.environment) }
     }
 
     // MARK: Credentials
 
-    /// Checks credentials and sets them, in place of those before.
+    /// Checks push credentials and stores them in place of the earlier ones.
     ///
-    /// - Throws: ``Refusal``; then those before go on to work.
+    /// - Throws: ``Refusal``. In this case the earlier push credentials stay in use.
     package func set(
         _ body: JSONValue, of app: AppID, for environment: PushEnvironment
     ) async throws -> (credential: GatewayCredential, summary: GatewaySummary) {
@@ -223,14 +225,14 @@ package final class Gateways: Sendable {
         let now = time.now()
         let summary = try secret.check(
             for: environment, at: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000))
-        let lane = PushLane(app: known.serial, environment: environment)
-        try await checkUsable(secret, lane)
+        let queue = PushQueue(app: known.serial, environment: environment)
+        try await checkUsable(secret, queue)
         let credential = GatewayCredential(
-            app: app, lane: lane,
+            app: app, queue: queue,
             sealed: try sealer.seal(secret.json.bytes, for: known.serial.rawValue),
             summary: String(decoding: try JSONEncoder().encode(summary), as: UTF8.self), setAt: now)
         try await turns.take {
-            guard try await self.documents.put(credential.bytes, as: lane.credential, at: now) != nil else {
+            guard try await self.documents.put(credential.bytes, as: queue.credential, at: now) != nil else {
                 throw Self.unknown(app)
             }
             if self.state.withLock({ $0.isOpen }) { self.open(credential) }
@@ -245,32 +247,32 @@ package final class Gateways: Sendable {
         let faults = faults
         return try await stored(of: app, known.serial).map { credential in
             let summary = try JSONDecoder().decode(GatewaySummary.self, from: Data(credential.summary.utf8))
-            return (credential, summary, faults[credential.lane])
+            return (credential, summary, faults[credential.queue])
         }
     }
 
     package func remove(of app: AppID, for environment: PushEnvironment) async throws {
         try await turns.take {
-            let lane = try await self.apps.app(app).map { PushLane(app: $0.serial, environment: environment) }
-            guard let lane, try await self.documents.remove(lane.credential) else {
+            let queue = try await self.apps.app(app).map { PushQueue(app: $0.serial, environment: environment) }
+            guard let queue, try await self.documents.remove(queue.credential) else {
                 throw Refusal(
                     .credentialsUnknown, "The app has no credentials for the environment \(environment.rawValue).")
             }
-            self.replace(lane, by: nil, fault: nil)
+            self.replace(queue, by: nil, fault: nil)
         }
     }
 
-    /// The app was deleted.
+    /// Removes the gateways of a deleted app.
     package func forget(_ app: AppSerial) async {
         _ = try? await turns.take {
             for environment in PushEnvironment.allCases {
-                self.replace(PushLane(app: app, environment: environment), by: nil, fault: nil)
+                self.replace(PushQueue(app: app, environment: environment), by: nil, fault: nil)
             }
             self.state.withLock { $0.names[app] = nil }
         }
     }
 
-    /// How an app is called, for the log.
+    /// Returns the name of an app, for the log.
     func name(of app: AppSerial) -> String { state.withLock { $0.names[app]?.text } ?? "\(app.rawValue)" }
 
     // MARK: Alerts
@@ -280,7 +282,7 @@ package final class Gateways: Sendable {
         let key = AlertTexts.key(known.serial)
         guard let text else {
             let isRemoved = try await documents.remove(key)
-            // The app had no alert text, or was deleted since it was looked up.
+            // The app had no alert text, or was deleted meanwhile.
             if !isRemoved, try await apps.app(app) == nil { throw Self.unknown(app) }
             return
         }

@@ -1,9 +1,9 @@
 package import CarillonCore
 
-/// The way to a vendor's push service, for the pushes of one lane.
+/// The connection to a vendor's push service, for the pushes of one push queue.
 package protocol PushGateway: Sendable {
-    /// Sends a push once, and says what became of it.
+    /// Sends a push once, and returns the result.
     func send(_ push: LeasedPush) async -> PushAnswer
-    /// No push is given to it any more; what is under way is answered.
+    /// Closes the gateway. The caller sends no further pushes. Pending pushes are still answered.
     func close() async
 }

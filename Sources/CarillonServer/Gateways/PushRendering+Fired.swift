@@ -4,9 +4,9 @@ import CarillonCore
 import CarillonMessages
 import CarillonWire
 
-/// What a subscription shows that fired, as Apple's service is sent it.
+/// Converts firings of item subscriptions to notifications for Apple's push service.
 extension PushRendering {
-    /// - Parameter isShortened: Whether its texts are too long for a payload.
+    /// - Parameter isShortened: Whether the texts are too long for a payload and must be shortened.
     func fired(
         _ envelope: Envelope, _ topic: String?, _ text: AlertText?, _ badge: Int, isShortened: Bool = false
     ) -> APNsNotification {
@@ -27,7 +27,8 @@ extension PushRendering {
         return notification.priority(envelope.urgency == .high ? .immediate : .considerPower)
     }
 
-    /// The app's own text, which its extension replaces by what is encrypted beside it.
+    /// Returns the app's own alert. The app's extension replaces its text by the encrypted notification, which is in the same
+    /// push.
     private func privately(
         _ fired: FiredNotification, _ keys: PrivateKeys, _ envelope: Envelope, _ topic: String?, _ text: AlertText?,
         _ badge: Int
@@ -53,15 +54,15 @@ extension PushRendering {
         }
     }
 
-    /// Whether a text can stand in the header as it is.
+    /// Whether a text can be used unchanged as `apns-collapse-id`.
     private static func isCollapseID(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && text.first != " "
             && text.last != " "
     }
 
-    /// Of the payload at its longest.
+    /// Returns the largest size of the payload.
     static func payloadSize(of fired: FiredNotification) -> Int {
-        // What does not fit stays out of it, and the app's own text is shown.
+        // A notification that does not fit is left out, and the app's own alert is shown.
         if fired.privateKeys != nil { return 0 }
         return notification(of: fired, message: MessageHash.text(of: ""), badge: .max).jsonString.utf8.count
     }
@@ -116,7 +117,7 @@ extension PushRendering {
     }
 }
 
-/// What such a push says to the app beside Apple's own members.
+/// The custom fields of such a push, beside Apple's own members.
 private struct FiredFields: Codable, Sendable {
     var kind = "fired"
     /// See ``MessageHash``.

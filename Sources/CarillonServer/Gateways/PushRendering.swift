@@ -10,17 +10,17 @@ import Crypto
     import Foundation
 #endif
 
-/// Makes of a push what Apple's service is sent.
+/// Converts pushes to notifications for Apple's push service.
 ///
-/// Nothing in it names a message as its sender or the server does: what tells two pushes apart, or one from another, are keyed
-/// hashes, and what the device itself can hash.
+/// A notification does not contain the message identifiers of the sender or the server. It identifies messages and pushes by
+/// keyed hashes, and by hashes that the device can compute.
 struct PushRendering: Sendable {
     static let largestPayload = 4096
 
     private let key: SymmetricKey
     private let wake = APNsNotification.background.collapseID("carillon").custom("carillon", ["kind": "wake"])
 
-    /// - Parameter key: Of the server's, for the hashes.
+    /// - Parameter key: The server's key for the hashes.
     init(key: SymmetricKey) { self.key = key }
 
     func notification(of push: LeasedPush, _ text: AlertText?) -> APNsNotification {
@@ -35,12 +35,12 @@ struct PushRendering: Sendable {
                 .priority(envelope.urgency == .high ? .immediate : .considerPower)
         }
         notification = notification.id(UUID(push.id))
-        // The service keeps nothing for longer than thirty days.
+        // Apple's service stores a notification for at most thirty days.
         return notification.expiration(.at(Date(timeIntervalSince1970: TimeInterval(push.expiresAt.milliseconds / 1000))))
     }
 
-    /// Of the payload when a message of 2400 bytes of plain text travels with the text (`aes128gcm`, RFC 8188: a head of 86
-    /// bytes, a delimiter and a tag of 16).
+    /// Returns the largest size of a payload that contains these texts and a message of 2400 bytes of plain text (`aes128gcm`,
+    /// RFC 8188: a header of 86 bytes, a delimiter and a tag of 16 bytes).
     static func sizeOfLargest(with text: AlertText) -> Int {
         let fields = PushFields(
             kind: "alert", message: MessageHash.text(of: ""), channel: ChannelID(Bytes16(high: 0, low: 0)).description,
@@ -49,7 +49,7 @@ struct PushRendering: Sendable {
         return text.notification(badge: .max).custom("carillon", fields).jsonString.utf8.count
     }
 
-    /// The message itself travels when nobody but the app can read it, and when there is room.
+    /// The message is included if it is encrypted for the app and fits into the payload.
     private func alert(for envelope: Envelope, _ text: AlertText?, _ badge: Int) -> APNsNotification {
         let bare = text?.notification(badge: badge) ?? APNsNotification.alert().mutableContent()
         let id = MessageHash.text(of: envelope.id.description)
@@ -62,7 +62,7 @@ struct PushRendering: Sendable {
         return Self.carrying(content.body, coding, bare, fields)
     }
 
-    /// What is encrypted travels where there is room for it.
+    /// Adds the encrypted content if it fits into the payload.
     static func carrying(
         _ body: [UInt8], _ coding: ContentCoding, _ bare: APNsNotification, _ fields: PushFields
     ) -> APNsNotification {
@@ -75,7 +75,8 @@ struct PushRendering: Sendable {
         return full.jsonString.utf8.count <= largestPayload ? full : bare.custom("carillon", fields)
     }
 
-    /// The same for all messages of a topic, so that the device shows the newest; one of its own for each of the others.
+    /// Returns the same value for all messages of a topic, so that the device shows only the newest. Any other message has its
+    /// own value.
     func collapseID(of envelope: Envelope, _ topic: String?) -> String {
         var hash = HMAC<SHA256>(key: key)
         if let topic {
@@ -87,13 +88,13 @@ struct PushRendering: Sendable {
     }
 }
 
-/// What a push says to the app beside Apple's own members.
+/// The custom fields of a push, beside Apple's own members.
 struct PushFields: Codable, Sendable {
     var kind: String
     /// See ``MessageHash``.
     var message: String
     var channel: String?
-    /// In base64url.
+    /// The encrypted content, in base64url.
     var body: String?
     var coding: String?
     var encryption: String?
@@ -105,7 +106,7 @@ extension Envelope {
 }
 
 extension Bytes16 {
-    /// As Apple writes an `apns-id`.
+    /// The text of an `apns-id`, in Apple's form.
     var uuidText: String { UUID(self).uuidString.lowercased() }
 }
 

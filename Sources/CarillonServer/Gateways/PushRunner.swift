@@ -9,14 +9,14 @@ struct PushRunner: Service {
     let gateways: Gateways
     let logger: Logger
 
-    /// How long answers are waited for when the server stops; what has none then is sent again with the next start.
+    /// The longest wait for answers when the server stops. Pushes without an answer are sent again after the next start.
     private static let patience: Duration = .seconds(5)
     private static let betweenLooks: Duration = .milliseconds(100)
 
     func run() async throws {
         await withDiscardingTaskGroup { group in
             await begin()
-            // What is in it is bounded by what may be under way.
+            // The limit of pushes without an answer also limits this buffer.
             let (rounds, give) = AsyncStream.makeStream(of: [LeasedPush].self)
             group.addTask {
                 await cancelWhenGracefulShutdown {
@@ -37,7 +37,8 @@ struct PushRunner: Service {
         await gateways.close(for: outbox)
     }
 
-    /// A store that has trouble may have none a moment later, and without its credentials nothing would ever go out.
+    /// Repeats the start until it succeeds, because a fault of the store can be temporary, and without the push credentials no
+    /// push could be sent.
     private func begin() async {
         while !Task.isCancelled, !Task.isShuttingDownGracefully {
             do {
@@ -60,16 +61,16 @@ struct PushRunner: Service {
     }
 
     private func send(_ push: LeasedPush) async {
-        let answer = await gateways.gateway(push.lane)?.send(push) ?? .notSent
-        let hasOther = push.lane.other.map(gateways.isConfigured) ?? false
-        let lane: Logger.Metadata = [
-            "app": "\(gateways.name(of: push.lane.app))", "environment": "\(push.lane.environment)",
+        let answer = await gateways.gateway(push.queue)?.send(push) ?? .notSent
+        let hasOther = push.queue.other.map(gateways.isConfigured) ?? false
+        let queue: Logger.Metadata = [
+            "app": "\(gateways.name(of: push.queue.app))", "environment": "\(push.queue.environment)",
         ]
         switch await outbox.ended(push, answer, hasOther: hasOther) {
         case .paused(let fault):
-            logger.error("pushes of an app are held back", metadata: lane.merging(["reason": "\(fault.reason)"]) { $1 })
+            logger.error("pushes of an app are held back", metadata: queue.merging(["reason": "\(fault.reason)"]) { $1 })
         case .opened:
-            logger.notice("pushes of an app go out again", metadata: lane)
+            logger.notice("pushes of an app go out again", metadata: queue)
         case nil:
             break
         }

@@ -3,7 +3,7 @@ package import CarillonCore
 package import CarillonWire
 import Synchronization
 
-/// The environment `test`: opens no connection, and remembers the last payloads for whoever builds an app.
+/// The gateway of the environment `test`. Opens no connection, and stores the last payloads for developers of apps.
 package final class TestGateway: PushGateway {
     package struct Sent: Sendable {
         package var at: Timestamp
@@ -25,7 +25,7 @@ package final class TestGateway: PushGateway {
         self.time = time
     }
 
-    /// The last of them, the oldest first.
+    /// The last stored pushes, the oldest first.
     package var remembered: [Sent] { sent.withLock { $0 } }
 
     package func send(_ push: LeasedPush) async -> PushAnswer {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Work of many callers, one after another in the order in which they came. What was begun is done, also when its caller is
+/// Runs the work of several callers one after another, in the order of the calls. Started work is completed even if its caller is
 /// cancelled.
 final class Turns: Sendable {
     private let last = Mutex<Task<Void, Never>?>(nil)

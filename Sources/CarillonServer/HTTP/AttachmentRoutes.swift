@@ -8,15 +8,15 @@ import Metrics
 import NIOCore
 import NIOHTTP1
 
-/// Attachments: uploaded and fetched in parts (draft-ietf-httpbis-resumable-upload, RFC 9110 section 14), with a device's credential or
-/// a sender key.
+/// The routes for uploading and fetching attachments in parts (draft-ietf-httpbis-resumable-upload, RFC 9110 section 14). They
+/// require a device credential or a sender key.
 struct AttachmentRoutes: Sendable {
     let domain: HomeDomain
     let addresses: Addresses
-    /// Whether uploaders are told 104 before the answer. Some proxies take it for the answer.
+    /// Whether uploaders receive an interim response 104. Some proxies treat it as the final response.
     let tellsResumption: Bool
 
-    /// The same address for the connection, which gives the body as it comes.
+    /// The path of uploads. The connection uses it to find requests with a streamed body.
     static let path = "/v1/attachments"
 
     private static let created: QueryParameters = ["app", "readers", "ttl"]
@@ -82,9 +82,9 @@ struct AttachmentRoutes: Sendable {
             return response
         }
         if begun.isComplete { return answer(begun, headers, status: .created) }
-        // The same again: its client asks how far it is.
+        // The request is a repetition whose client needs the present offset.
         if begun.synced > 0 { return answer(begun, headers, status: .created) }
-        tell(headers, context, [.location: addresses.attachment(begun.id)], limit: begun)
+        inform(headers, context, [.location: addresses.attachment(begun.id)], limit: begun)
         let isLast = headers.isComplete ?? true
         do {
             let attachment = try await attachments.append(
@@ -94,13 +94,14 @@ struct AttachmentRoutes: Sendable {
             }
             return answer(attachment, headers, status: .created)
         } catch {
-            // Nobody knows of it who could go on.
+            // Without an identifier, the client cannot resume the upload.
             if headers.draft == nil, idempotency == nil { try? await attachments.end(begun.id, by: owner) }
             throw error
         }
     }
 
-    /// Who may fetch it: `readers`, a list of devices, or `senders` for whoever has a sender key of the app.
+    /// Returns the readers of an attachment from the parameter `readers`: a list of devices, or `senders` for all sender keys of
+    /// the app.
     private func readers(_ request: Request, _ owner: AttachmentUser) async throws -> [Party] {
         let names = (request.uri.queryParameters["readers"] ?? "").split(separator: ",")
         guard (1...attachments.limits.readers).contains(names.count) else {
@@ -123,8 +124,8 @@ struct AttachmentRoutes: Sendable {
         return readers
     }
 
-    /// Whether an owner may name a device as a reader: a sender one of its app, a device one of its app or of another app of the
-    /// realm, which it may exchange services with.
+    /// Whether an owner can add a device as a reader. A sender can add devices of its app. A device can also add devices of other
+    /// apps in the realm, because it can exchange service requests with them.
     private func mayName(_ device: Device, _ owner: AttachmentUser) async throws -> Bool {
         if device.app == owner.app { return true }
         guard owner.party != .senders, let realm = try await domain.services.realm(of: owner.app) else { return false }
@@ -140,7 +141,7 @@ struct AttachmentRoutes: Sendable {
         }
         let isLast: Bool
         switch (headers.isComplete, headers.draft) {
-        case (let told?, _): isLast = told
+        case (let notified?, _): isLast = notified
         case (nil, .three), (nil, .five), (nil, .six): isLast = true
         case (nil, _): throw Refusal(.uploadHeadersInvalid, "Say with Upload-Complete whether this is the last part.")
         }
@@ -168,7 +169,7 @@ struct AttachmentRoutes: Sendable {
         }
     }
 
-    /// As `curl -T FILE -C -` does; taken as they are, its parts would be whole files.
+    /// Rejects requests such as those of `curl -T FILE -C -`, whose parts would otherwise be stored as whole files.
     @Sendable private func refuseParts(_ request: Request, _ context: RouteContext) throws -> Response {
         throw Refusal(.requestInvalid, "An upload goes on with PATCH and Upload-Offset; PUT and Content-Range do not.")
     }
@@ -179,20 +180,20 @@ struct AttachmentRoutes: Sendable {
         try headers.check(part: upload.offset, isLast: isLast, of: upload.attachment.length)
         for try await part in request.body where try await upload.write(part) {
             guard headers.draft != .three else { continue }
-            tell(headers, context, [.uploadOffset: String(upload.attachment.synced)], limit: nil)
+            inform(headers, context, [.uploadOffset: String(upload.attachment.synced)], limit: nil)
         }
     }
 
-    /// 104 goes to nobody who did not announce a version of it.
-    private func tell(_ headers: UploadHeaders, _ context: RouteContext, _ fields: HTTPFields, limit: Attachment?) {
+    /// Sends an interim response 104, unless the client announced no version of the draft.
+    private func inform(_ headers: UploadHeaders, _ context: RouteContext, _ fields: HTTPFields, limit: Attachment?) {
         guard tellsResumption, let draft = headers.draft else { return }
         var fields = fields
         fields[.uploadDraft] = String(draft.rawValue)
         if let limit { fields[.uploadLimit] = self.limit(of: limit, draft) }
-        context.tell?(HTTPResponseStatus(statusCode: 104, reasonPhrase: "Upload Resumption Supported"), fields)
+        context.inform?(HTTPResponseStatus(statusCode: 104, reasonPhrase: "Upload Resumption Supported"), fields)
     }
 
-    /// Nil in the versions that do not know it.
+    /// Returns nil for versions of the draft without this header.
     private func limit(of attachment: Attachment, _ draft: UploadHeaders.Draft?) -> String? {
         if draft == .three || draft == .five { return nil }
         let seconds = max(0, (attachment.expiresAt.milliseconds - domain.time.now().milliseconds) / 1000)
@@ -219,7 +220,7 @@ struct AttachmentRoutes: Sendable {
         return response
     }
 
-    /// The problem that the draft registers, with what a client needs to go on.
+    /// Returns the problem document that the draft defines, with the values that the client needs in order to continue.
     private static func answer(_ mismatch: UploadOffsetMismatch, _ headers: UploadHeaders) -> Response {
         let code = ErrorCode.uploadOffsetMismatch
         let expected = mismatch.attachment.synced
@@ -232,7 +233,7 @@ struct AttachmentRoutes: Sendable {
             .init(name: "expected-offset", value: .integer(Int(expected))),
             .init(name: "provided-offset", value: .integer(Int(mismatch.provided))),
         ])
-        // Counts it, as others.
+        // Creating this response counts the refusal in the metrics.
         var response = Response(refusal: Refusal(code, ""))
         response.body = ResponseBody(byteBuffer: ByteBuffer(bytes: problem.bytes))
         response.headers[.contentLength] = nil
@@ -262,7 +263,7 @@ struct AttachmentRoutes: Sendable {
         {
             return Response(status: .notModified, headers: headers)
         }
-        // A part of another file is worth nothing.
+        // A part of another file is useless, so the whole file is sent.
         let isSame = request.headers[.ifRange].map { $0 == tag } ?? true
         let part: Range<Int64>
         let status: HTTPResponse.Status
@@ -278,7 +279,7 @@ struct AttachmentRoutes: Sendable {
         }
         headers[.contentLength] = String(part.count)
         let body = ResponseBody { writer in
-            // Its place is taken until then.
+            // The transfer is counted until the body has been sent.
             defer { withExtendedLifetime(transfer) {} }
             var parts = FileParts(of: file, part)
             while let bytes = try await parts.next() {
@@ -290,7 +291,7 @@ struct AttachmentRoutes: Sendable {
         return Response(status: status, headers: headers, body: body)
     }
 
-    /// How far an upload is, for whoever uploads it; that there is an attachment, for whoever may fetch it.
+    /// Returns the progress of an upload for its owner, or the existence of the attachment for its readers.
     private func standing(of id: AttachmentID, for user: AttachmentUser, _ request: Request) async throws -> Response {
         let headers = try UploadHeaders(request.headers)
         let attachment: Attachment
@@ -321,7 +322,7 @@ struct AttachmentRoutes: Sendable {
     }
 }
 
-/// Reads a file part by part: the next while the peer takes the one before.
+/// Reads a file in parts. The next part is read while the peer receives the last one.
 private struct FileParts {
     private let file: any ReadableFile
     private let end: Int64
@@ -337,10 +338,10 @@ private struct FileParts {
         ahead = read()
     }
 
-    /// Nil behind the last.
+    /// Returns nil after the last part.
     mutating func next() async throws -> [UInt8]? {
         guard let bytes = try await ahead?.value else { return nil }
-        // Whoever waits for more is told by the connection's end.
+        // The end of the connection shows the client that the file is incomplete.
         guard !bytes.isEmpty else { throw StoreFault(.damaged, "a file of an attachment is shorter than it was") }
         offset += Int64(bytes.count)
         ahead = read()

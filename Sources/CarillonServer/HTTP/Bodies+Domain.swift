@@ -2,7 +2,7 @@ import CarillonBasics
 package import CarillonCore
 package import CarillonWire
 
-// How the core's values are written in the bodies of the API.
+// Conversions of core types to bodies of the API.
 
 extension AppBody {
     package init(_ app: App) {
@@ -42,7 +42,7 @@ extension DeviceFilter {
     /// - Parameters:
     ///   - status: `registered` or `suspended`.
     ///   - platform: Its name, or `none`.
-    ///   - user: Whose they are.
+    ///   - user: The user of the devices.
     package init(status: String?, platform: String?, user: String? = nil) throws(Refusal) {
         self.init()
         if let user {
@@ -84,7 +84,7 @@ extension HomeDomain {
             next: page.count == limit ? page.last?.device.id.description : nil)
     }
 
-    /// - Parameter registration: What it says of itself, if that was read just now.
+    /// - Parameter registration: The registration of the device, if it was already read.
     package func describe(_ device: Device, _ registration: DeviceRegistration? = nil) async throws -> DeviceBody {
         let registration = if let registration { registration } else { try await devices.registration(of: device) }
         var body = DeviceBody(

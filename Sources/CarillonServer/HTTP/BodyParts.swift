@@ -2,18 +2,18 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// The body of a response in parts. Each part is returned when the reader asks for it, and the next part is made meanwhile.
+/// The body of a response in parts. Each part is returned when the reader requests it, and the next part is created meanwhile.
 struct BodyParts: AsyncSequence, Sendable {
     private let parts: AsyncThrowingStream<[UInt8], any Error>
     private let requests: AsyncStream<Void>.Continuation
 
     /// - Parameters:
     ///   - bytes: The largest part.
-    ///   - ended: Called once, when the whole body was made, or nobody reads it any more.
+    ///   - ended: Called once, when the whole body was created, or its reader stopped reading.
     init(of body: ResponseBody, upTo bytes: Int, then ended: @escaping @Sendable () -> Void) {
         let (parts, output) = AsyncThrowingStream.makeStream(of: [UInt8].self)
         let (wanted, requests) = AsyncStream.makeStream(of: Void.self)
-        // Ends with the body, or is cancelled.
+        // The task ends with the body, or is cancelled.
         let task = Task {
             do {
                 try await body.write(Writer(wanted: wanted.makeAsyncIterator(), output: output, mostBytes: bytes))

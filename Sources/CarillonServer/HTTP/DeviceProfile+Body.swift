@@ -2,15 +2,15 @@ import CarillonBasics
 import CarillonCore
 import CarillonWire
 
-/// How a device writes what it says of itself: whole, or as a merge patch (RFC 7396), in which null takes a member away and
-/// what is absent stays.
+/// Reads the description of a device from JSON: complete, or as a merge patch (RFC 7396). In a patch, null removes a member, and
+/// absent members are kept.
 extension DeviceProfile {
     static let memberNames: Set = [
         "platform", "pushToken", "previousToken", "environment", "appVersion", "locale", "timeZone", "parameters",
         "revision",
     ]
 
-    /// - Parameter body: An object whose names are all known.
+    /// - Parameter body: An object without unknown members.
     init(_ body: JSONValue) throws(Refusal) {
         self.init()
         try merge(body)
@@ -26,7 +26,7 @@ extension DeviceProfile {
         case .null: parameters = .none
         case let value?: parameters = try parameters.merging(value)
         }
-        // A name is that of all of it: what changes something, and names nothing, has none.
+        // A revision identifies the whole description. A change without a revision therefore removes the revision.
         if !patch.names.isDisjoint(with: Self.memberNames) {
             revision = try Self.text("revision", in: patch, otherwise: nil)
         }
@@ -34,7 +34,7 @@ extension DeviceProfile {
     }
 
     private mutating func mergeAddress(_ patch: JSONValue) throws(Refusal) {
-        // The token that the device had before. The credential says who it is; a token proves nothing.
+        // The device's earlier token. The credential identifies the device, and a token proves nothing.
         if let earlier = try Self.text("previousToken", in: patch, otherwise: nil) {
             _ = try PushToken(hexadecimal: earlier)
         }
@@ -52,7 +52,7 @@ extension DeviceProfile {
             address = Address(platform: platform, token: try PushToken(hexadecimal: token), environment: environment)
             return
         }
-        // A platform or an environment needs a token, except where it replaces that of the device's last token.
+        // A platform or an environment requires a token, except where it replaces that of the device's last token.
         guard patch["pushToken"] == .null || current != nil || (platformName == nil && environmentName == nil) else {
             throw Refusal(
                 .fieldMissing, "The field \"pushToken\" is missing: a platform or an environment is that of a token.")
@@ -61,7 +61,7 @@ extension DeviceProfile {
         formerService = platform.map { Service(platform: $0, environment: environment) }
     }
 
-    /// Nil for null.
+    /// Returns nil for null.
     private static func text(
         _ name: String, in patch: JSONValue, otherwise current: String?
     ) throws(Refusal) -> String? {

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 import Hummingbird
 
-/// What a device does by HTTP: it registers, describes and deletes itself, and opens channels without a socket.
+/// The routes of a device. It registers, describes and deletes itself, and opens channels without a socket.
 struct DeviceRoutes: Sendable {
     let domain: HomeDomain
     let addresses: Addresses
@@ -56,7 +56,7 @@ struct DeviceRoutes: Sendable {
         Response(status: .ok, json: try await domain.describe(try await device(request, context)))
     }
 
-    /// All that a device says of itself; what is absent is not so.
+    /// Replaces the whole description of the device. Members that are left out are cleared.
     @Sendable private func replace(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
         let body = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
@@ -64,7 +64,7 @@ struct DeviceRoutes: Sendable {
         let address = clientAddress.of(context.origin, request.headers)
         let registration = try await domain.services.changing(device) {
             try await domain.devices.update(
-                device, from: address, confirms: true, of: { try await domain.users.word(in: body, of: device.app) }
+                device, from: address, confirms: true, of: { try await domain.users.claim(in: body, of: device.app) }
             ) { _ in profile }
         }
         return Response(status: .ok, json: try await domain.describe(device, registration))
@@ -78,14 +78,14 @@ struct DeviceRoutes: Sendable {
         let update = {
             try await domain.devices.update(
                 device, from: address, confirms: confirms,
-                of: { try await domain.users.word(in: patch, of: device.app) }
+                of: { try await domain.users.claim(in: patch, of: device.app) }
             ) { current throws(Refusal) in
                 var profile = current
                 try profile.merge(patch)
                 return profile
             }
         }
-        // Where a device is, is said often; whose it is, seldom.
+        // Only a change of the user affects services. Most changes contain no user token.
         let tellsUser = patch[UserRules.tokenMember] != nil
         let registration =
             tellsUser ? try await domain.services.changing(device, update) : try await update()
@@ -142,9 +142,9 @@ struct DeviceRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    private func userWord(in body: JSONValue, of app: AppID) async throws -> UserWord? {
+    private func userWord(in body: JSONValue, of app: AppID) async throws -> UserClaim? {
         guard body[UserRules.tokenMember] != nil, let serial = try await domain.apps.serial(of: app) else { return nil }
-        return try await domain.users.word(in: body, of: serial)
+        return try await domain.users.claim(in: body, of: serial)
     }
 
     private func device(_ request: Request, _ context: RouteContext) async throws -> Device {

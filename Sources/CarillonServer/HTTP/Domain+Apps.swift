@@ -2,9 +2,9 @@ import CarillonCore
 import CarillonWire
 import Hummingbird
 
-/// Which app a request is about.
+/// Finds the app of a request.
 extension Domain {
-    /// The app of a sender key, or the one that an operator names.
+    /// Returns the app of a sender key, or the app that an operator's request names.
     func appOfSender(_ request: Request) async throws -> (serial: AppSerial, id: AppID, key: KeyID) {
         let key = try await keys.authorize(bearer: request.bearer, as: [.sender, .admin])
         let named = try request.uri.queryParameters["app"].map { try AppID.checked(String($0)) }

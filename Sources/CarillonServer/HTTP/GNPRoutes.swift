@@ -4,13 +4,13 @@ import HTTPTypes
 import Hummingbird
 import Logging
 
-/// The wire of BlackBerry's application servers: `/GNP1.0?method=checkToken|notify`.
+/// The protocol of BlackBerry's application servers: `/GNP1.0?method=checkToken|notify`.
 ///
-/// The HTTP status is 200 whatever happened; `X-Good-GNP-Code` says what did.
+/// The HTTP status is always 200. `X-Good-GNP-Code` contains the result.
 struct GNPRoutes: Sendable {
     let domain: HomeDomain
 
-    /// The service has no notion of a time to live; a message waits a day.
+    /// The protocol has no time to live. A message waits for a day.
     private static let ttlSeconds: Int64 = 86_400
 
     func add(to routes: Routes) {
@@ -70,7 +70,7 @@ struct GNPRoutes: Sendable {
     }
 }
 
-/// What `X-Good-GNP-Code` says. 100 and 402 are BlackBerry's, the others are Carillon's.
+/// The values of `X-Good-GNP-Code`. 100 and 402 are BlackBerry's, the others are Carillon's.
 struct GNPCode: Error, Equatable, Sendable {
     var number: Int
     var name: String

@@ -3,7 +3,7 @@ package import CarillonCore
 package import CarillonWire
 import Hummingbird
 
-/// What an app pushes with through its vendor, what it shows, and what became of it. All want an admin key.
+/// The routes for the push credentials, the alert and the pushes of an app. All require an admin key.
 struct GatewayRoutes: Sendable {
     let domain: HomeDomain
 
@@ -87,7 +87,7 @@ struct GatewayRoutes: Sendable {
 
     @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await serial(request, context)
-        // The homes find the pushes in the store. In all shards: see `LocalHome.shards`.
+        // The homes find the pushes in the store. For `.all` see `LocalHome.shards`.
         let count = try await domain.pushes.requeueParkedPushes(of: app, in: .all, at: domain.time.now())
         return Response(status: .ok, json: ["requeued": count])
     }
@@ -96,7 +96,7 @@ struct GatewayRoutes: Sendable {
 extension CredentialBody {
     package init(_ credential: GatewayCredential, _ summary: GatewaySummary, _ fault: String?) {
         self.init(
-            app: credential.app.text, environment: credential.lane.environment.rawValue, kind: summary.kind,
+            app: credential.app.text, environment: credential.queue.environment.rawValue, kind: summary.kind,
             bundleID: summary.bundleID, keyID: summary.keyID, teamID: summary.teamID, expiresAt: summary.expiresAt,
             setAt: Timestamp3339.text(credential.setAt.milliseconds), fault: fault)
     }
@@ -107,7 +107,7 @@ extension PushBody {
         let state: String
         switch record.standing {
         case .state(.scheduled) where !isConfigured: state = "unconfigured"
-        // That it is on its way is not for sure yet.
+        // A leased push may not have been sent yet.
         case .state(.scheduled), .state(.leased): state = "scheduled"
         case .state(.handed): state = "handed"
         case .state(.rejected): state = "rejected"

@@ -4,14 +4,14 @@ import Hummingbird
 import NIOHTTP1
 import Synchronization
 
-/// Whether the process lives, and whether it should be sent work.
+/// The health checks: whether the process is running, and whether it is ready for requests.
 struct HealthRoutes: Sendable {
     private let store: StoreProbe
     private let readiness: Readiness
     private let gateways: Gateways
     private let isOnOwnListener: Bool
 
-    /// - Parameter isOnOwnListener: Whether the routes are not on the HTTP listener, which may open later.
+    /// - Parameter isOnOwnListener: Whether these routes are not on the HTTP listener, which can open later.
     init(store: any ServerStore, readiness: Readiness, gateways: Gateways, isOnOwnListener: Bool = false) {
         self.isOnOwnListener = isOnOwnListener
         self.store = StoreProbe(store)
@@ -22,7 +22,7 @@ struct HealthRoutes: Sendable {
     private static let live = "/health/live"
     private static let ready = "/health/ready"
 
-    /// Whether a load balancer asks whether the server is there. Such requests are answered when the server is full, too.
+    /// Whether a request is a health check of a load balancer. Such requests are answered even beyond the connection limits.
     static func isHealthCheck(_ head: HTTPRequestHead) -> Bool {
         let path = head.uri.prefix { $0 != "?" }
         return switch head.method {
@@ -54,7 +54,7 @@ struct HealthRoutes: Sendable {
 }
 
 private struct HealthBody: Codable {
-    /// An app whose pushes wait because of a fault.
+    /// A paused push queue of an app.
     struct Held: Codable {
         var app: String
         var environment: String
@@ -65,7 +65,7 @@ private struct HealthBody: Codable {
     var gateways: [Held]?
 }
 
-/// Whether the server should be sent work, as far as it is not up to the store.
+/// Whether the server is ready for requests, without regard to the store.
 final class Readiness: Sendable {
     private let stopping = Atomic<Bool>(false)
     private let listening = Atomic<Bool>(false)
@@ -81,7 +81,7 @@ final class Readiness: Sendable {
 
     func beganListening() { listening.store(true, ordering: .relaxed) }
 
-    /// Whether a listener closed that is not open again.
+    /// Whether a listener closed and has not opened again.
     var hasClosedListener: Bool { closedListeners.load(ordering: .relaxed) > 0 }
 
     func listenerClosed() { closedListeners.wrappingAdd(1, ordering: .relaxed) }

@@ -5,7 +5,7 @@ import Hummingbird
 import NIOCore
 import NIOHTTP1
 
-// Requests and responses as they pass between the process that accepted a request and the home that runs it.
+// Conversions of requests and responses that are passed between the process that accepted a request and the home that runs it.
 
 extension HomeRequest {
     /// - Parameter address: The address of the client.
@@ -35,7 +35,7 @@ extension HTTPFields {
 }
 
 extension HomeBody {
-    /// - Throws: ``Refusal`` if the body ended before it was whole. A body that comes in parts is not read.
+    /// - Throws: ``Refusal`` if the body is incomplete. A streamed body is not read.
     init(_ body: RequestBody, _ context: RouteContext) async throws {
         guard !context.hasStreamedBody else {
             self = .parts(body.map { part in Array(buffer: part) })
@@ -94,7 +94,7 @@ extension Response {
                 try await writer.finish(nil)
             }
         case .none(let length): body = ResponseBody(contentLength: length) { writer in try await writer.finish(nil) }
-        // No home responds with it.
+        // No home returns this case.
         case .tooLarge: body = ResponseBody()
         }
         self.init(status: .init(code: response.status), headers: HTTPFields(response.fields), body: body)
@@ -102,7 +102,7 @@ extension Response {
 }
 
 extension HTTPAnswer {
-    /// A response that is whole.
+    /// Converts a response that is complete.
     init(_ response: HomeResponse) {
         let body: [UInt8] = if case .whole(let bytes) = response.body { bytes } else { [] }
         self.init(

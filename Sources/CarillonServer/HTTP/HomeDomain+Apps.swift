@@ -3,10 +3,10 @@ import CarillonWire
 import Hummingbird
 
 extension HomeDomain {
-    /// The device that makes a request: of its socket, or whose credential the request has.
+    /// Returns the device that sent a request: the device of the socket, or the owner of the credential.
     ///
-    /// - Throws: ``ErrorCode/rateLimited`` if it has as many connections as it may. ``HomeFault/moved(to:)`` if the device is in another shard
-    ///   than the request.
+    /// - Throws: ``ErrorCode/rateLimited`` if the device has reached its limit of connections. ``HomeFault/moved(to:)`` if the
+    ///   device is in another shard than the request.
     func device(_ request: Request, _ context: RouteContext) async throws -> Device {
         if let session = context.session { return session.device }
         let device = try await devices.authenticate(bearer: request.bearer, in: context.shard)
@@ -14,7 +14,7 @@ extension HomeDomain {
         return device
     }
 
-    /// Returns the device that makes a request about something else than the device. It can be a device of any home.
+    /// Returns the device that sent a request which does not concern the device itself. The device can belong to any home.
     func deviceOfAnyHome(_ request: Request, _ context: RouteContext) async throws -> Device {
         if let session = context.session { return session.device }
         let device = try await devices.authenticateOfAnyHome(bearer: request.bearer)
@@ -22,7 +22,7 @@ extension HomeDomain {
         return device
     }
 
-    /// With several homes, checks that a device is in the shard of the request, if there is such a device.
+    /// With several homes, checks that a device is in the shard of the request, if the device exists.
     ///
     /// - Throws: ``HomeFault/moved(to:)``.
     func checkHas(_ id: DeviceID, _ context: RouteContext) async throws {
@@ -35,25 +35,25 @@ extension HomeDomain {
     }
 }
 
-/// Which app a request is about.
+/// Finds the app of a request.
 extension HomeDomain {
-    /// The app of the path, for an operator.
+    /// Returns the app in the path, for an operator.
     func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
         _ = try await keys.authorize(bearer: request.bearer, as: [.admin])
         return try AppID.checked(try context.parameters.require("app"))
     }
 
-    /// The same, which must be there.
+    /// Returns the serial number of the app in the path, which must exist.
     func appSerial(_ request: Request, _ context: RouteContext) async throws -> AppSerial {
         try await serial(of: try await app(request, context))
     }
 
-    /// The app of a sender key, or the one that an operator names.
+    /// Returns the app of a sender key, or the app that an operator's request names.
     func appOfSender(_ request: Request) async throws -> (serial: AppSerial, id: AppID, key: KeyID) {
         try await shared.appOfSender(request)
     }
 
-    /// The same of a name that may be none.
+    /// Returns the serial number of an app by its name, which can be invalid.
     package func serial(ofApp name: String) async throws -> AppSerial { try await serial(of: try AppID.checked(name)) }
 
     private func serial(of app: AppID) async throws -> AppSerial { try await shared.serial(of: app) }

@@ -4,14 +4,14 @@ import CarillonWire
 import Foundation
 import Hummingbird
 
-/// Finds the home that runs a request, from what the request names.
+/// Finds the home that runs a request, from the identifiers in the request.
 ///
-/// The home authenticates the request, and returns the error if what the request names does not exist. A name that cannot be read
-/// decides no home, because each home rejects it with the same error.
+/// The home authenticates the request, and returns the error if an identified object does not exist. An invalid identifier
+/// determines no home, because each home rejects it with the same error.
 struct HomeFinder: Sendable {
     struct Place: Equatable, Sendable {
         var shard: Shard
-        /// The device that decided the shard, if the request names it by its id.
+        /// The device that determined the shard, if the request contains the device's id.
         var device: DeviceID?
 
         init(_ shard: Shard, of device: DeviceID? = nil) {
@@ -23,10 +23,10 @@ struct HomeFinder: Sendable {
     let domain: Domain
     let homes: Homes
 
-    /// Whether a request of a route runs where it arrives, whatever it names.
+    /// Whether a request of a route runs in the process that received it, independent of its identifiers.
     static func runsHere(_ request: Request, by found: RouteTable.Found) -> Bool {
         switch found.home {
-        // Each part of the body goes to its home from the route.
+        // The route sends each part of the body to its home.
         case .process, .registry, .store, .newAttachment, .eachHome, .parts: true
         // The stream is a session at the home of its device.
         case .credential: found.route == "GET \(InboxRoutes.path)" && InboxRoutes.isStream(request)
@@ -73,7 +73,7 @@ struct HomeFinder: Sendable {
         domain.tokens.open(token).map { Place(Shard(of: $0.device)) }
     }
 
-    /// A registration without a secret makes a device in a shard of the home that runs it.
+    /// A registration without a secret creates a device in a shard of the home that runs it.
     private func place(ofRegistration body: HomeBody, _ request: Request) async throws -> Place? {
         guard case .whole(let bytes) = body, case .string(let secret)? = JSONValue(parsing: bytes)?["registration"],
             let app = try await domain.keys.authorize(bearer: request.bearer, as: [.client]).app

@@ -6,11 +6,11 @@ import Logging
 import NIOCore
 import NIOHTTP1
 
-/// Runs requests that another process accepted, or the entry of this process, at their home.
+/// Runs requests at their home. They come from other processes or from the entry of this process.
 final class HomeRequestHandler: Sendable {
     private let domain: HomeDomain
     private let responder: any HTTPResponder<RouteContext>
-    private let publishDoor: PublishDoor
+    private let publishHandler: PublishHandler
     private let shares: ConnectionShares
     private let logger: Logger
 
@@ -18,12 +18,13 @@ final class HomeRequestHandler: Sendable {
     ///   - responder: The routes of the home.
     ///   - shares: The connections of devices, which are counted at their home.
     init(
-        domain: HomeDomain, responder: any HTTPResponder<RouteContext>, publishDoor: PublishDoor, shares: ConnectionShares,
+        domain: HomeDomain, responder: any HTTPResponder<RouteContext>, publishHandler: PublishHandler,
+        shares: ConnectionShares,
         logger: Logger
     ) {
         self.domain = domain
         self.responder = responder
-        self.publishDoor = publishDoor
+        self.publishHandler = publishHandler
         self.shares = shares
         self.logger = logger
     }
@@ -31,18 +32,18 @@ final class HomeRequestHandler: Sendable {
     /// Runs a whole request. A long poll is answered when it is over. If the task is cancelled, the request ends.
     ///
     /// - Parameter pass: Left when the request begins to wait, so that its shard can move.
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has what the request names. Nothing was done then, and a body that comes in parts
-    ///   was not read.
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the requested object. In this case nothing was done, and a streamed
+    ///   body was not read.
     func handle(_ request: HomeRequest, _ pass: ShardPass? = nil) async throws(HomeFault) -> HomeResponse {
         do {
-            if request.method == "POST", let token = PublishDoor.token(of: request.path) {
-                return try await publishDoor.publish(request, to: String(token))
+            if request.method == "POST", let token = PublishHandler.token(of: request.path) {
+                return try await publishHandler.publish(request, to: String(token))
             }
             return try await run(request, pass)
         } catch let fault as HomeFault {
             throw fault
         } catch {
-            // This response takes the place of the route's.
+            // This response replaces that of the route.
             var answer = HTTPAnswer(Refusal(error, logger: logger))
             answer.headers.replaceOrAdd(name: HeaderNames.server, value: domain.server.description)
             return HomeResponse(answer)
@@ -77,8 +78,7 @@ final class HomeRequestHandler: Sendable {
         }
     }
 
-    /// Returns the device of a request that came by a socket. The arrival of the socket's session checked the proof of the
-    /// device.
+    /// Returns the device of a request from a socket. The credential was checked when the session of the socket arrived.
     private func device(_ serial: DeviceSerial) async throws -> Device {
         try domain.home.checkHas(serial)
         guard let device = try await domain.devices.find(serial) else { throw DeviceRegistrar.credentialInvalid }
@@ -90,7 +90,7 @@ final class HomeRequestHandler: Sendable {
     /// Waits as a connection does, but in the task of the request.
     private func answer(of poll: WaitingPoll) async throws -> Response {
         let (looks, next) = AsyncStream.makeStream(of: Bool.self)
-        // Ends with the time of the poll, or is cancelled.
+        // The task ends with the time of the poll, or is cancelled.
         let clock = Task {
             try await Task.sleep(for: .seconds(poll.waitSeconds))
             next.yield(true)
@@ -104,21 +104,22 @@ final class HomeRequestHandler: Sendable {
             if let response = try await poll.look(isLast: isLast) { return named(response) }
             poll.onNews { next.yield(false) }
         }
-        // The task was cancelled: the client sends nothing more, and may still read. The last look is not cancelled.
+        // The task was cancelled. The client sends nothing more, but can still read. The last read is not cancelled.
         guard let response = try await Task(operation: { try await poll.look(isLast: true) }).value else {
             throw CancellationError()
         }
         return named(response)
     }
 
-    /// Adds the field that routes add to their responses: no route returns this one.
+    /// Adds the header that identifies the server, because no route created this response.
     private func named(_ response: Response) -> Response {
         var response = response
         response.headers[.carillonServer] = domain.server.description
         return response
     }
 
-    /// Ends the share with the response. A large body is counted as long as it is read, in parts; a small one by the process that gets it.
+    /// Ends the share with the response. A large body is counted while it is read in parts. A small body is counted by the
+    /// process that receives it.
     private func answer(
         _ response: Response, to request: HomeRequest, _ bearer: String?, _ share: ConnectionShare
     ) async throws -> HomeResponse {
@@ -147,7 +148,7 @@ final class HomeRequestHandler: Sendable {
 }
 
 extension ResponseBody {
-    /// All of the body.
+    /// Returns the whole body.
     fileprivate func bytes() async throws -> [UInt8] {
         let collected = Collected()
         try await write(Collector(collected: collected))

@@ -2,7 +2,7 @@ import CarillonCore
 import Hummingbird
 import Logging
 
-/// The routes of each home of a process, and what handles the requests that reach a home in another way than by a connection.
+/// The routes of each home of a process, and the handlers of requests that arrive without a connection.
 final class HomeRoutes: Sendable {
     /// Answers the requests of connections, each at its home.
     let responder: any HTTPResponder<RouteContext>
@@ -32,7 +32,8 @@ final class HomeRoutes: Sendable {
         handlers = zip(homes, responders).map { home, responder in
             HomeRequestHandler(
                 domain: home, responder: responder,
-                publishDoor: PublishDoor(domain: home, addresses: addresses, logger: logger), shares: shares, logger: logger)
+                publishHandler: PublishHandler(domain: home, addresses: addresses, logger: logger), shares: shares,
+                logger: logger)
         }
         for (home, handler) in zip(homes, handlers) {
             home.runtime.take {

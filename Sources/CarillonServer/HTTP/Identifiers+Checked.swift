@@ -1,7 +1,7 @@
 package import CarillonCore
 package import CarillonWire
 
-// Identifiers as they come in addresses and bodies, or the refusal that says what one looks like.
+// Reads identifiers in addresses and bodies. An invalid identifier causes a refusal that describes the valid form.
 
 extension AppID {
     package static func checked(_ text: String) throws(Refusal) -> AppID {

@@ -3,7 +3,7 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// A device's inbox without a socket: by long poll or as server-sent events, and what the device says of envelopes.
+/// The routes of a device's inbox without a socket: long poll, server-sent events, and results of envelopes.
 struct InboxRoutes: Sendable {
     let domain: HomeDomain
     let settings: ServerSettings
@@ -31,7 +31,7 @@ struct InboxRoutes: Sendable {
 
     // MARK: Server-sent events
 
-    /// Whether a request for the inbox wants an event stream.
+    /// Whether the client requests an event stream.
     static func isStream(_ request: Request) -> Bool {
         request.headers[.accept]?.contains("text/event-stream") == true
     }
@@ -59,7 +59,7 @@ struct InboxRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    /// Nil for `deferred`, which leaves the envelope where it is, and for an identifier that is none of ours.
+    /// Returns nil for `deferred`, which keeps the envelope in the inbox, and for an identifier that is not of this server.
     private static func read(_ item: InboxResults.Item) throws(Refusal) -> EnvelopeAnswer? {
         let outcome: Outcome
         switch item.result {

@@ -6,7 +6,7 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// Items: their publishers write and read them with a sender key, and operators say what apps' items are like.
+/// The routes of items. Publishers update and read items with a sender key, and operators set the rules for items of an app.
 struct ItemRoutes: Sendable {
     let domain: HomeDomain
     let logger: Logger
@@ -41,21 +41,21 @@ struct ItemRoutes: Sendable {
         return Response(status: .ok, json: receipt.json)
     }
 
-    /// A line for each update, as long as the publisher likes. Lines are taken in their order, many at once; one that is refused
-    /// takes no other with it.
+    /// Publishes one update for each line of a body of any length. Lines are published in their order, many at once. A refused
+    /// line does not affect the others.
     @Sendable private func updateMany(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appOfSender(request).serial
         var taken = TakenUpdates()
         var lines = UpdateLines()
         do {
             for try await part in request.body {
-                // A key may be revoked while its stream goes on.
+                // The key can be revoked while the stream continues.
                 guard try await domain.appOfSender(request).serial == app else {
                     throw Refusal(.appUnknown, "The app was deleted.")
                 }
                 var rest = part
                 while try lines.read(&rest) { await publish(lines.take(), of: app, &taken) }
-                // Nothing more is there yet: what came is not kept waiting for it.
+                // No more data is available yet, so the received lines are published without delay.
                 await publish(lines.take(), of: app, &taken)
             }
             try lines.end()
@@ -71,7 +71,7 @@ struct ItemRoutes: Sendable {
 
     private func publish(_ lines: [UpdateLines.Line], of app: AppSerial, _ taken: inout TakenUpdates) async {
         guard !lines.isEmpty else { return }
-        // The event loop has others to serve.
+        // Parsing runs outside of the event loop, which serves other connections.
         let read = await withTaskExecutorPreference(globalConcurrentExecutor) { await Self.read(lines) }
         var updates: [(line: Int, item: ItemName, written: WrittenUpdate)] = []
         for (line, written) in zip(lines, read) {
@@ -98,7 +98,7 @@ struct ItemRoutes: Sendable {
         lines.map { line in Result { () throws(Refusal) in try WrittenUpdate(line.text, namesItem: true) } }
     }
 
-    /// The same address for the connection, which gives the body as it comes.
+    /// The path of this stream. The connection uses it to find requests with a streamed body.
     static let streamPath = "/v1/items/updates"
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -128,7 +128,7 @@ struct ItemRoutes: Sendable {
         return Response(status: .ok, json: ItemList(items, limit: limit))
     }
 
-    /// A part of an item's name; empty when the parameter is absent.
+    /// Returns a part of an item's name; empty if the parameter is absent.
     private func text(_ name: String, of request: Request) throws(Refusal) -> String {
         guard let text = request.uri.queryParameters[Substring(name)], !text.isEmpty else { return "" }
         guard let part = ItemName(text) else {
@@ -161,7 +161,7 @@ struct ItemRoutes: Sendable {
 }
 
 extension ItemRules {
-    /// With the number of subscriptions that the rules end.
+    /// Returns the JSON with the number of subscriptions that the rules end.
     fileprivate func json(ending count: Int) -> JSONValue {
         guard case .object(let members) = json else { return json }
         return .object(members + [.init(name: "ends", value: .integer(count))])
@@ -169,7 +169,7 @@ extension ItemRules {
 }
 
 extension ItemList {
-    /// - Parameter items: One more than the list takes when another page follows.
+    /// - Parameter items: One item more than the limit if another page follows.
     init(_ items: [ListedItem], limit: Int) {
         let page = items.prefix(limit)
         self.init(

@@ -3,13 +3,13 @@ import CarillonCore
 import CarillonExpression
 import CarillonWire
 
-/// An update of an item as its publisher writes it.
+/// An item update in the form that its publisher writes.
 struct WrittenUpdate: Sendable {
     var item: ItemName?
     var fields: [WrittenField]
     var place: ItemUpdate.Place?
 
-    /// - Parameter text: One JSON object. Numbers keep the digits that stand in it.
+    /// - Parameter text: One JSON object. Numbers keep their written digits.
     init(_ text: [UInt8], namesItem: Bool) throws(Refusal) {
         guard let members = JSONPlaces.members(in: text[...]) else {
             throw Refusal.numberOutOfRange(in: text) ?? Refusal(.jsonInvalid, "An update must be one JSON object in UTF-8.")
@@ -67,7 +67,7 @@ struct WrittenUpdate: Sendable {
 }
 
 extension StoredItem {
-    /// With the digits of its publishers.
+    /// Returns the item as JSON. Numbers keep the digits that publishers wrote.
     func json(_ name: ItemName) -> [UInt8] {
         JSONWriter.object { json in
             json.member("item", name.text)

@@ -2,38 +2,38 @@ import CarillonBasics
 import CarillonCore
 import CarillonWire
 
-/// A notification of a Matrix server for several devices at once.
+/// A notification of a Matrix server for several devices.
 struct MatrixNotification {
     struct Device: Equatable {
-        /// The token of the device's endpoint; nil if the push key is no endpoint of this server.
+        /// The token of the device's endpoint; nil if the push key is not an endpoint of this server.
         let token: String?
-        /// The push key, in each of the spellings that it has in the notification.
+        /// The push key, in each spelling that occurs in the notification.
         fileprivate(set) var pushkeys: [String]
-        /// The first of the device's own elements of `devices`, as it was written.
+        /// The device's first element of `devices`, unchanged.
         let entry: ArraySlice<UInt8>
     }
 
-    /// What one device is sent.
+    /// The message for one device.
     enum Message: Equatable {
-        /// The notification with this device's entry alone, and nothing else changed.
+        /// The notification with the entry of this device only, otherwise unchanged.
         case whole([UInt8])
-        /// The same, without what would make it too large.
+        /// The notification without the members that would make it too large.
         case shortened([UInt8])
         case tooLarge
     }
 
-    /// Each endpoint once.
+    /// The devices, each endpoint once.
     let devices: [Device]
     private let whole: Variant
     private let withoutContent: Variant
     private let least: Variant
 
     private static let deviceLimit = 100
-    /// What remains of a notification that is too large even without its `content`.
+    /// The members that are kept if the notification is too large even without `content`.
     private static let kept: Set = ["event_id", "room_id", "type", "prio", "counts", devicesName]
     private static let devicesName = "devices"
 
-    /// - Parameter token: Returns the token of an endpoint of this server, and nil for another push key.
+    /// - Parameter token: Returns the token of an endpoint of this server; nil for any other push key.
     init(parsing body: [UInt8], token: (String) -> String?) throws(Refusal) {
         guard let notification = Self.member("notification", in: body[...]),
             let members = JSONPlaces.members(in: notification), let list = Self.member(Self.devicesName, of: members),
@@ -48,14 +48,15 @@ struct MatrixNotification {
         }
     }
 
-    /// Removes as little as possible: first the `content` of the event, and then all that no client needs to fetch it.
+    /// Removes as little as possible: first the `content` of the event, then all members that a client does not need in order to
+    /// fetch the event.
     func message(for device: Device) -> Message {
         if whole.fits(device.entry) { return .whole(whole.text(with: device.entry)) }
         if withoutContent.fits(device.entry) { return .shortened(withoutContent.text(with: device.entry)) }
         return least.fits(device.entry) ? .shortened(least.text(with: device.entry)) : .tooLarge
     }
 
-    /// The device that a push key stands for.
+    /// The device that a push key identifies.
     private enum Identity: Hashable {
         case endpoint(token: String)
         case other(pushkey: String)
@@ -81,7 +82,7 @@ struct MatrixNotification {
         return devices
     }
 
-    /// A name that comes twice could hide entries from this reader that another one sees.
+    /// Returns nil for a repeated name, because another reader could see other entries than this one.
     private static func member(_ name: String, in object: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         JSONPlaces.members(in: object).flatMap { member(name, of: $0) }
     }
@@ -98,23 +99,23 @@ struct MatrixNotification {
 }
 
 extension MatrixNotification {
-    /// The notification, with all or some of its members. It is written once, however many devices there are.
+    /// The notification with all or some of its members. It is written once for all devices.
     private struct Variant {
         private let beforeEntry: [UInt8]
         private let afterEntry: [UInt8]
 
         /// - Parameters:
-        ///   - before: What comes before the array `devices`.
-        ///   - after: What comes after the array.
+        ///   - before: The text before the array `devices`.
+        ///   - after: The text after the array.
         init(before: ArraySlice<UInt8>, after: ArraySlice<UInt8>) {
             beforeEntry = before + [UInt8(ascii: "[")]
             afterEntry = [UInt8(ascii: "]")] + after
         }
 
         /// - Parameters:
-        ///   - members: The members of the object `notification`. They are kept as they were written.
-        ///   - before: What comes before the object.
-        ///   - after: What comes after the object.
+        ///   - members: The members of the object `notification`, which are kept unchanged.
+        ///   - before: The text before the object.
+        ///   - after: The text after the object.
         init(
             of members: [(name: String, value: ArraySlice<UInt8>)], before: ArraySlice<UInt8>, after: ArraySlice<UInt8>,
             isKept: (String) -> Bool

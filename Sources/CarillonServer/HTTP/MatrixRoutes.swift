@@ -3,7 +3,7 @@ import CarillonWire
 import Hummingbird
 import Metrics
 
-/// The Matrix push gateway that UnifiedPush describes, for endpoints of this server only: it calls nobody else.
+/// The Matrix push gateway of UnifiedPush, for endpoints of this server only. It sends no requests to other servers.
 struct MatrixRoutes: Sendable {
     let domain: HomeDomain
     let addresses: Addresses
@@ -20,9 +20,11 @@ struct MatrixRoutes: Sendable {
         Response(status: .ok, text: Array(#"{"unifiedpush":{"gateway":"matrix"}}"#.utf8), type: "application/json")
     }
 
-    /// Each device's endpoint gets the notification with the device's own entry; those that are dead, or not ours, are answered
-    /// as rejected. Only when no device has it because of a failure that may pass is the homeserver asked to repeat it: it repeats
-    /// the notification for every device, and sends no later one before.
+    /// Sends the notification to each device's endpoint, with the device's own entry. Invalid endpoints, and endpoints of other
+    /// servers, are returned as rejected.
+    ///
+    /// A temporary failure is reported only if no device received the notification. The homeserver then repeats the notification
+    /// for every device, and sends no later notification before.
     @Sendable private func notify(_ request: Request, _ context: RouteContext) async throws -> Response {
         let body = try await request.bytes(upTo: Limits.matrixBodyBytes)
         let notification = try MatrixNotification(parsing: body, token: addresses.token(ofEndpoint:))
@@ -38,7 +40,7 @@ struct MatrixRoutes: Sendable {
             } catch {
                 Self.counters[.failed]?.increment()
                 let refusal = Refusal(error, logger: context.logger)
-                // The notification may be accepted if one home may have accepted it.
+                // If the outcome at one home is unknown, the notification can have been accepted.
                 let isUnknown = (error as? StoreFault)?.kind == .outcomeUnknown
                 if failure == nil || isUnknown { failure = refusal }
             }
@@ -47,7 +49,7 @@ struct MatrixRoutes: Sendable {
         return Response(status: .ok, json: ["rejected": rejected])
     }
 
-    /// What became of the notification for one device.
+    /// The result of the notification for one device.
     private enum Outcome: String, CaseIterable {
         case delivered, shortened, rejected, failed
         case tooLarge = "too_large"

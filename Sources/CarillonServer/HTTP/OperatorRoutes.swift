@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Hummingbird
 
-/// Apps, keys, and devices as the operator sees them. All want an admin key.
+/// The operator's routes for apps, API keys and devices. All require an admin key.
 struct OperatorRoutes: Sendable {
     let domain: HomeDomain
 

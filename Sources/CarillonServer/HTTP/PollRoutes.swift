@@ -28,41 +28,31 @@ struct PollRoutes: Sendable {
         let position = try body.position.map { text throws(Refusal) in
             try domain.inboxPositions.open(text, of: device.serial)
         }
-        let isKnown = position.map { isOfThisPast($0, of: device.serial) } ?? false
-        if isKnown, position?.binding != binding.serial {
-            throw Refusal(.positionInvalid, "The position is of another user or profile of this device.")
-        }
-        var isAhead = false
-        var receivedTo: ReceivedTo?
-        if isKnown, let position {
-            let place = position.receivedTo
-            isAhead =
-                binding.receivedTo.all > place.all && !position.isOfUpdates
-                || binding.receivedTo.updates > place.updates && position.isOfUpdates
-            if !isAhead, visit.isEmpty, body.wait == 0, let sealed = body.position,
+        let ruling = try PollRules.rule(
+            position, isOnSocket: isOnSocket, binding: binding.serial, receivedTo: binding.receivedTo,
+            history: domain.history, epoch: domain.home.epoch)
+        if let position = ruling.known {
+            if !ruling.isAhead, visit.isEmpty, body.wait == 0, let sealed = body.position,
                 position.isOfUpdates == (body.only != nil),
                 try await domain.updateDelivery.isAllSaid(
-                    body.word(receivedTo: place, offersAgain: false, needsResync: false), by: device, binding)
+                    body.word(receivedTo: position.receivedTo, offersAgain: false, needsResync: false), by: device, binding)
             {
                 return try InboxPoll.empty { _ in
                     others(
                         position: sealed, to: body, revision: binding.parametersRevision, kinds: binding.kinds, ignored: [])
                 }
             }
-            let only = body.only ?? (position.isOfUpdates ? InboxPollBody.updates : nil)
-            try await received(only, upTo: position.place, by: device.serial, visit.waiting)
-            receivedTo = place
+            try await acknowledge(position.receipt(of: body.only), by: device.serial, visit.waiting)
         }
-        // It was brought back to what it was before, or the server was: what it did since is done no more, or not known.
-        let needsResync = isAhead || position != nil && !isKnown
-        let offersAgain = needsResync || position == nil && !isOnSocket
         let taken = try await domain.updateDelivery.take(
-            body.word(receivedTo: receivedTo, offersAgain: offersAgain, needsResync: needsResync), from: device, binding,
+            body.word(
+                receivedTo: ruling.known?.receivedTo, offersAgain: ruling.offersAgain, needsResync: ruling.needsResync),
+            from: device, binding,
             isAnyDue: binding.serial != visit.binding?.serial || visit.isAnyDue)
         let poll = InboxPoll(domain: domain, readiness: readiness)
         let ignored = zip(body.results, taken.answers).compactMap { result, answer in result.ignored(answer) }
         let next = InboxPosition(
-            history: domain.history, binding: binding.serial, place: isKnown ? position?.place ?? 0 : 0,
+            history: domain.history, binding: binding.serial, place: ruling.known?.place ?? 0,
             isOfUpdates: body.only != nil)
         return try await poll.answer(
             .init(device: device.serial, max: body.max, version: CarillonVersion.ofExtension, only: body.only),
@@ -98,12 +88,6 @@ struct PollRoutes: Sendable {
         return others
     }
 
-    /// Whether this store returned the position, and was not replaced by an earlier backup since then.
-    private func isOfThisPast(_ position: InboxPosition, of device: DeviceSerial) -> Bool {
-        position.history == domain.history
-            && PositionSource.epoch(of: position.place) <= domain.home.epoch
-    }
-
     private func visit(_ request: Request, _ context: RouteContext) async throws -> PollVisit {
         if let session = context.session { return PollVisit(device: session.device) }
         let credential = try DeviceRegistrar.credential(request.bearer)
@@ -117,33 +101,22 @@ struct PollRoutes: Sendable {
         return visit
     }
 
-    /// The device has everything up to there, or only what it wanted.
-    ///
     /// - Parameter waiting: What waits in its inbox, where that is known.
-    private func received(
-        _ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial, _ waiting: [WaitingName]?
-    ) async throws {
-        guard place > 0 else { return }
+    private func acknowledge(_ receipt: InboxReceipt, by device: DeviceSerial, _ waiting: [WaitingName]?) async throws {
+        guard receipt.place > 0 else { return }
         let home = domain.home
         if let waiting {
-            let received = waiting.filter { $0.id.position <= place && only?.contains($0.kind) ?? true }.map(\.id)
-            return try await home.settle(received.map { .init($0, .acknowledged) }, device: device)
+            return try await home.settle(receipt.received(of: waiting).map { .init($0, .acknowledged) }, device: device)
         }
-        try await domain.answers.receipt { try await receivedAll(only, upTo: place, by: device, at: home) }
-    }
-
-    private func receivedAll(
-        _ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial, at home: any LocalHome
-    ) async throws {
-        var after: Int64 = 0
-        while true {
-            let load = InboxLoad(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
-            guard case .page(let page) = try await home.waiting(device: device, load) else { return }
-            let past = page.envelopes.prefix { $0.position <= place }
-            let received = past.filter { only?.contains($0.kind.number) ?? true }
-            try await home.settle(received.map { .init($0.id, .acknowledged) }, device: device)
-            guard past.count == page.envelopes.count, !page.isComplete, let last = past.last else { break }
-            after = last.position
+        try await domain.answers.receipt {
+            var after: Int64? = 0
+            while let place = after {
+                let load = PageRequest(after: place, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
+                guard case .page(let page) = try await home.waiting(device: device, load) else { return }
+                let (received, next) = receipt.received(of: page)
+                try await home.settle(received.map { .init($0, .acknowledged) }, device: device)
+                after = next
+            }
         }
     }
 
@@ -158,7 +131,6 @@ struct InboxPollBody {
     ]
     /// The version of the poll.
     static let version = 1
-    static let updates: Set<EnvelopeKind> = [.update, .retraction]
 
     var profile = ""
     /// Nil: as before.
@@ -192,12 +164,12 @@ struct InboxPollBody {
         max = try Self.number("max", in: body, 0...Limits.pollEnvelopes) ?? standardMax
         switch try body.textMember("only") {
         case nil: only = nil
-        case "updates"?: only = Self.updates
+        case "updates"?: only = EnvelopeKind.updates
         default: throw Refusal(.fieldInvalid, "\"only\" can be: updates.")
         }
     }
 
-    func word(receivedTo place: ReceivedTo?, offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.Word {
+    func word(receivedTo place: ReceivedTo?, offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.PollReport {
         .init(
             profile: profile, kinds: kinds, parameters: parameters, results: results, receivedTo: place,
             offersAgain: offersAgain, needsResync: needsResync)
@@ -258,12 +230,6 @@ struct InboxPollBody {
     }
 }
 
-extension InboxPosition {
-    fileprivate var receivedTo: ReceivedTo {
-        isOfUpdates ? ReceivedTo(all: 0, updates: place) : ReceivedTo(all: place, updates: 0)
-    }
-}
-
 extension ReportedResult {
     private static let memberNames: Set = ["update", "entry", "attempt", "result", "reason", "delay", "until", "permanent"]
     /// What must happen at the device, which looks at the update again by itself then.
@@ -298,8 +264,8 @@ extension ReportedResult {
                 throw Refusal(
                     .fieldInvalid, "\"until\" can be: \(Self.conditions.sorted().joined(separator: ", ")).")
             }
-            let told = [until, reason].compactMap { $0 }
-            let why = told.isEmpty ? nil : told.joined(separator: ": ").cut(toBytes: Limits.reasonBytes)
+            let parts = [until, reason].compactMap { $0 }
+            let why = parts.isEmpty ? nil : parts.joined(separator: ": ").cut(toBytes: Limits.reasonBytes)
             switch json["delay"] {
             case nil, .null: return .deferred(seconds: nil, reason: why)
             case .integer(let seconds) where seconds >= 0: return .deferred(seconds: Int64(seconds), reason: why)

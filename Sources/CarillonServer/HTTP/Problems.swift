@@ -8,22 +8,12 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 // Everything that was refused or went wrong becomes an answer of HTTP here, and nowhere else: a problem document (RFC 9457).
 
 extension HTTPAnswer {
     /// A refusal as a problem document, counted under its code.
     init(_ refusal: Refusal) {
         refusal.count()
-        // The document is our own type, of texts and a number: encoding it cannot fail.
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let document = (try? encoder.encode(ProblemDocument(refusal))) ?? Data()
         // A token that is gone stays gone: a sender's library may remember it for a day, as of other push services.
         let caching = refusal.code == .tokenGone ? "max-age=86400" : "no-store"
         var headers: HTTPHeaders = ["content-type": ProblemDocument.mediaType, "cache-control": caching]
@@ -37,7 +27,7 @@ extension HTTPAnswer {
         }
         self.init(
             status: HTTPResponseStatus(statusCode: refusal.code.status), headers: headers,
-            body: ByteBuffer(bytes: document))
+            body: ByteBuffer(bytes: ProblemDocument(refusal).bytes))
     }
 }
 

@@ -2,7 +2,7 @@ import CarillonWire
 import Hummingbird
 import HummingbirdCore
 
-/// The query parameters of a route. A request can have each of them once, and no other.
+/// The query parameters of a route. A request can have each of them once, and no others.
 struct QueryParameters: Sendable, ExpressibleByArrayLiteral {
     /// Nil if the route ignores its query.
     let names: [String]?
@@ -11,7 +11,7 @@ struct QueryParameters: Sendable, ExpressibleByArrayLiteral {
 
     init(arrayLiteral names: String...) { self.names = names.sorted() }
 
-    /// The route's address is part of an endpoint, to which others add parameters of their own, as UnifiedPush does.
+    /// For routes whose address is part of an endpoint. Other programs, such as UnifiedPush, add their own parameters to it.
     static let ignored = QueryParameters(names: nil)
 
     /// - Throws: ``Refusal`` of the first parameter that is unknown or repeated.

@@ -3,7 +3,7 @@ package import CarillonCore
 package import CarillonWire
 import Hummingbird
 
-/// What operators say of services between apps: which apps share their users, and which devices are servers.
+/// The operator's settings for services between apps: the realms of apps, and the backend devices.
 struct RealmRoutes: Sendable {
     let domain: HomeDomain
 
@@ -41,7 +41,7 @@ struct RealmRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    // MARK: Servers
+    // MARK: Backend devices
 
     private func device(_ context: RouteContext) throws -> DeviceID {
         try DeviceID.checked(try context.parameters.require("device"))

@@ -24,7 +24,7 @@ extension Request {
         return try PublishHeaders.checked(idempotencyKey: key)
     }
 
-    /// The whole body, read no further than the limit.
+    /// Returns the whole body. Reading stops at the limit.
     func bytes(upTo limit: Int) async throws -> [UInt8] {
         let tooLarge = Refusal(.bodyTooLarge, "The body may have \(limit) bytes.")
         if let length = headers[.contentLength].flatMap(Int.init), length > limit { throw tooLarge }
@@ -41,25 +41,25 @@ extension Request {
         return bytes
     }
 
-    /// The body as one of our own types; unknown members are refused.
+    /// Returns the body as a type of the API. Unknown members are rejected.
     func decode<Body: StrictBody>(_ type: Body.Type) async throws -> Body {
         try StrictJSON.decode(type, from: Data(try await bytes(upTo: Limits.apiBodyBytes)))
     }
 
-    /// The same, when a body may be left out altogether.
+    /// Returns the body as a type of the API; nil if the body is empty.
     func decodeIfPresent<Body: StrictBody>(_ type: Body.Type) async throws -> Body? {
         let bytes = try await bytes(upTo: Limits.apiBodyBytes)
         return bytes.isEmpty ? nil : try StrictJSON.decode(type, from: Data(bytes))
     }
 
-    /// The body as an object whose members are all known, for what tells null from absent.
+    /// Returns the body as an object without unknown members, for routes that distinguish null from absent.
     func object(of names: Set<String>, mayBeMissing: Bool = false) async throws -> JSONValue {
         let bytes = try await bytes(upTo: Limits.apiBodyBytes)
         if mayBeMissing, bytes.isEmpty { return .object([]) }
         return try StrictJSON.object(bytes, known: names)
     }
 
-    /// A query parameter that is a whole number within bounds.
+    /// Returns a query parameter that must be a whole number within bounds.
     func number(_ name: String, in range: ClosedRange<Int>, default value: Int) throws -> Int {
         guard let text = uri.queryParameters[Substring(name)] else { return value }
         guard let number = Int(text), range.contains(number) else {

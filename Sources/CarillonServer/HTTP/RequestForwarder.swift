@@ -3,10 +3,10 @@ import CarillonWire
 import Hummingbird
 import Logging
 
-/// Brings each request to its home. Only a server with several homes has it.
+/// Forwards each request to its home. Only a server with several homes uses it.
 ///
-/// A request without a home runs in the routes of one home of this process. A request is repeated if its home says that another home has
-/// what the request names (``Homes/handle(_:at:of:)``).
+/// A request without a home runs in the routes of one home of this process. If the home reports that another home has the
+/// requested object, the request is repeated there (``Homes/handle(_:at:of:)``).
 struct RequestForwarder: HTTPResponder {
     private let homes: Homes
     private let finder: HomeFinder
@@ -41,7 +41,7 @@ struct RequestForwarder: HTTPResponder {
             }
             let address = clientAddress.of(context.origin, request.headers)
             var forwarded = HomeRequest(request, body: body, context, from: address)
-            // A file can take long, and is in no shard.
+            // The transfer of a file can take long, and a file is in no shard.
             if found.home != .attachment { forwarded.shard = place.shard }
             return Response(try await homes.handle(forwarded, at: place.shard, of: place.device))
         } catch {
@@ -53,7 +53,7 @@ struct RequestForwarder: HTTPResponder {
         var response =
             home == .tokenInField
             ? GNPRoutes.response(to: error, logger: logger) : Response(refusal: Refusal(error, logger: logger))
-        // No route returns this response.
+        // No route created this response.
         response.headers[.carillonServer] = server.description
         return response
     }

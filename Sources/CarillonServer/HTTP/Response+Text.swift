@@ -1,3 +1,4 @@
+import CarillonWire
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -9,12 +10,16 @@ import NIOCore
 #endif
 
 extension Response {
+    /// A response with a JSON body. A body that cannot be encoded makes it a problem document with ``ErrorCode/internalError``.
     init(status: HTTPResponse.Status, json value: some Encodable) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // The bodies are our own types, of texts and numbers: encoding them cannot fail.
-        let data = (try? encoder.encode(value)) ?? Data()
-        self.init(status: status, text: Array(data), type: "application/json")
+        do {
+            let data = try encoder.encode(value)
+            self.init(status: status, text: Array(data), type: "application/json")
+        } catch {
+            self.init(refusal: Refusal(.internalError, "The server cannot encode the response.", retryAfterSeconds: 5))
+        }
     }
 
     init(status: HTTPResponse.Status, text: [UInt8], type: String) {

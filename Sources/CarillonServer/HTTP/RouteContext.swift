@@ -4,7 +4,7 @@ import Hummingbird
 import Logging
 import NIOHTTP1
 
-/// What a request carries through the routes.
+/// The context of a request in the routes.
 struct RouteContext: RequestContext {
     private struct OwnSource: RequestContextSource {
         var logger: Logger
@@ -12,25 +12,25 @@ struct RouteContext: RequestContext {
 
     var coreContext: CoreRequestContextStorage
     let origin: RequestOrigin
-    /// Whether the head of the answer is all that is wanted. The method is GET then.
+    /// Whether only the head of the response is needed. The method is GET in this case.
     var isHead = false
-    /// Tells something before the answer, where the peer understands it; of a request whose body comes as it likes.
-    var tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)?
-    /// Of a request that came by a connection for HTTP.
+    /// Sends an interim response, if the peer supports it. Only for a request with a streamed body.
+    var inform: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)?
+    /// The share of a request that arrived on an HTTP connection.
     var share: ConnectionShare?
     /// The shard of the request's pass; nil if no move waits for the request.
     var shard: Shard?
-    /// Of a request that came by a device's socket.
+    /// The session of a request that arrived on a device's socket.
     var session: Session?
 
     struct Session: Sendable {
         var device: Device
-        /// Where it is.
+        /// The client's address.
         var address: NetworkAddress?
     }
 
-    /// Whether the body comes in parts, as its sender likes.
-    var hasStreamedBody: Bool { tell != nil }
+    /// Whether the body is streamed.
+    var hasStreamedBody: Bool { inform != nil }
 
     init(source: ApplicationRequestContextSource) { self.init(.connection(source.channel), logger: source.logger) }
 

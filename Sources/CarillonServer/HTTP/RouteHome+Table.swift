@@ -1,5 +1,5 @@
 extension RouteHome {
-    /// The case of each route, by its name in ``Routes/names`` or ``Routes/namesElsewhere``.
+    /// The case of each route, by its name in ``Routes/names`` or ``Routes/externalNames``.
     static let table: [String: RouteHome] = [
         // Channels
         "POST /push/{token}": .tokenInPath,
@@ -44,7 +44,7 @@ extension RouteHome {
         "PATCH /v1/device/subscriptions/{subscription}": .credential,
         "DELETE /v1/device/subscriptions/{subscription}": .credential,
 
-        // Services between apps: the home of the device that sends the request, also where it names another device.
+        // Services between apps: the home of the device that sends the request, even if it names another device.
         "PUT /v1/device/services": .credential,
         "DELETE /v1/device/services": .credential,
         "GET /v1/services": .credential,
@@ -129,7 +129,7 @@ extension RouteHome {
         "DELETE /v1/apps/{app}/realm": .registry,
 
         // Pushes
-        // The test gateway remembers what its own process sent.
+        // The test gateway stores only the pushes of its own process.
         "GET /v1/apps/{app}/pushes/test": .process,
         "GET /v1/apps/{app}/pushes/parked": .store,
         "POST /v1/apps/{app}/pushes/parked/requeue": .store,

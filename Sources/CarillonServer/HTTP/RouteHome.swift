@@ -1,13 +1,13 @@
-/// Says how the home that runs a request of a route is found.
+/// How the home that runs a request of a route is found.
 ///
 /// ``table`` has a case for each route. In a server with several homes, ``HomeFinder`` finds the home of a request, and
-/// ``RequestForwarder`` brings the request there. With one home, each request runs where it arrives, and nothing reads the table.
+/// ``RequestForwarder`` forwards the request. With one home, each request runs where it arrives, and the table is not used.
 enum RouteHome: Hashable, CaseIterable, Sendable {
-    /// No home decides. The process that accepted the request answers from its own settings and memory.
+    /// Independent of homes. The process that accepted the request answers from its own settings and memory.
     case process
-    /// No home decides. The route reads or changes settings that all processes read from the store.
+    /// Independent of homes. The route reads or changes settings that all processes read from the store.
     case registry
-    /// No home decides. The route reads or changes rows of several shards in the store.
+    /// Independent of homes. The route reads or changes rows of several shards in the store.
     case store
     /// The home of the device in the channel token, which is the path parameter `token`.
     case tokenInPath
@@ -15,11 +15,12 @@ enum RouteHome: Hashable, CaseIterable, Sendable {
     case tokenInField
     /// The home of the shard in the position of the message. Its id is the path parameter `id`.
     case message
-    /// The home that the app of the client key and the field `registration` of the body decide, so that a repetition reaches it as well. A
-    /// request without the field runs where it arrives, and the id of the device is made in a shard of the home that runs it.
+    /// The home that the app of the client key and the field `registration` determine, so that a repetition reaches the same
+    /// home. A request without the field runs where it arrives, and the id of the device is created in a shard of the home that
+    /// runs it.
     case newDevice
-    /// The home of the device whose credential the request has. A request through a socket runs at the home of the socket's device. An event
-    /// stream stays in the process that accepted it, and is a session at this home.
+    /// The home of the device that owns the credential. A request through a socket runs at the home of the socket's device. An
+    /// event stream stays in the process that accepted it, and is a session at this home.
     case credential
     /// The home of the device whose id is the path parameter `device`.
     case device
@@ -29,12 +30,12 @@ enum RouteHome: Hashable, CaseIterable, Sendable {
     case appInPath
     /// The home of the app of the sender key. With an operator's key, the query names the app.
     case appOfSender
-    /// No home decides. The request runs where it arrives, and the id is made in a shard of the home that runs it.
+    /// Independent of homes. The request runs where it arrives, and the id is created in a shard of the home that runs it.
     case newAttachment
     /// The home of the attachment whose id is the path parameter `attachment`.
     case attachment
-    /// The request runs where it arrives. Its route asks each home to do the part that concerns the shards of the home.
+    /// The request runs where it arrives. Its route calls each home for the shards of the home.
     case eachHome
-    /// The request runs where it arrives. Each part of the body has a home, which the route asks, and a result of its own.
+    /// The request runs where it arrives. Each part of the body has its own home, which the route calls, and its own result.
     case parts
 }

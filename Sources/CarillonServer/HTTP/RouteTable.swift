@@ -1,25 +1,25 @@
 import Hummingbird
 
-/// Finds the route of a request, as the router does: by the method and the path.
+/// Finds the route of a request by the method and the path, with the same result as the router.
 struct RouteTable: Sendable {
     struct Found {
         var home: RouteHome
-        /// Its name in ``Routes/names``.
+        /// The name of the route in ``Routes/names``.
         var route: String
-        /// The parameters of the path, as the path has them.
+        /// The parameters of the path, not decoded.
         var parameters: [Substring: Substring]
     }
 
     private struct Route {
         var name: String
         var home: RouteHome
-        /// The parts of the path; `{name}` stands for anything.
+        /// The parts of the path; `{name}` matches any text.
         var parts: [Substring]
 
-        /// The parts that stand for anything count later.
+        /// The sort key, by which parts that match any text come last.
         var order: String { parts.map { $0.first == "{" ? "1" : "0" }.joined() }
 
-        /// Returns the parameters of a path; nil if the path is another one.
+        /// Returns the parameters of a path; nil if the path does not match.
         func parameters(of path: [Substring]) -> [Substring: Substring]? {
             var parameters: [Substring: Substring] = [:]
             for (part, value) in zip(parts, path) {
@@ -38,10 +38,10 @@ struct RouteTable: Sendable {
         var partCount: Int
     }
 
-    /// Routes with fixed parts come before those with a parameter in their place.
+    /// Routes with fixed parts precede routes with a parameter in the same place.
     private let routes: [Shape: [Route]]
 
-    /// - Parameter names: See ``Routes/names``. A name that is not in ``RouteHome/table`` is left out.
+    /// - Parameter names: See ``Routes/names``. A name that is not in ``RouteHome/table`` is ignored.
     init(_ names: [String]) {
         var routes: [Shape: [Route]] = [:]
         for name in names {

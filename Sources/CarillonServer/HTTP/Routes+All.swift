@@ -4,7 +4,7 @@ import HTTPTypes
 import Hummingbird
 
 extension Routes {
-    /// Every address of the server.
+    /// Returns all routes of the server.
     static func all(
         domain: HomeDomain, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
         sockets: ConnectionLimit
@@ -21,7 +21,7 @@ extension Routes {
         OperatorRoutes(domain: domain).add(to: routes)
         GatewayRoutes(domain: domain).add(to: routes)
         UserRoutes(domain: domain).add(to: routes)
-        VetoRoutes(domain: domain).add(to: routes)
+        ApprovalHookRoutes(domain: domain).add(to: routes)
         ItemRoutes(domain: domain, logger: domain.logger).add(to: routes)
         SubscriptionRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
         AttachmentRoutes(
@@ -30,7 +30,7 @@ extension Routes {
         RealmRoutes(domain: domain).add(to: routes)
         ServiceRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
         HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways).add(to: routes)
-        // Load balancers ask it whether the server is there.
+        // Load balancers use this request as a health check.
         routes.on(.options, "/") { _, _ in Response(status: .noContent, headers: [.allow: "GET, HEAD, OPTIONS"]) }
         routes.on(.get, "/") { _, _ in
             guard sockets.admits() else {

@@ -2,7 +2,7 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// Collects the routes. A known address that is asked with a method it does not have is answered with 405.
+/// Collects the routes. A request with an unsupported method of a known address is answered with 405.
 final class Routes {
     typealias Handler = @Sendable (Request, RouteContext) async throws -> Response
 
@@ -18,20 +18,20 @@ final class Routes {
     private var elsewhere: [(method: HTTPRequest.Method, path: RouterPath)] = []
     private let server: ServerID?
 
-    /// - Parameter server: Named in the header of every response; nil: no response names a server.
+    /// - Parameter server: The server's id in the header of every response; nil: no such header.
     init(_ answers: AnswerMemory, of server: ServerID? = nil) {
         self.answers = answers
         self.server = server
     }
 
-    /// A list, which may be long: few are made at a time, and those that wait for room are few as well.
+    /// Adds a route that returns a list, which can be long. Only a few lists are created at a time, and only a few more can wait.
     func list(_ path: RouterPath, query: QueryParameters = [], _ handler: @escaping Handler) {
         on(.get, path, query: query) { [answers] request, context in
             try await answers.list { try await handler(request, context) }
         }
     }
 
-    /// Adds a route. A request with another query than the route's is refused before the handler is called.
+    /// Adds a route. A request with other query parameters than the route's is refused before the handler is called.
     func on(
         _ method: HTTPRequest.Method, _ path: RouterPath, query: QueryParameters = [], _ handler: @escaping Handler
     ) {
@@ -42,14 +42,14 @@ final class Routes {
             })
     }
 
-    /// An address of which a method never comes here.
-    func answeredElsewhere(_ method: HTTPRequest.Method, _ path: RouterPath) { elsewhere.append((method, path)) }
+    /// Adds a method and path that other code than the routes answers.
+    func declareExternal(_ method: HTTPRequest.Method, _ path: RouterPath) { elsewhere.append((method, path)) }
 
-    /// Every method and path, as they are declared.
+    /// Every method and path, in the order of declaration.
     var all: [(method: HTTPRequest.Method, path: String)] { routes.map { ($0.method, $0.path.description) } }
 
     func router() -> Router<RouteContext> {
-        // HEAD is wherever GET is (RFC 9110 section 9.1).
+        // HEAD is supported wherever GET is (RFC 9110 section 9.1).
         let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
         if let server { router.add(middleware: ServerNameMiddleware(server: server)) }
         router.add(middleware: ProblemMiddleware(addresses: addresses))
@@ -60,8 +60,8 @@ final class Routes {
     /// Every route as `METHOD /path/{name}`.
     var names: [String] { routes.map { "\($0.method.rawValue) \($0.path.description)" } }
 
-    /// The same of what ``answeredElsewhere(_:_:)`` added.
-    var namesElsewhere: [String] { elsewhere.map { "\($0.method.rawValue) \($0.path.description)" } }
+    /// Every route of ``declareExternal(_:_:)``, in the same form.
+    var externalNames: [String] { elsewhere.map { "\($0.method.rawValue) \($0.path.description)" } }
 
     /// The query parameters of each route, by its name.
     var queries: [String: QueryParameters] {
@@ -78,9 +78,9 @@ final class Routes {
     }
 }
 
-/// An address that has routes, and the methods that it has.
+/// An address that has routes, and its methods.
 struct KnownAddress: Sendable {
-    /// The parts of its path; `{name}` stands for anything.
+    /// The parts of the path; `{name}` matches any text.
     var parts: [Substring]
     var methods: String
 

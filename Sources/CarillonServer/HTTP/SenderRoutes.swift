@@ -3,20 +3,20 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// What a sender can ask of a message that ``PublishDoor`` took, and what UnifiedPush asks of an endpoint.
+/// The routes of senders for messages that ``PublishHandler`` accepted, and UnifiedPush's discovery for endpoints.
 struct SenderRoutes: Sendable {
     let domain: HomeDomain
     let addresses: Addresses
 
     func add(to routes: Routes) {
-        routes.answeredElsewhere(.post, "/push/:token")
+        routes.declareExternal(.post, "/push/:token")
         routes.on(.get, "/push/:token", query: .ignored, discover)
         routes.on(.get, "/message/:id", outcome)
         routes.on(.delete, "/message/:id", cancel)
         routes.on(.get, "/v1/messages/:id", outcomeForSender)
     }
 
-    /// UnifiedPush's discovery: removed from its specification, still asked by older software.
+    /// UnifiedPush's discovery. It was removed from the specification, but older software still uses it.
     @Sendable private func discover(_ request: Request, _ context: RouteContext) async throws -> Response {
         _ = try await domain.publisher.channel(of: try context.parameters.require("token"))
         return Response(status: .ok, text: Array(#"{"unifiedpush":{"version":1}}"#.utf8), type: "application/json")
@@ -34,7 +34,7 @@ struct SenderRoutes: Sendable {
         var body = MessageBody(id, record)
         let pushes = try await domain.pushes.pushes(for: id, of: record.device, at: domain.time.now())
         body.pushes = pushes.map { push in
-            PushBody(push, isConfigured: push.lane.map(domain.gateways.isConfigured) ?? true)
+            PushBody(push, isConfigured: push.queue.map(domain.gateways.isConfigured) ?? true)
         }
         return Response(status: .ok, json: body)
     }
@@ -57,7 +57,7 @@ struct SenderRoutes: Sendable {
             try domain.home.checkHas(Shard(of: id.position))
             throw Self.unknown
         }
-        // A position from before positions had shards can lead to another home than that of the device.
+        // The position of a message from before positions had shards can determine another home than that of the device.
         try domain.home.checkHas(record.device)
         return (id, record)
     }

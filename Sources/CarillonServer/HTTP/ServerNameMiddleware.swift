@@ -2,7 +2,7 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// Adds the server's id to every response of a route, refusals included.
+/// Adds the server's id to every response of a route, including refusals.
 struct ServerNameMiddleware: RouterMiddleware {
     let server: ServerID
 

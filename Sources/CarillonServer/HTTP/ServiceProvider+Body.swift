@@ -33,7 +33,7 @@ extension ServiceProvider.Profile {
             return icon
         }
         let revision = try body.textMember("revision")
-        try SaidRevisions.check(revision)
+        try ReportedRevisions.check(revision)
         self.init(
             name: try text("name", Self.nameBytes), version: try text("version", Self.versionBytes), offers: offers,
             keys: keys, icon: icon, revision: revision)
@@ -41,7 +41,7 @@ extension ServiceProvider.Profile {
 }
 
 extension ServiceProvider {
-    /// - Parameter isLive: Whether it is connected.
+    /// - Parameter isLive: Whether the provider is connected.
     func json(isLive: Bool) -> JSONValue {
         var members: [JSONValue.Member] = [
             .init(name: "app", value: .string(appID.text)), .init(name: "device", value: .string(id.description)),

@@ -5,8 +5,8 @@ import Crypto
 import HTTPTypes
 import Hummingbird
 
-/// Services between apps: what a device offers, whom it may call, and requests with their results; all with its credential. The content
-/// of requests is sealed from device to device.
+/// The routes for services between apps: offers of a device, providers that it can call, and requests with their results. All
+/// require a device credential. The content of requests is sealed from device to device.
 struct ServiceRoutes: Sendable {
     let domain: HomeDomain
     let clientAddress: ClientAddress

@@ -3,7 +3,8 @@ import CarillonCore
 import CarillonExpression
 import CarillonWire
 
-/// How a device writes a subscription: whole, or as a merge patch (RFC 7396) of what may change while it is active.
+/// Reads an item subscription from JSON: complete, or as a merge patch (RFC 7396) of the members that can change while it is
+/// active.
 extension Subscription.Definition {
     static let memberNames: Set = [
         "items", "fields", "mode", "trigger", "format", "policy", "coolDown", "maxFrequency", "bufferSize", "key",
@@ -13,7 +14,7 @@ extension Subscription.Definition {
         "trigger", "format", "policy", "coolDown", "maxFrequency", "bufferSize", "tags", "expiresAt",
     ]
 
-    /// - Parameter body: An object whose names are all known.
+    /// - Parameter body: An object without unknown members.
     init(_ body: JSONValue) throws(Refusal) {
         guard let format = body["format"] else { throw Refusal(.fieldMissing, "The field \"format\" is missing.") }
         self.init(
@@ -34,7 +35,7 @@ extension Subscription.Definition {
         try merge(body)
     }
 
-    /// Without a word of it, what has no trigger fires with each update, and what has one fires once.
+    /// Sets the default policy: a subscription without a trigger fires with each update, one with a trigger fires once.
     private mutating func followTrigger() { if trigger == nil, policy == .once { policy = .every(coolDownSeconds: 0) } }
 
     mutating func merge(_ patch: JSONValue) throws(Refusal) {
@@ -151,7 +152,7 @@ extension Subscription.Definition {
         return texts
     }
 
-    /// As ``init(_:)`` reads it.
+    /// The definition in the form that ``init(_:)`` reads.
     var json: JSONValue {
         SubscriptionDocument.json(
             items: items.map(\.text), fields: fields, mode: mode?.rawValue, trigger: trigger, format: format.json,

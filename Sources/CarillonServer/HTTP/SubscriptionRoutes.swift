@@ -150,38 +150,23 @@ struct SubscriptionRoutes: Sendable {
     /// send.
     @Sendable private func compare(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
-        guard case .object(let members)? = try await request.object(of: ["keys"])["keys"],
-            members.allSatisfy({ if case .string = $0.value { true } else { false } })
-        else { throw Refusal(.fieldInvalid, "The field \"keys\" must be an object with the hash of each key.") }
+        let refusal = Refusal(.fieldInvalid, "The field \"keys\" must be an object with the hash of each key.")
+        guard case .object(let members)? = try await request.object(of: ["keys"])["keys"] else { throw refusal }
+        var wanted: [String: String] = [:]
+        for member in members {
+            guard case .string(let hash) = member.value else { throw refusal }
+            wanted[member.name] = hash
+        }
         try domain.allowances.takeRegistration(
             of: device.serial, from: address(request, context))
-        var wanted: [String: JSONValue] = [:]
-        for member in members { wanted[member.name] = member.value }
-        var unwanted: [SubscriptionSerial] = []
-        var after = SubscriptionSerial(0)
-        while true {
-            let some = try await domain.subscriptions.list(of: device, .init(), after: after, limit: Self.comparedAtOnce)
-            for subscription in some {
-                guard let key = subscription.definition.key else { continue }
-                if let hash = wanted[key] {
-                    if hash == .string(subscription.definition.hash) { wanted[key] = nil }
-                } else {
-                    unwanted.append(subscription.serial)
-                }
-            }
-            guard some.count == Self.comparedAtOnce, let last = some.last else { break }
-            after = last.serial
-        }
-        let removed = try await domain.subscriptions.remove(these: unwanted, of: device)
+        let (missing, removed) = try await domain.subscriptions.compare(wanted, of: device) { $0.hash }
         return Response(
             status: .ok,
             json: JSONValue.object([
-                .init(name: "wanted", value: .array(wanted.keys.sorted().map { .string($0) })),
+                .init(name: "wanted", value: .array(missing.map { .string($0) })),
                 .init(name: "removed", value: .integer(removed)),
             ]))
     }
-
-    private static let comparedAtOnce = 100
 
     // MARK: Ending
 

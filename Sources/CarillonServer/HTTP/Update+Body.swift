@@ -5,7 +5,7 @@ import CarillonWire
 extension Update.Definition {
     static let memberNames: Set = ["kind", "payload", "audience", "mode", "ttl", "orderKey", "wake", "supersedes"]
 
-    /// - Parameter body: An object whose names are all known.
+    /// - Parameter body: An object without unknown members.
     init(_ body: JSONValue) throws(Refusal) {
         guard let name = try body.textMember("kind") else { throw Refusal(.fieldMissing, "The field \"kind\" is missing.") }
         guard let kind = UpdateKind(name) else {
@@ -68,9 +68,9 @@ extension Update.Definition {
 }
 
 extension Update {
-    /// As senders see it.
+    /// Returns the update in the form for senders.
     ///
-    /// - Parameter counts: Of completions in each state; nil where they were not asked for.
+    /// - Parameter counts: The number of completions in each state; nil if they were not requested.
     func json(_ counts: [CompletionMachine.State: Int]? = nil) -> JSONValue {
         func text(_ name: String, _ value: String?) -> [JSONValue.Member] {
             value.map { [.init(name: name, value: .string($0))] } ?? []
@@ -120,7 +120,7 @@ extension AudienceReport {
         [.init(name: "count", value: .integer(count)), .init(name: "exact", value: .bool(all == nil))]
     }
 
-    /// The most frequent first.
+    /// The reasons, the most frequent first.
     var reasons: [JSONValue.Member] {
         let errors = errors.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { error, count in
             JSONValue.object([

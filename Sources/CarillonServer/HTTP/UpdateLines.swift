@@ -3,15 +3,15 @@ import CarillonCore
 import CarillonWire
 import NIOCore
 
-/// Lines of a body that streams, each one update.
+/// Splits a streamed body into lines, each with one update.
 struct UpdateLines {
     struct Line: Equatable {
-        /// The first is 1.
+        /// The number of the line, from 1.
         var number: Int
         var text: [UInt8]
     }
 
-    /// So many are taken at once, and so many bytes.
+    /// The largest number of lines, and of bytes, that are published at once.
     static let atOnce = 512
     static let bytesAtOnce = 256 << 10
 
@@ -20,9 +20,10 @@ struct UpdateLines {
     private var begun: [UInt8] = []
     private var number = 0
 
-    /// Reads what it can; answers true when there are as many lines as are taken at once, and that they be taken first.
+    /// Reads complete lines. Returns true when the limit is reached; the caller must then take the lines before it calls this
+    /// function again.
     ///
-    /// - Throws: ``Refusal`` for a line that is too long; those before it can be taken.
+    /// - Throws: ``Refusal`` for a line that is too long. The lines before it can be taken.
     mutating func read(_ part: inout ByteBuffer) throws(Refusal) -> Bool {
         while part.readableBytes > 0 {
             if isFull { return true }
@@ -41,7 +42,7 @@ struct UpdateLines {
 
     private var isFull: Bool { lines.count == Self.atOnce || bytes >= Self.bytesAtOnce }
 
-    /// The last line needs no end.
+    /// Completes the last line, which needs no line break.
     mutating func end() throws(Refusal) { finishLine() }
 
     private mutating func add(_ bytes: ByteBufferView) throws(Refusal) {
@@ -65,15 +66,15 @@ struct UpdateLines {
     }
 }
 
-/// What became of the lines.
+/// The results of the lines.
 struct TakenUpdates {
     private(set) var accepted = 0
     private(set) var repeated = 0
     private(set) var refused = 0
     private var refusals: [JSONValue] = []
 
-    /// Told one by one; what is refused beyond it is counted.
-    static let told = 100
+    /// The largest number of refusals that are listed. Further refusals are only counted.
+    static let listed = 100
 
     var count: Int { accepted + repeated + refused }
 
@@ -81,7 +82,7 @@ struct TakenUpdates {
 
     mutating func refuse(_ line: Int, _ refusal: Refusal) {
         refused += 1
-        guard refusals.count < Self.told else { return }
+        guard refusals.count < Self.listed else { return }
         refusals.append(
             .object([
                 .init(name: "line", value: .integer(line)), .init(name: "code", value: .string(refusal.code.rawValue)),

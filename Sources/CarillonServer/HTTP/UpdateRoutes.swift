@@ -4,7 +4,8 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// Updates for audiences: senders publish them and see what became of them, and operators declare what devices may say of themselves.
+/// The routes of audience updates. Senders publish updates and read their results, and operators declare the parameters that
+/// devices can report.
 struct UpdateRoutes: Sendable {
     let domain: HomeDomain
 
@@ -53,7 +54,7 @@ struct UpdateRoutes: Sendable {
         return Response(status: isNew ? .created : .ok, text: update.json().bytes, type: "application/json")
     }
 
-    /// For whom an audience is, or that of an update, and why others are not.
+    /// Explains for how many devices an audience, or the audience of an update, holds, and why not for others.
     @Sendable private func explain(_ request: Request, _ context: RouteContext) async throws -> Response {
         let (app, appID, _) = try await sender(request)
         let body = try await request.object(of: ["audience", "update", "device"])
@@ -94,7 +95,7 @@ struct UpdateRoutes: Sendable {
         var bytes = 0
         var next: String?
         while updates.count < limit, bytes < Self.listBytes {
-            // A few at a time, as each may have much content.
+            // Updates are read a few at a time, because each can have much content.
             let count = min(limit - updates.count, Self.listedAtOnce)
             let some = try await domain.updates.list(of: app, filter, before: before, limit: count)
             for update in some where bytes < Self.listBytes {
@@ -111,7 +112,7 @@ struct UpdateRoutes: Sendable {
         return Self.page("updates", updates, next)
     }
 
-    /// A list ends behind the entry that reaches it.
+    /// A list ends after the entry that reaches this size.
     private static let listBytes = 512 << 10
     private static let listedAtOnce = 20
 

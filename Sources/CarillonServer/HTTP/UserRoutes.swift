@@ -3,7 +3,7 @@ package import CarillonCore
 package import CarillonWire
 import Hummingbird
 
-/// How an app's users are told. All want an admin key.
+/// The routes for the rules by which an app's users are identified. All require an admin key.
 struct UserRoutes: Sendable {
     let domain: HomeDomain
 
@@ -44,8 +44,8 @@ extension UserRulesBody {
 }
 
 extension AppUsers {
-    /// What a body says of its device's user: null signs out, and what is absent says nothing.
-    func word(in body: JSONValue, of app: AppSerial) async throws -> UserWord? {
+    /// Reads the user of the device in a body. Null signs the user out; an absent member changes nothing.
+    func claim(in body: JSONValue, of app: AppSerial) async throws -> UserClaim? {
         switch body[UserRules.tokenMember] {
         case nil: nil
         case .null: .signedOut

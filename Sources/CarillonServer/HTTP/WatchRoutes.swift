@@ -3,7 +3,7 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// The back end's watch on a token: a ping address, and where to tell that the channel ended.
+/// The routes for a backend's watch on a channel token: a ping address, and a callback for the end of the channel.
 struct WatchRoutes: Sendable {
     let domain: HomeDomain
 
@@ -15,7 +15,7 @@ struct WatchRoutes: Sendable {
 
     @Sendable private func put(_ request: Request, _ context: RouteContext) async throws -> Response {
         let token = try context.parameters.require("token")
-        // A token that leads nowhere is refused before its body is looked at.
+        // An invalid token is refused before the body is read.
         _ = try await domain.publisher.channel(of: token)
         let put = try await domain.watches.put(
             try await request.decode(PutWatch.self), token: token, vapid: try vapid(request))

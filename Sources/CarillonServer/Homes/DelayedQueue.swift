@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The elements that wait on a link, in their order. Each has a moment from which on it can be taken.
+/// The elements that wait on a link, in their order. Each can be taken from a certain time on.
 struct DelayedQueue<Element: Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -11,17 +11,17 @@ struct DelayedQueue<Element: Sendable>: Sendable {
     }
 
     private var elements = CircularBuffer<Waiting>()
-    /// The moment of the last element.
+    /// The time of the last element.
     private var lastDue: Instant?
     /// The bytes of all elements.
     private(set) var bytes = 0
 
     var count: Int { elements.count }
 
-    /// The moment from which on the first element can be taken; nil if nothing waits.
+    /// The time from which the first element can be taken; nil if the queue is empty.
     var due: Instant? { elements.first?.due }
 
-    /// Adds an element. It can be taken at the moment, and not before the earlier elements.
+    /// Adds an element. It can be taken from the given time on, but not before the earlier elements.
     mutating func append(_ element: Element, bytes: Int, due: Instant) {
         let due = max(due, lastDue ?? due)
         lastDue = due

@@ -1,9 +1,9 @@
 import CarillonCore
 import Synchronization
 
-/// The link of a ``LinkedHome``: sends calls after a delay, and fails them if it is cut.
+/// The link of a ``LinkedHome``. Sends calls after a delay, and fails them if the link is cut.
 ///
-/// A call passes by the lane of its device (``LinkLanes``), or waits for no other call.
+/// A call is sent through the queue of its device (``LinkQueues``), or independently of all other calls.
 final class HomeLink: Sendable {
     typealias Work<Answer> = @Sendable () async throws(HomeFault) -> Answer
 
@@ -24,7 +24,7 @@ final class HomeLink: Sendable {
         for session in sessions { session.lose() }
     }
 
-    /// The link takes calls again.
+    /// Restores the link, so that it accepts calls again.
     func restore() { state.withLock { $0.restore() } }
 
     /// The number of times that the link was cut.
@@ -33,7 +33,7 @@ final class HomeLink: Sendable {
     /// The number of calls that were not sent yet.
     var waitingCalls: Int { state.withLock { $0.waitingCalls } }
 
-    /// Waits until all calls that passed by lanes before were made.
+    /// Waits until all earlier calls in queues were made.
     func flush() async {
         await withCheckedContinuation { continuation in
             if !state.withLock({ $0.add(continuation) }) { continuation.resume() }
@@ -42,31 +42,31 @@ final class HomeLink: Sendable {
 
     // MARK: Calls with an answer
 
-    /// Makes a call by a lane. The next call of the lane does not wait for the answer.
+    /// Makes a call through a queue. The next call of the queue does not wait for the answer.
     ///
     /// - Parameter session: The session that arrives.
     func call<Answer: Sendable>(
-        by lane: LinkLaneName, bytes: Int, as session: LinkedSession? = nil, _ work: @escaping Work<Answer>
+        by queue: LinkQueueName, bytes: Int, as session: LinkedSession? = nil, _ work: @escaping Work<Answer>
     ) async throws(HomeFault) -> Answer {
         let caller = LinkedCaller<Answer>()
         let outcome: LinkedCaller<Answer>.Outcome = await withCheckedContinuation { continuation in
             let call = LinkCall { [delay] in
                 guard caller.send() else { return }
                 let outcome = await Self.outcome(of: work)
-                // Ends after the delay.
+                // The task ends after the delay.
                 Task {
                     await delay.pass()
                     caller.end(outcome)
                 }
             }
-            let isTaken = caller.waits(continuation) && take(call, to: lane, bytes: bytes, of: caller, as: session)
+            let isTaken = caller.waits(continuation) && take(call, to: queue, bytes: bytes, of: caller, as: session)
             if !isTaken { caller.fail() }
         }
         forget(caller)
         return try outcome.get()
     }
 
-    /// Makes a call that waits for no other call. If the caller is cancelled, so is the call at the home.
+    /// Makes a call independently of all other calls. If the caller is cancelled, so is the call at the home.
     ///
     /// - Parameter endsWithLink: Whether the call is cancelled at the home if the link is cut.
     func pass<Answer: Sendable>(
@@ -78,7 +78,7 @@ final class HomeLink: Sendable {
                 guard caller.waits(continuation), state.withLock({ $0.take(of: caller, bytes: bytes) }) else {
                     return caller.fail()
                 }
-                // Ends with the answer of the home.
+                // The task ends with the answer of the home.
                 let task = Task {
                     await delay.pass()
                     state.withLock { $0.giveBack(bytes) }
@@ -108,65 +108,66 @@ final class HomeLink: Sendable {
 
     // MARK: Calls without an answer
 
-    /// Makes a call by a lane.
+    /// Makes a call through a queue.
     ///
-    /// - Returns: False if the link is cut, or there is no room. The call is not made then.
-    func send(by lane: LinkLaneName, bytes: Int, _ work: @escaping @Sendable () async -> Void) -> Bool {
-        take(LinkCall(work: work), to: lane, bytes: bytes)
+    /// - Returns: False if the link is cut or its limits are reached. In this case the call is not made.
+    func send(by queue: LinkQueueName, bytes: Int, _ work: @escaping @Sendable () async -> Void) -> Bool {
+        take(LinkCall(work: work), to: queue, bytes: bytes)
     }
 
-    /// A session leaves: makes a call by its lane, also if the link is cut.
-    func leave(_ session: LinkedSession, by lane: LinkLaneName, _ work: @escaping @Sendable () async -> Void) {
+    /// A session leaves. The call is made through its queue, even if the link is cut.
+    func leave(_ session: LinkedSession, by queue: LinkQueueName, _ work: @escaping @Sendable () async -> Void) {
         let due = delay.due()
         let taken = state.withLock { state in
             state.leaves(session)
-            return state.take(LinkCall(isOfHome: true, work: work), to: lane, bytes: 0, due: due)
+            return state.take(LinkCall(isOfHome: true, work: work), to: queue, bytes: 0, due: due)
         }
         begin(taken)
     }
 
     // MARK: Sessions
 
-    /// Returns the session at the home that belongs to a session of a connection. Nil if it did not arrive, or leaves.
+    /// Returns the session at the home that belongs to the session of a connection. Returns nil if it did not arrive, or is
+    /// leaving.
     func arrived(_ session: any LiveSession) -> LinkState.Arrived? { state.withLock { $0.arrived(session) } }
 
-    /// The home connected a session that arrived by a lane.
+    /// The home connected a session that arrived through a queue.
     ///
     /// - Returns: Whether the session can stay. It cannot if an answer of the device was lost.
-    func connect(_ session: LinkedSession, to device: DeviceSerial, _ lane: LinkLaneName) -> Bool {
+    func connect(_ session: LinkedSession, to device: DeviceSerial, _ queue: LinkQueueName) -> Bool {
         session.connected(device)
-        return state.withLock { $0.connect(device, to: lane) }
+        return state.withLock { $0.connect(device, to: queue) }
     }
 
-    /// An answer of the device finds no room. The sessions of the device end; if it has none, its next arrival fails.
+    /// An answer of the device exceeds the limits. The sessions of the device end. If it has none, its next arrival fails.
     func loseAnswer(of device: DeviceSerial) {
         for session in state.withLock({ $0.lostAnswer(of: device) }) { session.lose() }
     }
 
-    /// A session is not at the home any more, or did not arrive.
-    func forget(_ session: LinkedSession, of lane: LinkLaneName) { state.withLock { $0.forget(session, of: lane) } }
+    /// A session has left the home, or did not arrive.
+    func forget(_ session: LinkedSession, of queue: LinkQueueName) { state.withLock { $0.forget(session, of: queue) } }
 
-    // MARK: Lanes
+    // MARK: Queues
 
     private func take(
-        _ call: LinkCall, to lane: LinkLaneName, bytes: Int, of caller: (any FailingCaller)? = nil,
+        _ call: LinkCall, to queue: LinkQueueName, bytes: Int, of caller: (any FailingCaller)? = nil,
         as session: LinkedSession? = nil
     ) -> Bool {
         let due = delay.due()
-        let taken = state.withLock { $0.take(call, to: lane, bytes: bytes, due: due, of: caller, as: session) }
+        let taken = state.withLock { $0.take(call, to: queue, bytes: bytes, due: due, of: caller, as: session) }
         begin(taken)
         return taken != .refused
     }
 
     private func begin(_ taken: LinkState.Taken) {
-        guard case .begins(let lane) = taken else { return }
-        // Ends when the lane is empty.
-        Task { await takeCalls(of: lane) }
+        guard case .begins(let queue) = taken else { return }
+        // The task ends when the queue is empty.
+        Task { await takeCalls(of: queue) }
     }
 
-    private func takeCalls(of lane: LinkLaneName) async {
+    private func takeCalls(of queue: LinkQueueName) async {
         while true {
-            let (step, waiters) = state.withLock { $0.next(in: lane, at: .now) }
+            let (step, waiters) = state.withLock { $0.next(in: queue, at: .now) }
             for waiter in waiters { waiter.resume() }
             switch step {
             case .wait(let due): try? await Task.sleep(until: due, clock: .continuous)

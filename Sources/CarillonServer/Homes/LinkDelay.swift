@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// The time that a link takes for one way.
+/// The delay of a link in one direction.
 struct LinkDelay: Sendable {
     private let random: RandomSource
     private let longest: UInt64
@@ -13,7 +13,7 @@ struct LinkDelay: Sendable {
 
     private func next() -> Duration { .microseconds(Int64(random.next() % (longest + 1))) }
 
-    /// Returns the moment at which something arrives that is sent now.
+    /// Returns the time of arrival for data that is sent now.
     func due() -> ContinuousClock.Instant { .now + next() }
 
     /// Returns after a delay, or when the task is cancelled.

@@ -3,20 +3,20 @@ import Synchronization
 
 /// A caller that waits for an answer of any type.
 protocol FailingCaller: AnyObject, Sendable {
-    /// The link was cut, or did not take the call.
+    /// The link was cut, or did not accept the call.
     func fail()
 }
 
-/// The caller of a home over a link, who waits for the answer.
+/// The caller of a home over a link, which waits for the answer.
 final class LinkedCaller<Answer: Sendable>: FailingCaller {
     typealias Outcome = Result<Answer, HomeFault>
 
     private struct State {
-        /// Nil if nobody waits.
+        /// Nil if the caller does not wait.
         var continuation: CheckedContinuation<Outcome, Never>?
         var isSent = false
         var isCancelled = false
-        /// Makes the call at the home.
+        /// The task that makes the call at the home.
         var task: Task<Void, Never>?
     }
 
@@ -26,7 +26,7 @@ final class LinkedCaller<Answer: Sendable>: FailingCaller {
     /// - Parameter endsWithLink: Whether the call ends at the home if the link is cut.
     init(endsWithLink: Bool = false) { self.endsWithLink = endsWithLink }
 
-    /// - Returns: False if the caller was cancelled before.
+    /// - Returns: False if the caller was already cancelled.
     func waits(_ continuation: CheckedContinuation<Outcome, Never>) -> Bool {
         state.withLock { state in
             state.continuation = continuation
@@ -36,7 +36,7 @@ final class LinkedCaller<Answer: Sendable>: FailingCaller {
 
     /// The call reaches the home.
     ///
-    /// - Returns: False if nobody waits any longer. The call must not be made then.
+    /// - Returns: False if the caller no longer waits. In this case the call must not be made.
     func send() -> Bool {
         state.withLock { state in
             guard state.continuation != nil else { return false }
@@ -54,7 +54,7 @@ final class LinkedCaller<Answer: Sendable>: FailingCaller {
         if isCancelled { task.cancel() }
     }
 
-    /// The answer has arrived. After ``fail()`` it is dropped.
+    /// The answer has arrived. After ``fail()`` it is ignored.
     func end(_ outcome: Outcome) {
         let continuation = state.withLock { $0.continuation.take() }
         continuation?.resume(returning: outcome)

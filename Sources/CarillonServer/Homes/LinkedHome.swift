@@ -2,12 +2,13 @@ package import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// A home over a link that behaves like a link to another process: calls and answers take a while, and the link can be cut.
+/// A home over a link that behaves like a link to another process: calls and answers are delayed, and the link can be cut.
 ///
-/// A server with several homes reaches each of them in this way, so that its tests find what relies on one process.
+/// A server with several homes reaches each of them in this way, so that its tests find code that depends on a single process.
 ///
-/// - **Order.** The calls about one device pass in the order in which they are made, and so do the calls of the home to one session. The
-///   home's answer to a call does not hold up the next call. Requests and questions overtake each other and all other calls.
+/// - **Order.** The calls about one device are sent in the order in which they are made, and so are the calls of the home to one
+///   session. A call does not wait for the home's answer to the call before. Requests and questions can overtake each other and
+///   all other calls.
 /// - **Delay.** A call, its answer, and a call of the home to a session take up to 20 milliseconds each.
 /// - **Cut.** See ``cut()``.
 /// - **Limits.** See ``Limits``.
@@ -27,7 +28,7 @@ package final class LinkedHome: Home {
     private static let bytesOfQuestion = 1024
 
     /// - Parameters:
-    ///   - random: Decides the delays.
+    ///   - random: Determines the delays.
     ///   - longestDelay: In milliseconds.
     package init(_ home: any Home, random: RandomSource, longestDelay: Int = 20, limits: Limits = Limits()) {
         self.home = home
@@ -40,28 +41,28 @@ package final class LinkedHome: Home {
 
     /// Cuts the link.
     ///
-    /// - A call that was not sent fails with ``HomeFault/unreachable``, as each call does until ``restore()``.
-    /// - A call that was sent and has no answer fails with ``HomeFault/outcomeUnknown``. It can still take effect at the home, and its answer is
-    ///   dropped. If its body comes in parts, it is cancelled at the home.
-    /// - Each session that arrived over the link, or is about to, ends with ``SessionEnd/linkLost`` and leaves the home.
+    /// - A call that was not sent fails with ``HomeFault/unreachable``, and so does each call until ``restore()``.
+    /// - A call that was sent and has no answer fails with ``HomeFault/outcomeUnknown``. It can still take effect at the home,
+    ///   and its answer is ignored. If its body is streamed, the call is cancelled at the home.
+    /// - Each session that arrived over the link, or is arriving, ends with ``SessionEnd/linkLost`` and leaves the home.
     package func cut() { link.cut() }
 
-    /// The link takes calls again.
+    /// Restores the link, so that it accepts calls again.
     package func restore() { link.restore() }
 
-    /// Sessions of devices that move find the new homes here. The link does not keep the homes.
+    /// Sets the homes in which sessions of moving devices find their new home. The link refers to the homes weakly.
     package func connect(_ homes: Homes) { others.withLock { $0.homes = homes } }
 
     /// The number of calls that were not sent yet.
     var waitingCalls: Int { link.waitingCalls }
 
-    /// Waits until the home has taken all calls about devices that were made before.
+    /// Waits until the home has received all earlier calls about devices.
     package func flush() async { await link.flush() }
 
     // MARK: Arrivals
 
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         let arrival = Arrival(name: name, proof: proof, version: version, openedAt: openedAt)
@@ -70,7 +71,7 @@ package final class LinkedHome: Home {
         }
     }
 
-    /// What a session arrives with.
+    /// The parameters of an arrival.
     private struct Arrival: Sendable {
         var name: DeviceName
         var proof: DeviceProof
@@ -82,26 +83,26 @@ package final class LinkedHome: Home {
         _ session: any LiveSession, by arrival: Arrival,
         _ arrive: @escaping @Sendable (LinkedSession) async throws(HomeFault) -> Arrived
     ) async throws(HomeFault) -> Arrived {
-        let (name, lane) = (arrival.name, LinkLaneName(arrival.name))
+        let (name, queue) = (arrival.name, LinkQueueName(arrival.name))
         let linked = LinkedSession(
-            session, delay: delay, limits: limits, onLost: { [weak self] in self?.left($0, lane) },
-            onMoved: { [weak self] in self?.moved($0, from: lane, arrival) })
-        return try await link.call(by: lane, bytes: Self.bytesOfArrival, as: linked) {
+            session, delay: delay, limits: limits, onLost: { [weak self] in self?.left($0, queue) },
+            onMoved: { [weak self] in self?.moved($0, from: queue, arrival) })
+        return try await link.call(by: queue, bytes: Self.bytesOfArrival, as: linked) {
             [home, link] () async throws(HomeFault) -> Arrived in
             do throws(HomeFault) {
                 let arrived = try await arrive(linked)
                 if let device = arrived.device?.device.serial {
-                    guard link.connect(linked, to: device, lane) else {
+                    guard link.connect(linked, to: device, queue) else {
                         home.leave(linked, of: device)
                         throw HomeFault.unreachable
                     }
                 } else {
-                    link.forget(linked, of: lane)
+                    link.forget(linked, of: queue)
                 }
                 return arrived
             } catch {
                 if error == .outcomeUnknown { home.leave(linked, of: name) }
-                link.forget(linked, of: lane)
+                link.forget(linked, of: queue)
                 throw error
             }
         }
@@ -109,7 +110,8 @@ package final class LinkedHome: Home {
 
     // MARK: Calls about a device
 
-    package func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
+    {
         try await link.call(by: .serial(device), bytes: Self.bytesOfCall) {
             [home] () async throws(HomeFault) -> Result<InboxRead, StoreFault> in
             try await home.read(load, of: device)
@@ -121,30 +123,30 @@ package final class LinkedHome: Home {
         if !isSent { link.loseAnswer(of: device) }
     }
 
-    /// The link finds the device of the session itself: the home would search all its sessions for a name.
+    /// The link finds the device of the session itself. The home would have to search all its sessions for a name.
     package func leave(_ session: any LiveSession, of name: DeviceName) { leave(session) }
 
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { leave(session) }
 
     private func leave(_ session: any LiveSession) {
-        if let arrived = link.arrived(session) { left(arrived.session, arrived.lane) }
+        if let arrived = link.arrived(session) { left(arrived.session, arrived.queue) }
     }
 
-    /// Removes a session from the home, behind its arrival and the other calls about its device.
-    private func left(_ session: LinkedSession, _ lane: LinkLaneName) {
-        link.leave(session, by: lane) { [home, link] in
+    /// Removes a session from the home, after its arrival and the other calls about its device.
+    private func left(_ session: LinkedSession, _ queue: LinkQueueName) {
+        link.leave(session, by: queue) { [home, link] in
             if let device = session.device { home.leave(session, of: device) }
-            link.forget(session, of: lane)
+            link.forget(session, of: queue)
         }
     }
 
-    /// The home gave the device of a session away, and does not have the session any more.
+    /// The home passed the device of a session to another home, and no longer has the session.
     ///
-    /// - Returns: How the session arrives at the new home.
+    /// - Returns: A function with which the session arrives at the new home.
     private func moved(
-        _ session: LinkedSession, from lane: LinkLaneName, _ arrival: Arrival
+        _ session: LinkedSession, from queue: LinkQueueName, _ arrival: Arrival
     ) -> @Sendable () async -> ArrivedAgain {
-        link.forget(session, of: lane)
+        link.forget(session, of: queue)
         let homes = others.withLock { $0.homes }
         let connection = session.session
         return { [weak homes] in
@@ -189,7 +191,7 @@ package final class LinkedHome: Home {
 }
 
 extension HomeRequest {
-    /// The bytes of the request, without a body that comes in parts.
+    /// The size of the request in bytes, without a streamed body.
     fileprivate var byteCount: Int {
         let head = method.utf8.count + path.utf8.count
         let fields = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }

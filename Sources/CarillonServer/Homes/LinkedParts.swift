@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// A body that passes a link in parts. Its reader gets a fault if the link was cut.
+/// A body that passes over a link in parts. Its reader receives a fault if the link was cut.
 struct LinkedParts<Parts: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Parts.Element == [UInt8], Parts.Failure == any Error {
     typealias Element = [UInt8]

@@ -4,28 +4,29 @@ import Synchronization
 
 /// A session that a home calls over a link.
 ///
-/// The calls reach the session in their order, each after a delay. They are only queued while the home makes them, so that nothing calls the
-/// home back then. If the link is lost, the session ends with ``SessionEnd/linkLost``; what was offered to it and not answered counts as not
-/// given. A withdrawal and the beginning of a move are done when the session has ended.
+/// The calls reach the session in their order, each after a delay. While the home makes a call, the call is only added to a
+/// queue, so that the session cannot call the home during it. If the link is lost, the session ends with ``SessionEnd/linkLost``.
+/// An unanswered offer then counts as not delivered. A withdrawal and the beginning of a move are completed when the session has
+/// ended.
 final class LinkedSession: LiveSession {
     private enum Step {
         case wait(until: ContinuousClock.Instant)
         case pass(SessionCall)
-        /// The session ends. The answers are those that are still expected from it.
+        /// The session ends. The values are the answers that are still expected from it.
         case end([@Sendable (Bool) -> Void])
-        /// A call that comes after the end.
+        /// A call that arrives after the end.
         case late(SessionCall)
         case done
     }
 
     private struct State {
         var queue = DelayedQueue<SessionCall>()
-        /// Passes the calls on; nil if nothing waits.
+        /// The task that passes the calls on; nil if no call waits.
         var task: Task<Void, Never>?
         var isLost = false
         /// Whether the session ended because the link was lost.
         var hasEnded = false
-        /// Whether the home ended the session. It does not arrive at another home then.
+        /// Whether the home ended the session. In this case it does not arrive at another home.
         var isEnded = false
         var device: DeviceSerial?
         /// The expected answers to offers of TTL 0.
@@ -58,8 +59,9 @@ final class LinkedSession: LiveSession {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - onLost: Called when the session has ended because the link was lost, or because more waited than the limits allow.
-    ///   - onMoved: Called when the home has given the device of the session away. Returns how the session arrives at the new home.
+    ///   - onLost: Called when the session has ended because the link was lost or the limits were exceeded.
+    ///   - onMoved: Called when the home has passed the device of the session to another home. Returns a function with which the
+    ///     session arrives at the new home.
     init(
         _ session: any LiveSession, delay: LinkDelay, limits: LinkedHome.Limits,
         onLost: @escaping @Sendable (LinkedSession) -> Void,
@@ -72,7 +74,7 @@ final class LinkedSession: LiveSession {
         self.onMoved = onMoved
     }
 
-    /// The device that the home connected; nil before.
+    /// The device that the home connected; nil before the connection.
     var device: DeviceSerial? { state.withLock { $0.device } }
 
     func connected(_ device: DeviceSerial) { state.withLock { $0.device = device } }
@@ -84,7 +86,7 @@ final class LinkedSession: LiveSession {
             defer { begin(&state) }
             return state.task
         }
-        // It waits for no moment any more.
+        // The task must not wait for the time of the next call.
         sleeping?.cancel()
     }
 
@@ -102,7 +104,7 @@ final class LinkedSession: LiveSession {
 
     private func begin(_ state: inout State) {
         guard state.task == nil else { return }
-        // Ends when nothing waits.
+        // The task ends when no call waits.
         state.task = Task { await self.pass() }
     }
 
@@ -135,7 +137,7 @@ final class LinkedSession: LiveSession {
             session.offerVolatile(envelope) { self.answered(number, wasGiven: $0) }
         case .withdrew(let withdrawal, let done):
             session.withdrew(withdrawal) { [delay] in
-                // Ends after the delay.
+                // The task ends after the delay.
                 Task {
                     await delay.pass()
                     done()
@@ -146,7 +148,7 @@ final class LinkedSession: LiveSession {
             session.end(because: reason)
         case .moving(let done):
             session.moving { [delay] in
-                // Ends after the delay.
+                // The task ends after the delay.
                 Task {
                     await delay.pass()
                     done()
@@ -160,7 +162,7 @@ final class LinkedSession: LiveSession {
     }
 
     private func answered(_ number: Int, wasGiven: Bool) {
-        // Ends after the delay.
+        // The task ends after the delay.
         Task {
             await delay.pass()
             let answer = state.withLock { $0.answers.removeValue(forKey: number) }

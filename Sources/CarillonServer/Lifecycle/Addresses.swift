@@ -1,14 +1,14 @@
 package import CarillonCore
 package import CarillonWire
 
-/// The addresses that the server gives out.
+/// The public addresses of the server.
 package struct Addresses: Sendable {
-    /// Which addresses are this server's.
+    /// Recognizes the addresses of this server.
     package let own: OwnAddresses
 
     /// - Parameters:
-    ///   - base: The public URL: scheme, host and port, and the path that the server is under.
-    ///   - former: Other public URLs, of earlier times.
+    ///   - base: The public URL: scheme, host, port, and the path of the server.
+    ///   - former: Earlier public URLs.
     package init(base: String, former: [String] = []) { own = OwnAddresses(base, former: former) }
 
     /// The public URL, without a slash at the end.
@@ -25,7 +25,7 @@ package struct Addresses: Sendable {
         return "\(address)/"
     }
 
-    /// Returns the token of an endpoint that this server gave out; nil for any other address.
+    /// Returns the token of an endpoint of this server; nil for any other address.
     package func token(ofEndpoint text: String) -> String? {
         guard let path = own.match(text)?.path, path.hasPrefix("/push/") else { return nil }
         return String(path.dropFirst("/push/".count).prefix { $0 != "?" && $0 != "/" })

@@ -3,12 +3,12 @@ package import Logging
 import Metrics
 import Synchronization
 
-/// A log whose lines of level `notice` and above are bounded by a ``LogAllowance``, whoever causes them. Lines below pass.
+/// A log whose messages of level `notice` and above are limited by a ``LogRateLimit``. Messages of lower levels are not limited.
 package final class BoundedLog: Sendable {
     private struct State {
-        var allowance = LogAllowance()
-        /// The last line that was withheld of each key.
-        var withheld: [LogAllowance.Key: LogEvent] = [:]
+        var allowance = LogRateLimit()
+        /// The last suppressed message of each key.
+        var withheld: [LogRateLimit.Key: LogEvent] = [:]
     }
 
     private let target: Logger
@@ -16,7 +16,7 @@ package final class BoundedLog: Sendable {
     private let state = Mutex(State())
     private let withheldLines = ServerMetric.logLinesWithheld.counter()
 
-    /// The values of a line that say whom it is about.
+    /// The metadata keys that identify the subject of a message.
     private static let owners = ["app", "environment", "of", "address", "host"]
 
     private init(_ target: Logger, ticks: TickSource) {
@@ -24,15 +24,15 @@ package final class BoundedLog: Sendable {
         self.ticks = ticks
     }
 
-    /// The bounds of a logger; the same ones when it is bounded already.
+    /// Returns the bounded log of a logger. If the logger is already bounded, returns the existing one.
     package static func of(_ logger: Logger, ticks: TickSource = .system) -> BoundedLog {
         (logger.handler as? Handler)?.log ?? BoundedLog(logger, ticks: ticks)
     }
 
-    /// Writes to the logger that is bounded.
+    /// A logger that writes through this log.
     package var logger: Logger { Logger(label: target.label, factory: { _ in Handler(log: self, base: target.handler) }) }
 
-    /// Writes the lines whose minute is over.
+    /// Writes the suppressed messages whose minute is over.
     package func flush() {
         let due = state.withLock { state in
             state.allowance.due(at: ticks.now()).compactMap { key, count in

@@ -6,12 +6,12 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 
-/// A whole Carillon server: one process, one data directory.
+/// A complete Carillon server: one process with one data directory.
 ///
-/// `run()` serves until it is told to stop, by graceful shutdown or by cancellation. It then refuses new work, says
-/// goodbye to every socket at its own moment, waits for requests under way, and brings what was accepted to the disk.
+/// `run()` serves until graceful shutdown or cancellation. The server then refuses new requests, closes the sockets one after
+/// another, waits for pending requests, and stores all accepted data on disk.
 package struct CarillonServer: Service {
-    /// What is known when the server listens.
+    /// The state of a server that has begun to listen.
     package struct Running: Sendable {
         /// The homes of the process.
         package let homes: [HomeDomain]
@@ -31,10 +31,10 @@ package struct CarillonServer: Service {
 
     /// - Parameters:
     ///   - stores: Opens the store of the data directory.
-    ///   - metrics: What is shown at `/metrics`, when the settings say where that is.
+    ///   - metrics: The metrics that are served at `/metrics`, if the settings contain an address for it.
     ///   - onRunning: Called once, when the server listens.
-    ///   - link: Returns how connections and other homes reach a home. Without it, they call the only home itself, and each of several homes
-    ///     over a ``LinkedHome``.
+    ///   - link: Returns the home that connections and other homes use to reach a home. Without it, they call the only home
+    ///     directly, and each of several homes over a ``LinkedHome``.
     package init(
         settings: ServerSettings, stores: any StoreFactory, metrics: MetricsRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (Running) async -> Void = { _ in },
@@ -48,8 +48,8 @@ package struct CarillonServer: Service {
         self.link = link
     }
 
-    /// - Throws: ``StoreOpenFault`` when the data directory cannot be used, at first or any more; ``ListenFault`` when an address
-    ///   cannot be listened on; ``ListenerLost`` when a listener closed and cannot be opened again.
+    /// - Throws: ``StoreOpenFault`` if the data directory cannot be used, now or later; ``ListenFault`` if the server cannot
+    ///   listen on an address; ``ListenerLost`` if a listener closed and cannot be opened again.
     package func run() async throws {
         let opened = try stores.open(directory: settings.dataDirectory, makesMissing: true, settings: settings.store)
         do {
@@ -62,7 +62,7 @@ package struct CarillonServer: Service {
         logger.info("stopped")
     }
 
-    /// - Throws: ``StoreFault`` when the store became useless while it was open.
+    /// - Throws: ``StoreFault`` if the store became unusable while it was open.
     private func close(_ opened: OpenedStore) async throws {
         var uselessness: StoreFault?
         do { try await opened.store.checkHealth() } catch let fault as StoreFault { uselessness = fault }
@@ -76,7 +76,7 @@ package struct CarillonServer: Service {
         if let uselessness { throw uselessness }
     }
 
-    /// - Returns: Why the server ended without being told to.
+    /// - Returns: The reason if the server ended by itself; nil after a requested stop.
     private func serve(_ store: any Store) async throws -> ListenerLost? {
         try await TimerFiles.open()
         let group = MultiThreadedEventLoopGroup.singleton
@@ -99,7 +99,7 @@ package struct CarillonServer: Service {
             Routes.all(
                 domain: home, addresses: addresses, store: store, settings: settings, readiness: readiness, sockets: limit)
         }
-        // The homes refer to what handles their requests weakly.
+        // The homes refer to the handlers of their requests weakly.
         defer { withExtendedLifetime(routes) {} }
         let sockets = SocketHandler.Shared(
             domain: domain.shared,
@@ -130,7 +130,7 @@ package struct CarillonServer: Service {
             connections: HTTPConnectionHandler.Shared(
                 routes: RouteCall(
                     responder: routes.responder, answers: domain.answers, server: domain.server, logger: quiet),
-                publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),
+                publishHandler: PublishHandler(domain: domain, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,
                 limit: ConnectionLimit(
@@ -147,7 +147,7 @@ package struct CarillonServer: Service {
         }
         var services: [ServiceGroupConfiguration.ServiceConfiguration] = []
         if let socket = settings.notifySocket, let time = socket.watchdog {
-            // Stopped last.
+            // This service stops last.
             services.append(.init(service: Watchdog(socket: socket, time: time, group: group, store: store)))
         }
         if let metricsListener { services.append(.init(service: metricsListener)) }
@@ -158,7 +158,7 @@ package struct CarillonServer: Service {
         services += [
             .init(service: FreedMemory()),
             .init(service: listener),
-            // Stopped first, as services stop in the reverse of this order.
+            // This service stops first, because services stop in the reverse of this order.
             .init(service: StopNotice(readiness: readiness, homes: shared.homes, notifySocket: settings.notifySocket)),
         ]
         var configuration = ServiceGroupConfiguration(services: services, logger: quiet)
@@ -170,9 +170,9 @@ package struct CarillonServer: Service {
             lost = fault
         }
         await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
-        // What sockets said last is on its way to their homes.
+        // The last calls of sockets may not have reached their homes yet.
         for case let link as LinkedHome in shared.homes.all() { await link.flush() }
-        // The served time is written first: the store marks devices that were seen with it.
+        // The served time is written first, because the store uses it for devices that were seen.
         await shared.writeRemaining()
         for home in homes { await home.writeRemaining() }
         return lost
@@ -184,7 +184,7 @@ package struct CarillonServer: Service {
         HomeDomain.Configuration(
             addresses: addresses.own, scheduler: .on(group), logger: logger, watchSettings: settings.outward.watches,
             workLimits: settings.outward.pace, allowances: settings.allowances, gatewaySettings: settings.gateways,
-            userKeys: .over(caller), vetoSource: .over(caller),
+            userKeys: .over(caller), approvalHookSource: .over(caller),
             attachmentFiles: stores.attachmentFiles(of: settings.dataDirectory), attachmentLimits: settings.attachments,
             answerBytes: settings.answerBytes, wrapping: try settings.keyFile.map { path in try KeyFile.open(path) })
     }
@@ -194,7 +194,7 @@ package struct CarillonServer: Service {
         return settings.homes == 1 ? home : LinkedHome(home, random: .system)
     }
 
-    /// What works for the devices and items of a home.
+    /// Returns the services for the devices and items of a home.
     private func runners(
         of home: HomeDomain, _ caller: OutwardCaller
     ) -> [ServiceGroupConfiguration.ServiceConfiguration] {
@@ -208,7 +208,7 @@ package struct CarillonServer: Service {
         ]
     }
 
-    /// The app of devices that never registered; it is made when it is missing.
+    /// Returns the app of devices without registration. Creates the app if it does not exist.
     private func anonymousApp(_ domain: HomeDomain) async throws -> AppID? {
         guard let name = settings.anonymousApp else { return nil }
         let app = try AppID.checked(name)

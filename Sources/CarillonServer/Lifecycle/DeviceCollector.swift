@@ -3,10 +3,10 @@ import CarillonWire
 import Logging
 import Metrics
 
-/// Removes devices of a home that nobody uses any more, and says so in the log and the metrics.
+/// Removes unused devices of a home, and reports the removals in the log and the metrics.
 struct DeviceCollector: Sendable {
     private let domain: HomeDomain
-    /// For how many seconds a device must not have been seen.
+    /// The numbers of seconds without activity after which a device is removed.
     private let limits: [(reason: CollectionReason, seconds: Int)]
     private let collected = Dictionary(
         uniqueKeysWithValues: CollectionReason.allCases.map { ($0, ServerMetric.devicesCollected.counter($0.rawValue)) })
@@ -25,7 +25,7 @@ struct DeviceCollector: Sendable {
         }
     }
 
-    /// Removes nothing when irreversible decisions are not to be made now (``ServedTime/retention()``).
+    /// Removes unused devices. Removes nothing while ``ServedTime/retention()`` does not permit irreversible decisions.
     func collect() async throws {
         for (reason, seconds) in limits {
             while !Task.isCancelled {

@@ -2,7 +2,7 @@ import CarillonCore
 import Logging
 
 extension Domain {
-    /// Writes what only the memory of the process has, when the server stops. A fault is logged.
+    /// Writes the data that only the memory of the process contains, when the server stops. A fault is logged.
     package func writeRemaining() async {
         do {
             try await served.writeLast()

@@ -11,37 +11,38 @@ import NIOPosix
     import Foundation
 #endif
 
-/// Owns the parts of which each process has one: the registry of apps, keys and users, rates, the memory of answers, clocks, and `Homes`.
+/// Owns the objects that exist once in each process: the registry of apps, keys and users, rate limits, the memory of answers,
+/// clocks, and `Homes`.
 ///
-/// A ``HomeDomain`` has what each home has, and refers to the domain. A domain refers to homes, but to no `HomeDomain`.
+/// A ``HomeDomain`` owns the objects of each home, and refers to the domain. A domain refers to homes, but not to a `HomeDomain`.
 package final class Domain: Sendable {
     package let apps: AppRegistrar
     package let documents: AppDocuments
     package let keys: KeyAuthority
     package let users: AppUsers
-    package let vetoes: AppVetoes
+    package let approvalHooks: AppApprovalHooks
     /// Sends the pushes of all homes.
     package let gateways: Gateways
     package let allowances: Allowances
-    /// Requests of operators and senders that read much.
+    /// Limits the requests of operators and senders that read much data.
     let listings: SharedTurns
     let previews: SharedTurns
     package let answers: AnswerMemory
     package let inboxPositions: InboxPositions
     /// The addresses of endpoints.
     let addresses: OwnAddresses
-    /// Seals channel tokens.
+    /// Encrypts channel tokens.
     let tokens: TokenSealer
-    /// Seals the secrets of watches.
+    /// Encrypts the secrets of watches.
     let watchSecrets: SecretSealer
     package let homes: Homes
-    /// Who this server is, wherever it can be found.
+    /// The identifier of this server, which is independent of its addresses.
     package let server: ServerID
-    /// Names the past of the server. After a restore of a backup it is another one.
+    /// Identifies the history of the server. It changes when a backup is restored.
     package let history: Int64
-    /// The same, as devices are told it.
+    /// The history in the form that devices receive.
     package var historyName: String { Hexadecimal.encode(history.bigEndianBytes) }
-    /// By what is decided what is removed for good.
+    /// Decides whether data can be removed permanently.
     package let served: ServedTime
     package let time: TimeSource
     let ticks: TickSource
@@ -51,11 +52,12 @@ package final class Domain: Sendable {
     /// - Parameters:
     ///   - store: The registry, which belongs to no home.
     ///   - tokenKeys: The keys of the key ring.
-    ///   - callRules: The addresses that the server may call.
+    ///   - callRules: The addresses that the server can call.
     init(
         store: any AppStore & KeyStore, documents: AppDocuments, tokenKeys: [TokenKey], isKeyRingWrapped: Bool,
         homes: Homes, server: ServerID, history: Int64, served: ServedTime, addresses: OwnAddresses, callRules: CallRules,
-        allowances: Allowances.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource, vetoSource: VetoSource,
+        allowances: Allowances.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource,
+        approvalHookSource: ApprovalHookSource,
         turnLimits: SharedTurns.Limits, answerBytes: Int, scheduler: Scheduler, log: BoundedLog, time: TimeSource,
         ticks: TickSource, random: RandomSource
     ) {
@@ -82,8 +84,8 @@ package final class Domain: Sendable {
         users = AppUsers(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: isKeyRingWrapped, source: userKeys,
             callRules: callRules, time: time, ticks: ticks, random: random, logger: logger)
-        vetoes = AppVetoes(
-            apps: store, documents: documents, keys: tokenKeys, source: vetoSource, rules: callRules, time: time,
+        approvalHooks = AppApprovalHooks(
+            apps: store, documents: documents, keys: tokenKeys, source: approvalHookSource, rules: callRules, time: time,
             random: random, logger: logger)
         gateways = Gateways(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: isKeyRingWrapped,
@@ -109,7 +111,8 @@ extension RandomSource {
 }
 
 extension Scheduler {
-    /// Runs the work on an event loop of the group: on the one that asks, which need not be woken for it.
+    /// Returns a scheduler that runs the work on an event loop of the group. The current event loop is preferred, because it need
+    /// not be woken up.
     package static func on(_ group: any EventLoopGroup) -> Scheduler {
         Scheduler { delay, work in
             _ = (MultiThreadedEventLoopGroup.currentEventLoop ?? group.next()).scheduleTask(in: TimeAmount(delay), work)

@@ -1,6 +1,6 @@
 package import Logging
 
-/// A log handler that keeps its metadata and its level in another one.
+/// A log handler that stores its metadata and its level in another one.
 package protocol ForwardingLogHandler: LogHandler {
     var base: any LogHandler { get set }
 }

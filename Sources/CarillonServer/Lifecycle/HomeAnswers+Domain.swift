@@ -1,7 +1,7 @@
 import CarillonCore
 
 extension HomeAnswers {
-    /// Answers questions of a type as long as the home lives. The answers do not keep it.
+    /// Answers questions of a type as long as the home exists. The answers refer to the home weakly.
     mutating func on<Question: HomeQuestion>(
         _ type: Question.Type, at home: HomeDomain,
         _ answer: @escaping @Sendable (HomeDomain, Question) async throws -> Question.Answer

@@ -1,7 +1,7 @@
 import CarillonCore
 
 extension HomeDomain {
-    /// Makes the answers of this home to questions of other homes. They refer to the home weakly, because the home keeps them.
+    /// Creates the answers of this home to questions of other homes. They refer to the home weakly, because the home owns them.
     func makeAnswers() -> HomeAnswers {
         var answers = HomeAnswers()
         addServiceAnswers(to: &answers)

@@ -1,19 +1,19 @@
 import CarillonCore
 import CarillonWire
 
-/// Publishes a notification of a Matrix server to a channel. A notification that is published twice is delivered twice, as if the Matrix
-/// server had repeated it.
+/// Publishes a notification of a Matrix server to a channel. A notification that is published twice is delivered twice, as if the
+/// Matrix server had repeated it.
 struct PublishNotification: HomeQuestion {
     typealias Answer = Void
 
     var shard: Shard?
     var token: String
-    /// Nil for a notification that is too large. It counts against the rates of the channel.
+    /// Nil for a notification that is too large. It still counts in the rate limits of the channel.
     var body: [UInt8]?
     var ttlSeconds: Int64
 }
 
-/// Opens a channel for a device that asks by its socket.
+/// Opens a channel for a device that sent the request through its socket.
 struct OpenChannel: HomeQuestion {
     /// The owner of the channel.
     enum Owner: Sendable {
@@ -34,11 +34,11 @@ struct OpenChannel: HomeQuestion {
     var wake: WakeMode?
     var address: NetworkAddress?
 
-    /// The owner decides which home answers. A user agent from before ids had shards can be of another shard than its hash.
+    /// The owner determines the home. A user agent from before ids had shards can belong to another shard than its hash.
     var shard: Shard? { nil }
 }
 
-/// Closes a channel for a device that asks by its socket.
+/// Closes a channel for a device that sent the request through its socket.
 struct CloseChannel: HomeQuestion {
     typealias Answer = Void
 
@@ -49,7 +49,7 @@ struct CloseChannel: HomeQuestion {
 }
 
 extension HomeDomain {
-    /// Adds the answers to questions about channels and what is published to them.
+    /// Adds the answers to questions about channels and their messages.
     func addChannelAnswers(to answers: inout HomeAnswers) {
         answers.on(PublishNotification.self, at: self) { home, question in
             try await home.publish(question)
@@ -62,11 +62,11 @@ extension HomeDomain {
         }
     }
 
-    /// Publishes a notification at the home of the device whose channel the token is for.
+    /// Publishes a notification at the home of the device that owns the channel of the token.
     func publishAtHome(_ token: String, _ body: [UInt8]?, ttlSeconds: Int64) async throws {
         var notification = PublishNotification(token: token, body: body, ttlSeconds: ttlSeconds)
         guard !homes.isOne, let contents = shared.tokens.open(token) else { return try await publish(notification) }
-        // Also if it is this home: the question waits while the device moves.
+        // This also applies if this home has the device, because the question waits while the device moves.
         notification.shard = Shard(of: contents.device)
         try await others.ask(notification)
     }

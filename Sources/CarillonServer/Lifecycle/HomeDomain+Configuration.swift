@@ -13,18 +13,18 @@ extension HomeDomain {
         var allowances = Allowances.Settings()
         var gatewaySettings = GatewaySettings()
         var userKeys = UserKeySource.none
-        var vetoSource = VetoSource.none
+        var approvalHookSource = ApprovalHookSource.none
         var itemLimits = ItemEngine.Limits()
         var updateLimits = UpdateLimits()
         var turnLimits = SharedTurns.Limits()
         var attachmentFiles: any AttachmentFiles = NoAttachmentFiles()
         var attachmentLimits = AttachmentLimits()
         var answerBytes = AnswerMemory.standardBytes
-        /// The key that wraps the key ring; nil without one.
+        /// The key that encrypts the key ring; nil without one.
         var wrapping: WrappingKey? = nil
         var time = TimeSource.system
         var ticks = TickSource.system
-        /// The last sequence of the claimed epoch that the homes do not use; 0 if they use the whole epoch.
+        /// The last sequence of the claimed epoch that the homes must not use; 0 if they can use the whole epoch.
         var positionsUsed: Int64 = 0
 
         /// The limits of each home.

@@ -3,19 +3,20 @@ package import CarillonWire
 import Logging
 
 extension HomeDomain {
-    /// Deletes an app, forgets its remembered values at all homes, and removes the first of its rows.
+    /// Deletes an app, removes its cached values at all homes, and removes the first of its rows.
     ///
-    /// A fault of the removal of rows is logged and not thrown: the app is deleted, and the sweep removes the rows.
+    /// A fault during the removal of rows is logged and not thrown: the app is deleted, and the sweep removes the rows.
     ///
-    /// - Throws: ``Refusal`` if there is no such app, or the fault of the store; the app is not deleted then. ``StoreFault`` also if another
-    ///   home did not answer: the app is deleted, and that home may still have values of it until the sweep informs it again.
+    /// - Throws: ``Refusal`` if the app does not exist, or the fault of the store. In both cases the app is not deleted.
+    ///   ``StoreFault`` also if another home did not answer. In this case the app is deleted, and that home can have cached
+    ///   values of it until the sweep notifies the home again.
     package func deleteApp(_ app: AppID) async throws {
         let serial = try await shared.apps.serial(of: app)
         try await deletions.delete(app)
         var unanswered: (any Error)?
         if let serial {
             await forget(serial)
-            do { try await deletions.tell(serial) } catch { unanswered = error }
+            do { try await deletions.notify(serial) } catch { unanswered = error }
         }
         do {
             try await deletions.begin()
@@ -26,11 +27,11 @@ extension HomeDomain {
         if let unanswered { throw unanswered }
     }
 
-    /// Forgets the values of an app that was deleted.
+    /// Removes the cached values of a deleted app.
     func forget(_ app: AppSerial) async {
         await shared.gateways.forget(app)
         shared.users.forget(app)
-        shared.vetoes.forget(app)
+        shared.approvalHooks.forget(app)
         shared.documents.forget(app)
         updateDelivery.forget(app)
         await itemEngine.forget(app)

@@ -1,11 +1,11 @@
 import CarillonCore
 import CarillonWire
 
-/// Publishes updates of items of one home. An update without a place in a sequence is taken again if the question is asked twice, as if its
-/// publisher had repeated it.
+/// Publishes updates of items of one home. If the question is sent twice, an update without a place in a sequence is published
+/// twice, as if its publisher had repeated it.
 struct PublishItems: HomeQuestion {
-    /// The results in the order of the updates. Nil if nothing was done because the home does not have the shard of the item, or the shard
-    /// moves.
+    /// The results in the order of the updates. Nil if nothing was done because the home does not have the shard of the item, or
+    /// the shard is moving.
     typealias Answer = [Result<ItemReceipt, Refusal>?]
 
     struct Update: Sendable {
@@ -27,12 +27,12 @@ extension HomeDomain {
         }
     }
 
-    /// Publishes updates of items, each at the home of its item. The results are in the order of the updates.
+    /// Publishes item updates, each at the home of its item. The results are in the order of the updates.
     func publishAtHomes(
         _ updates: [PublishItems.Update], of app: AppSerial
     ) async -> [Result<ItemReceipt, any Error>] {
         var results = await outcomes(of: updates, of: app, asksOwn: false)
-        // Their shards moved, or move. A question waits for the end of a move, and then reaches the new home.
+        // The shards of these items moved, or are moving. A question waits for the end of a move, and then reaches the new home.
         let left = updates.indices.filter { results[$0] == nil }
         if !left.isEmpty {
             let answers = await outcomes(of: left.map { updates[$0] }, of: app, asksOwn: true)
@@ -43,11 +43,11 @@ extension HomeDomain {
         }
     }
 
-    /// - Parameter asksOwn: Whether this home is asked for its items as other homes are.
+    /// - Parameter asksOwn: Whether this home also receives a question for its items, like other homes.
     private func outcomes(
         of updates: [PublishItems.Update], of app: AppSerial, asksOwn: Bool
     ) async -> [Result<ItemReceipt, any Error>?] {
-        // The places of the updates of each home. A home is found by the first shard.
+        // The indexes of the updates for each home. A home is found by the first shard.
         var parts: [ObjectIdentifier: (shard: Shard, places: [Int])] = [:]
         for (place, update) in updates.enumerated() {
             let shard = Shard(of: app, item: update.item.text)
@@ -77,7 +77,7 @@ extension HomeDomain {
             let answers = isOwn ? await publish(question) : try await others.ask(question)
             return answers.map { answer in answer.map { $0.mapError { $0 as any Error } } }
         } catch let fault as StoreFault where fault.kind == .unreachable {
-            // Nothing was done. If only this shard moves, the other updates are published when they are asked for again.
+            // The home published nothing. If only this shard moves, the other updates are published with the next question.
             return question.updates.map { update in
                 Shard(of: question.app, item: update.item.text) == shard ? .failure(fault) : nil
             }
@@ -88,7 +88,8 @@ extension HomeDomain {
 
     private func publish(_ question: PublishItems) async -> PublishItems.Answer {
         let shards = question.updates.map { Shard(of: question.app, item: $0.item.text) }
-        // Each shard is checked once: a later update of an item must not be published if an earlier one is not.
+        // Each shard is checked only once: if an earlier update of an item is not published, later ones must not be published
+        // either.
         let open = ShardSet(ShardSet(shards).shards.filter { home.isOpen($0) })
         var own: [(item: ItemName, fields: [WrittenField], place: ItemUpdate.Place?)] = []
         for (update, shard) in zip(question.updates, shards) where open.contains(shard) {

@@ -2,17 +2,17 @@ package import CarillonCore
 import Logging
 
 extension HomeDomain {
-    /// The longest wait for work on items of a shard that the home gives up.
+    /// The longest wait for work on items of a shard that leaves this home.
     private static let longestItemWork = Duration.milliseconds(100)
 
-    /// Ends the work of the home on a shard that it has closed, writes what only its memory has of the shard, and forgets the rest. What is
-    /// forgotten is read again when it is wanted.
+    /// Ends the work of the home on a shard that it has closed, writes the data of the shard that only the memory contains, and
+    /// removes the rest from memory. Removed data is read again when it is needed.
     ///
-    /// - Returns: False if work did not end in time, or something cannot be written now. The shard must stay then.
+    /// - Returns: False if work did not end in time, or data cannot be written now. In this case the shard must stay.
     package func giveUp(_ shard: Shard) async -> Bool {
         guard await itemEngine.giveUp(shard, atMost: Self.longestItemWork) else { return false }
         do {
-            // Otherwise the new home could take a device for one that nobody uses.
+            // Otherwise the new home could treat an active device as unused.
             try await devices.writeSeen(in: shard)
         } catch {
             shared.logger.warning(
@@ -24,13 +24,13 @@ extension HomeDomain {
         return true
     }
 
-    /// The home gives and takes shards.
+    /// Returns the home as a party of a move of shards.
     ///
     /// - Parameters:
     ///   - node: The node of the home in the map of shards.
     ///   - place: The place of the home in ``Homes``.
-    package func party(on node: NodeNumber, at place: Int) -> ShardMove.Party {
-        ShardMove.Party(
+    package func party(on node: NodeNumber, at place: Int) -> ShardMove.Participant {
+        ShardMove.Participant(
             runtime, node: node, place: place, giveUp: { [self] shard in await giveUp(shard) },
             took: { [itemEngine] shard in await itemEngine.took(shard) })
     }

@@ -5,22 +5,23 @@ package import Logging
 extension HomeDomain {
     /// The purpose for which a process uses a store.
     package enum Purpose: Sendable {
-        /// The home of all devices. Earlier homes on the store write nothing from then on.
+        /// The home of all devices. From now on, earlier homes on the store cannot write.
         case server
-        /// An operator's command on the store of a server that does not run. Homes and the map of shards stay as they are.
+        /// An operator's command on the store of a stopped server. Homes and the map of shards stay unchanged.
         case command
     }
 
-    /// Makes the only home of a process over a store, and everything that the process has once.
+    /// Creates the only home of a process over a store, and all objects that exist once in the process.
     ///
     /// - Parameters:
-    ///   - positionsUsed: The last sequence of the claimed epoch that the home does not use; 0 if it uses the whole epoch.
-    ///   - link: Returns how connections reach the home. Without it, they call the home itself.
+    ///   - positionsUsed: The last sequence of the claimed epoch that the home must not use; 0 if it can use the whole epoch.
+    ///   - link: Returns the home that connections use to reach the home. Without it, they call the home directly.
     package convenience init(
         store: any Store, addresses: OwnAddresses, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
-        userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(),
+        userKeys: UserKeySource = .none, approvalHookSource: ApprovalHookSource = .none,
+        itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         answerBytes: Int = AnswerMemory.standardBytes, wrappedBy wrapping: WrappingKey? = nil,
@@ -30,7 +31,8 @@ extension HomeDomain {
     ) async throws {
         let configuration = Configuration(
             addresses: addresses, scheduler: scheduler, logger: logger, watchSettings: watchSettings, workLimits: workLimits,
-            allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys, vetoSource: vetoSource,
+            allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys,
+            approvalHookSource: approvalHookSource,
             itemLimits: itemLimits, updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles,
             attachmentLimits: attachmentLimits, answerBytes: answerBytes, wrapping: wrapping, time: time, ticks: ticks,
             positionsUsed: positionsUsed)
@@ -39,11 +41,11 @@ extension HomeDomain {
             shared, runtime: runtimes[0], records: store, attachmentFiles: attachmentFiles, settings: configuration.ofHome)
     }
 
-    /// Makes the homes of a server over a store, and everything that the process has once.
+    /// Creates the homes of a server over a store, and all objects that exist once in the process.
     ///
     /// - Parameters:
-    ///   - count: The number of homes. Each has as many shards as the others, and is on a node of its own, from node 1 on.
-    ///   - link: Returns how connections and other homes reach a home.
+    ///   - count: The number of homes. All have the same number of shards. Each is on a node of its own, from node 1 on.
+    ///   - link: Returns the home that connections and other homes use to reach a home.
     static func open(
         _ store: any Store, _ configuration: Configuration, homes count: Int, link: (any Home) -> any Home
     ) async throws -> (shared: Domain, homes: [HomeDomain]) {
@@ -63,8 +65,9 @@ extension HomeDomain {
         let (time, ticks, random) = (configuration.time, configuration.ticks, RandomSource.system)
         let log = BoundedLog.of(configuration.logger, ticks: ticks)
         var generator = random
-        // The key ring is opened before an incarnation is added: a server with a wrong key file must not stop another one. Listeners bind
-        // their addresses later, in their services: a server whose address is in use stops after it became the home.
+        // The key ring is opened before an incarnation is added, so that a server with a wrong key file does not stop another
+        // server. Listeners bind their addresses later, in their services: a server whose address is in use stops after it became
+        // the home.
         let tokenKeys = try await KeyRing.open(store, wrappedBy: configuration.wrapping, random)
         let server = try await store.serverID(proposing: ServerID(.random(using: &generator)))
         let served = try await ServedTime(store: store, time: time, ticks: ticks)
@@ -88,13 +91,13 @@ extension HomeDomain {
             history: history, served: served, addresses: configuration.addresses,
             callRules: configuration.watchSettings.rules, allowances: configuration.allowances,
             gatewaySettings: configuration.gatewaySettings, userKeys: configuration.userKeys,
-            vetoSource: configuration.vetoSource, turnLimits: configuration.turnLimits,
+            approvalHookSource: configuration.approvalHookSource, turnLimits: configuration.turnLimits,
             answerBytes: configuration.answerBytes, scheduler: configuration.scheduler, log: log, time: time, ticks: ticks,
             random: random)
         return (shared, runtimes)
     }
 
-    /// Returns the handle for everything that works for devices of a home, and the epoch of its positions.
+    /// Returns the store of the home, which all code for devices of the home uses, and the epoch of its positions.
     private static func begin(
         _ purpose: Purpose, on store: any Store, _ place: Int, _ shards: ShardSet
     ) async throws -> (home: any HomeStore, epoch: Int64) {
@@ -106,8 +109,8 @@ extension HomeDomain {
             try await ShardMap.take(shards, to: .init(node: node, epoch: epoch), by: home, in: store)
             return (home, epoch)
         case .command:
-            // A suspended or resumed device gets a message, whose position must be later than all stored positions. Each
-            // command claims an epoch, because positions are assigned where no code can wait for the store. There are 16
+            // A device that is suspended or resumed receives a message, whose position must be later than all stored positions.
+            // Each command claims an epoch, because positions are assigned where code cannot wait for the store. There are 16
             // million epochs.
             return (store, try await store.claimEpoch())
         }
@@ -125,7 +128,7 @@ extension HomeDomain {
 }
 
 extension ShardSet {
-    /// Returns the shards of one of several homes: all shards if there is one, and as many as each other has.
+    /// Returns the shards of one of several homes: all shards for a single home, otherwise an equal part.
     fileprivate static func part(_ place: Int, of count: Int) -> ShardSet {
         if count == 1 { return .all }
         return ShardSet(ShardSet.all.shards.filter { Self.place(of: $0, in: count) == place })

@@ -1,7 +1,7 @@
 import CarillonCore
 
 extension HomeDomain {
-    /// Answers what other homes ask about services.
+    /// Adds the answers to questions about services.
     func addServiceAnswers(to answers: inout HomeAnswers) {
         answers.on(ServiceDelivery.self, at: self) { home, delivery in await home.services.append(delivery) }
         answers.on(RequestWithdrawal.self, at: self) { home, withdrawal in

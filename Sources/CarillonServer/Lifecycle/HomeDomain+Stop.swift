@@ -2,7 +2,8 @@ import CarillonCore
 import Logging
 
 extension HomeDomain {
-    /// Writes what only the memory of the home has, when the server stops. A fault is logged, and the next write is tried.
+    /// Writes the data that only the memory of the home contains, when the server stops. After a fault, which is logged, the next
+    /// write is still tried.
     package func writeRemaining() async {
         await runtime.flush()
         await runtime.writeUnwritten()

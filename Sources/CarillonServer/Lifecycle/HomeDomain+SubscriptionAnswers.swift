@@ -1,7 +1,7 @@
 import CarillonCore
 
 extension HomeDomain {
-    /// Answers what other homes ask about firings and subscriptions.
+    /// Adds the answers to questions about firings and item subscriptions.
     func addSubscriptionAnswers(to answers: inout HomeAnswers) {
         answers.on(FiringDeliveries.self, at: self) { home, question in
             await home.firings.deliver(question.deliveries)

@@ -1,10 +1,10 @@
 import CarillonCore
 
 extension HomeDomain {
-    /// Adds the answers to questions about updates for an audience.
+    /// Adds the answers to questions about audience updates.
     func addUpdateAnswers(to answers: inout HomeAnswers) {
         answers.on(UpdatePublished.self, at: self) { home, published in
-            home.updateDelivery.tell(published.update, of: published.app)
+            home.updateDelivery.notify(published.update, of: published.app)
         }
         answers.on(UpdateEnded.self, at: self) { home, ended in
             await home.updateDelivery.withdraw(ended.update, of: ended.app)

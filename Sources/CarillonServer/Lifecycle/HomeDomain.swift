@@ -1,16 +1,16 @@
 package import CarillonCore
 import CarillonExpression
 
-/// What each home has: its inboxes and connections, and the features that work for its devices, items, updates and attachments.
+/// The objects of a home: its inboxes and connections, and the features for its devices, items, updates and attachments.
 ///
-/// A feature has the home as a ``LocalHome``, and the handle of the home as its own store protocol. Everything of ``Domain`` is a member of
-/// this type as well.
+/// A feature uses the home as a ``LocalHome``, and the home's store through the feature's own store protocol. All members of
+/// ``Domain`` are also members of this type.
 @dynamicMemberLookup
 package final class HomeDomain: Sendable {
-    /// What all homes of the process share.
+    /// The objects that all homes of the process share.
     package let shared: Domain
     package let runtime: HomeRuntime
-    /// The home, as features and requests use it.
+    /// The home as features and requests use it.
     package let home: any LocalHome
     /// The other homes of the server.
     let others: OtherHomes
@@ -24,7 +24,7 @@ package final class HomeDomain: Sendable {
     package let watches: WatchRegistrar
     package let work: LeasedWork<WatchWork>
     package let outbox: Outbox
-    /// What is known of pushes.
+    /// The states of pushes.
     package let pushes: any PushStore
     package let items: AppItems
     package let itemEngine: ItemEngine
@@ -35,8 +35,8 @@ package final class HomeDomain: Sendable {
     package let services: Services
     package let attachments: Attachments
 
-    // Members of `shared` that requests and connections read often. They are stored here as well, because a read of another member uses a
-    // key path, which is slower.
+    // Members of `shared` that requests and connections read often. They are also stored here, because any other member is read
+    // through a key path, which is slower.
     package let homes: Homes
     package let keys: KeyAuthority
     package let answers: AnswerMemory
@@ -92,7 +92,7 @@ package final class HomeDomain: Sendable {
         items = AppItems(store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: store, engine: itemEngine, items: items, home: runtime, others: others, allowances: allowances,
-            vetoes: shared.vetoes, payloadSize: payloadSize, time: time, random: random)
+            approvalHooks: shared.approvalHooks, payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
             store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset),
             isShared: !homes.isOne)
@@ -104,7 +104,8 @@ package final class HomeDomain: Sendable {
             previews: shared.previews, listings: shared.listings, time: time, ticks: ticks, random: random)
         devices = DeviceRegistrar(
             devices: store, home: runtime, others: others, directory: directory, news: statusNews,
-            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: shared.vetoes,
+            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances,
+            approvalHooks: shared.approvalHooks,
             time: time, random: random)
         channels = ChannelRegistrar(
             channels: store, directory: directory, home: runtime, formerChannels: formerChannels, sealer: shared.tokens,
@@ -134,8 +135,8 @@ package final class HomeDomain: Sendable {
                 admitted: { [seen = devices.seen] device, proof in seen.saw(device, by: proof) },
                 arrived: { [weak updateDelivery] device, version, session in
                     guard let updateDelivery, UpdateDelivery.isKnown(toVersion: version) else { return }
-                    // The task puts updates that were published while the device was away into its inbox, and ends. On the event
-                    // loop of a socket, it begins after the session has taken its first page.
+                    // The task adds updates that were published during the device's absence to its inbox, and ends. On the event
+                    // loop of a socket, it begins after the session has received its first page.
                     Task(executorPreference: session.executor) { await updateDelivery.connected(device) }
                 }))
     }
@@ -144,7 +145,7 @@ package final class HomeDomain: Sendable {
 }
 
 extension ExpressionLimits {
-    /// No condition of an item takes more than that of an evaluation, whatever its app allows.
+    /// The limits of item conditions. A condition never uses more than an evaluation can, independent of the settings of its app.
     fileprivate static let ofItems: ExpressionLimits = {
         var limits = ExpressionLimits()
         limits.cost = ItemRules.mostCost

@@ -8,15 +8,15 @@ import NIOCore
     import Darwin
 #endif
 
-/// An address cannot be listened on.
+/// The server cannot listen on an address.
 package struct ListenFault: Error {
     let address: String
     let reason: String
 
-    /// For the operator.
+    /// A sentence for the operator.
     package var sentence: String { "cannot listen on \(address): \(reason)" }
 
-    /// Returns the reason with what to do about it, without a full stop.
+    /// Returns the reason and a remedy, without a full stop.
     package static func reason(of code: CInt) -> String {
         switch code {
         case EADDRINUSE: "the address is in use; stop the other server, or choose another port"
@@ -28,7 +28,7 @@ package struct ListenFault: Error {
         }
     }
 
-    /// Runs what begins to listen.
+    /// Runs an operation that begins to listen. Converts its errors to faults with the address.
     static func naming<Value>(_ place: ListenPlace, _ listen: () async throws -> Value) async throws -> Value {
         do {
             return try await listen()
@@ -38,7 +38,7 @@ package struct ListenFault: Error {
     }
 }
 
-/// `host:port`, as an address is written: IPv6 in brackets.
+/// Formats an address as `host:port`, with IPv6 addresses in brackets.
 package enum HostAndPort {
     package static func text(_ host: String, _ port: Int) -> String {
         host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

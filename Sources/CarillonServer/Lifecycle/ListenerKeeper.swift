@@ -5,8 +5,8 @@ import Synchronization
 
 /// Opens a listener, and opens it again when it closes, by the rules of ``ListenerRetry``.
 ///
-/// NIO closes a listening socket on most errors of `accept`. On Linux these can be errors of the connection that was to be accepted
-/// (accept(2), "Error handling").
+/// NIO closes a listening socket on most errors of `accept`. On Linux these can be errors of the new connection (accept(2),
+/// "Error handling").
 struct ListenerKeeper: Sendable {
     let place: ListenPlace
     let limits: ListenerRetry.Limits
@@ -21,7 +21,8 @@ struct ListenerKeeper: Sendable {
         until isStopping: () -> Bool, _ listen: (_ opened: @escaping @Sendable () -> Void) async throws -> Void
     ) async throws {
         var retry = ListenerRetry(limits: limits)
-        // Whether readiness counts the listener as closed, and whether a closing was logged since it was open for long enough.
+        // Whether readiness counts the listener as closed, and whether a closing was logged since the listener was last open for
+        // long enough.
         var isClosed = false
         var isReported = false
         while !isStopping() {
@@ -59,7 +60,7 @@ struct ListenerKeeper: Sendable {
         }
     }
 
-    /// One time for which the listener is open.
+    /// One period in which the listener is open.
     private final class Opening: Sendable {
         private let isOpen = Atomic<Bool>(false)
         private let isSteady = Atomic<Bool>(false)
@@ -80,7 +81,7 @@ struct ListenerKeeper: Sendable {
         func waitUntilBegun() async { for await _ in openings.stream {} }
     }
 
-    /// Listens, and counts the listener as open when it has stayed open for a while.
+    /// Listens. Counts the listener as open when it has stayed open for a while.
     private func listenAgain(
         _ opening: Opening, isReported: Bool,
         _ listen: (_ opened: @escaping @Sendable () -> Void) async throws -> Void
@@ -117,10 +118,10 @@ struct ListenerKeeper: Sendable {
 package struct ListenerLost: Error, CustomStringConvertible {
     let address: String
     let reason: String
-    /// For how long openings failed.
+    /// The time for which the listener could not be opened.
     let seconds: Int64
 
-    /// For the operator.
+    /// A sentence for the operator.
     package var description: String {
         "The listener on \(address) closed and cannot be opened again for \(seconds) seconds: \(reason)."
     }

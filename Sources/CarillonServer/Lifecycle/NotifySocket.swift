@@ -6,13 +6,13 @@
     import Darwin
 #endif
 
-/// The socket on which a service manager hears of the state of the process (sd_notify(3)).
+/// The socket on which a service manager receives the state of the process (sd_notify(3)).
 package struct NotifySocket: Sendable {
     private let path: String
-    /// The time after which the service manager ends a process that does not say that it works; nil without one.
+    /// The time after which the service manager ends a process without a sign of activity; nil if there is no limit.
     package let watchdog: Duration?
 
-    /// Nil when the environment names no socket of this kind.
+    /// Returns nil if the environment contains no valid socket of this kind.
     ///
     /// - Parameters:
     ///   - environment: `NOTIFY_SOCKET`, the path of a Unix socket or `@` and an abstract name, and `WATCHDOG_USEC` and
@@ -30,7 +30,7 @@ package struct NotifySocket: Sendable {
         watchdog = isOther || microseconds <= 0 ? nil : .microseconds(microseconds)
     }
 
-    /// Sends a state, such as `READY=1`. A state that the service manager does not take within a second is lost.
+    /// Sends a state, such as `READY=1`. A state that the service manager does not receive within a second is lost.
     func send(_ state: String) async {
         for _ in 0..<50 {
             if trySending(state) { return }

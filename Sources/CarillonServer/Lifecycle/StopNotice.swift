@@ -1,8 +1,8 @@
 import CarillonCore
 import ServiceLifecycle
 
-/// Tells everyone that the server is stopping: readiness turns, sessions end, long polls answer with what they have, and the
-/// service manager hears of it.
+/// Announces that the server is stopping: readiness changes, sessions end, long polls are answered with the available envelopes,
+/// and the service manager is notified.
 struct StopNotice: Service {
     let readiness: Readiness
     let homes: Homes

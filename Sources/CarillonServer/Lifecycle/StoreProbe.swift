@@ -1,7 +1,7 @@
 import CarillonCore
 import Synchronization
 
-/// Asks the store whether it can be used, and answers in time also when the store does not.
+/// Checks whether the store can be used. Answers in time even if the store does not.
 final class StoreProbe: Sendable {
     private typealias Waiter = CheckedContinuation<StoreFault?, Never>
 
@@ -15,7 +15,7 @@ final class StoreProbe: Sendable {
         check = Mutex(StoreCheck(limit: limit))
     }
 
-    /// Returns why the store cannot be used; nil when it can be.
+    /// Returns the fault of the store; nil if the store can be used.
     func fault() async -> StoreFault? {
         await withCheckedContinuation { continuation in
             let oldestChange = store.oldestChangeWait
@@ -28,13 +28,13 @@ final class StoreProbe: Sendable {
     }
 
     private func begin(_ number: Int) {
-        // Ends after the limit, or when the check ends.
+        // The task ends after the limit, or when the check ends.
         let timer = Task {
             try await Task.sleep(for: self.limit)
             let (waiters, fault) = self.check.withLock { ($0.limitElapsed(number), $0.lateness) }
             for waiter in waiters { waiter.resume(returning: fault) }
         }
-        // Ends when the store answers. No other check begins before.
+        // The task ends when the store answers. No other check begins before.
         Task {
             let fault = await self.ask()
             timer.cancel()

@@ -86,10 +86,10 @@ struct StoreSweeper: Service {
 
     private func removeOrphans(before moment: Timestamp) async {
         await report("files of attachments") {
-            var place = -1
-            while !Task.isCancelled, let next = try await domain.attachments.removeOrphans(after: place, before: moment) {
-                place = next
-            }
+            var place: String?
+            repeat {
+                place = try await domain.attachments.removeOrphans(after: place, before: moment)
+            } while place != nil && !Task.isCancelled
         }
     }
 

@@ -1,6 +1,6 @@
 import Logging
 
-/// Runs the steps of a sweeper. A step that fails is logged, and stops no other step.
+/// Runs the steps of a sweeper. A failed step is logged, and does not stop other steps.
 struct SweepReport: Sendable {
     let logger: Logger
 

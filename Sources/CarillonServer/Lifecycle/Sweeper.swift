@@ -2,10 +2,10 @@ import CarillonCore
 import Logging
 import ServiceLifecycle
 
-/// Does what is due for the devices and items of a home, a few rows at a time beside other writes. ``StoreSweeper`` does what concerns the
-/// whole store.
+/// Performs the periodic work for the devices and items of a home, a few rows at a time between other writes. ``StoreSweeper``
+/// performs the work for the whole store.
 ///
-/// Once a minute it searches for devices that nobody uses any more. ``ServedTime`` decides whether rows are removed for good.
+/// Once a minute the sweeper searches for unused devices. ``ServedTime`` decides whether rows are removed permanently.
 struct Sweeper: Service {
     let domain: HomeDomain
     let collector: DeviceCollector
@@ -18,9 +18,9 @@ struct Sweeper: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            // What a heavy item fired takes long, and others have their time meanwhile.
-            async let firings: Void = tellFirings()
-            async let held: Void = tellHeldFirings()
+            // The work runs concurrently, because the firings of a large item can take long.
+            async let firings: Void = notifyFirings()
+            async let held: Void = notifyThrottledFirings()
             async let updates: Void = sweepUpdates()
             async let services: Void = sweepServices()
             async let looks: Void = lookAtSubscriptions()
@@ -28,7 +28,7 @@ struct Sweeper: Service {
             async let idleItems: Void = deleteIdleItems()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
-                // What fails holds up nothing else.
+                // A failed step does not delay others.
                 await report("devices") {
                     try await domain.devices.writeSeen()
                     guard ContinuousClock.now >= nextCollection else { return }
@@ -36,9 +36,9 @@ struct Sweeper: Service {
                     try await collector.collect()
                 }
                 await report("statuses") {
-                    while !Task.isCancelled, try await domain.statusNews.tell() == StatusNews.atOnce {}
+                    while !Task.isCancelled, try await domain.statusNews.notify() == StatusNews.atOnce {}
                 }
-                await report("deletions at other homes") { try await domain.deletions.tellAgain() }
+                await report("deletions at other homes") { try await domain.deletions.notifyAgain() }
                 await report("channels of former users") { try await domain.formerChannels.closeAll() }
                 await report("pushes") {
                     while !Task.isCancelled {
@@ -69,24 +69,24 @@ struct Sweeper: Service {
         }
     }
 
-    private func tellFirings() async {
+    private func notifyFirings() async {
         while !Task.isCancelled {
-            await report("firings") { try await domain.itemEngine.tellRest() }
+            await report("firings") { try await domain.itemEngine.notifyRest() }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 
-    /// What begins to wait meanwhile waits a quarter of a second longer at the most.
-    private func tellHeldFirings() async {
+    /// A firing that becomes throttled meanwhile waits at most a quarter of a second longer.
+    private func notifyThrottledFirings() async {
         while !Task.isCancelled {
             var next: Timestamp?
-            await report("held firings") { next = try await domain.firings.tellHeld() }
+            await report("held firings") { next = try await domain.firings.notifyThrottled() }
             let wait = next.map { $0.milliseconds - domain.time.now().milliseconds } ?? 250
             try? await Task.sleep(for: .milliseconds(min(max(wait, 5), 250)))
         }
     }
 
-    /// Searches once after the start. With several homes, it also searches the shards that the home takes later.
+    /// Searches once after the start. With several homes, also searches the shards that the home receives later.
     private func lookAtSubscriptions() async {
         var isDone = false
         while !Task.isCancelled {
@@ -102,7 +102,7 @@ struct Sweeper: Service {
         }
     }
 
-    /// An item with a million subscriptions may be closed.
+    /// Removes ended subscriptions. A closed item can have a million of them.
     private func removeSubscriptions() async {
         while !Task.isCancelled {
             await report("expired subscriptions") { try await domain.subscriptions.endExpired() }
@@ -111,11 +111,11 @@ struct Sweeper: Service {
         }
     }
 
-    /// A search looks at all items of an app, so that it is done seldom.
+    /// Deletes idle items. The search is rare, because it reads all items of an app.
     private func deleteIdleItems() async {
         while !Task.isCancelled {
             await report("idle items") {
-                // Nothing is removed for good while the wall clock cannot be relied on.
+                // Nothing is removed permanently while the wall clock is not reliable.
                 guard let retention = domain.served.retention() else { return }
                 try await domain.items.deleteIdle(at: retention.now, onlyDue: true)
             }

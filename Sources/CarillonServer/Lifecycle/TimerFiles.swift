@@ -1,8 +1,8 @@
 import Dispatch
 
-/// The files that waiting needs, opened before connections can take the last ones.
+/// Opens the files that timers need, before connections can use the last available files.
 ///
-/// Dispatch opens one for each clock when somebody first waits on it, and ends the process where it may not
+/// Dispatch opens a file for each clock at the first wait on the clock. If it cannot open the file, it ends the process
 /// (libdispatch, `_dispatch_timeout_program`).
 enum TimerFiles {
     static func open() async throws {

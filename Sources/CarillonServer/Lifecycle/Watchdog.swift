@@ -2,10 +2,10 @@ import CarillonCore
 import NIOCore
 import ServiceLifecycle
 
-/// Tells the service manager that the process works, at half of the time that it allows.
+/// Notifies the service manager that the process works, at half of the time limit.
 ///
-/// The process works when each event loop answers, and no commit has taken more than 5 seconds or half of the time. A queue of
-/// changes that is long but moves is no reason to end the process.
+/// The process works if each event loop answers, and no commit has taken more than 5 seconds or half of the time limit. A long
+/// queue of changes that still progresses is not a reason to end the process.
 struct Watchdog: Service {
     let socket: NotifySocket
     /// See ``NotifySocket/watchdog``.
@@ -26,7 +26,7 @@ struct Watchdog: Service {
         }
     }
 
-    /// Returns when the process works.
+    /// Returns as soon as the process works.
     private func processWorks() async {
         let longest = min(.seconds(5), interval)
         repeat {

@@ -2,26 +2,27 @@ import CarillonCore
 import CarillonWire
 import Metrics
 
-/// The memory of answers: how much all of them may take until their clients have read them, and how many large ones a device
-/// may have at a time.
+/// Limits the memory of answers: the size of all answers that clients have not received yet, and the number of large answers for
+/// a device.
 ///
-/// An answer is counted before it is made, or while it waits for one of few turns, so that no number of requests takes more.
+/// An answer is counted before it is created, or while it waits for one of a few turns. The number of requests therefore cannot
+/// increase the memory beyond the limit.
 package final class AnswerMemory: Sendable {
     package static let standardBytes = 64 << 20
     /// An answer up to this size is not counted.
     static let uncountedBytes = 4096
-    /// Answers are written in parts of this size. One that has several is large.
+    /// The size of the parts in which answers are written. An answer of several parts is large.
     static let partBytes = 65_536
-    /// What a part takes in all: its envelopes, their text, and the buffer that waits for the peer.
+    /// The memory for a part: its envelopes, their text, and the buffer that waits for the peer.
     static let bytesOfPart = 3 * partBytes
     private static let patience = Duration.seconds(5)
-    /// Large answers, which have several parts, that a device may have at a time.
+    /// The largest number of large answers for a device at a time.
     static let answersOfDevice = 2
-    /// The same of an access key.
+    /// The largest number of large answers for an API key at a time.
     static let answersOfKey = 8
 
     private let room: Room
-    /// Answers that are made and wait for room.
+    /// The answers that are created and wait for memory.
     private let made: Room
     private let lists: Room
     private let receipts: Room
@@ -31,7 +32,7 @@ package final class AnswerMemory: Sendable {
     private let keys = Shares<Int>(limit: AnswerMemory.answersOfKey, of: "answers_of_key")
     private let refused = ServerMetric.answersRefused.counter()
 
-    /// - Parameter bytes: What all answers may take together; those of one address, a quarter of it.
+    /// - Parameter bytes: The limit for all answers together. The limit for one address is a quarter of it.
     init(bytes: Int, scheduler: Scheduler) {
         let gauge = ServerMetric.answerBytes.gauge()
         room = Room(bytes, mostWaiting: 256, scheduler: scheduler) { gauge.record($0) }
@@ -42,18 +43,18 @@ package final class AnswerMemory: Sendable {
         addresses = Shares(limit: max(bytes / 4, Self.bytesOfPart), of: "answers_of_address")
     }
 
-    /// Bytes that are counted now.
+    /// The number of bytes in use.
     package var used: Int { room.used }
 
-    /// How many large answers a device has.
+    /// Returns the number of large answers that a device has.
     func largeAnswers(of device: DeviceSerial) -> Int { devices.count(of: device) }
 
-    /// Takes room for an answer that is made.
+    /// Reserves memory for an answer.
     ///
     /// - Parameters:
-    ///   - bearer: The secret of the request, where it is no device's.
-    ///   - address: The client's, nil if it has no share.
-    /// - Returns: Nil for one that is too small to be counted.
+    ///   - bearer: The secret of the request, if no device sent it.
+    ///   - address: The client's; nil if the address is not limited.
+    /// - Returns: Nil for an answer that is too small to be counted.
     /// - Throws: ``ErrorCode/overloaded`` or ``ErrorCode/rateLimited``.
     func place(
         for bytes: Int, of device: DeviceSerial?, or bearer: String?, from address: NetworkAddress?
@@ -76,11 +77,11 @@ package final class AnswerMemory: Sendable {
         return place
     }
 
-    /// Reads a part of something, and takes room for it where it needs some.
+    /// Reads a part of an answer, and reserves memory for it if necessary.
     ///
     /// - Parameters:
-    ///   - bytes: What the part takes.
-    ///   - read: Is called again when it had to wait for room: what it returned before was forgotten meanwhile.
+    ///   - bytes: Returns the memory for the part.
+    ///   - read: Called again after a wait for memory. The part that it returned before the wait is discarded.
     func part<Part: Sendable>(
         for address: NetworkAddress?, bytes: (Part) -> Int, _ read: () async throws -> Part?
     ) async throws -> (Part, AnswerPlace?)? {
@@ -98,7 +99,7 @@ package final class AnswerMemory: Sendable {
         return (part, place)
     }
 
-    /// Makes an answer of the answer's place a large one of the device.
+    /// Counts an answer as a large answer of the device.
     ///
     /// - Throws: ``ErrorCode/rateLimited``.
     func admitLarge(_ place: AnswerPlace, of device: DeviceSerial) throws(Refusal) {
@@ -112,7 +113,7 @@ package final class AnswerMemory: Sendable {
     }
 
     private func admitLarge(_ place: AnswerPlace, ofKey bearer: String) throws(Refusal) {
-        // The secret itself is not kept.
+        // Only the hash of the secret is stored.
         let key = bearer.hashValue
         guard keys.take(key) else {
             throw Refusal(
@@ -123,10 +124,10 @@ package final class AnswerMemory: Sendable {
         place.onGiveBack { [keys] in keys.giveBack(key) }
     }
 
-    /// Makes a list while few others are made.
+    /// Creates a list, while only a few others are created at the same time.
     func list<List>(_ make: () async throws -> List) async throws -> List { try await inTurn(of: lists, make) }
 
-    /// Reads an inbox to settle what was received of it, while few others are read.
+    /// Reads an inbox in order to acknowledge received envelopes, while only a few others are read at the same time.
     func receipt<Value>(_ work: () async throws -> Value) async throws -> Value { try await inTurn(of: receipts, work) }
 
     private func inTurn<Value>(of turns: Room, _ work: () async throws -> Value) async throws -> Value {
@@ -140,7 +141,7 @@ package final class AnswerMemory: Sendable {
         return turn
     }
 
-    /// - Returns: Nil where there is no room now.
+    /// - Returns: Nil if there is not enough memory now.
     private func takeAtOnce(_ bytes: Int, for address: NetworkAddress?) throws(Refusal) -> AnswerPlace? {
         let share = try takeShare(bytes, of: address)
         guard let place = room.takeAtOnce(bytes) else {
@@ -159,11 +160,11 @@ package final class AnswerMemory: Sendable {
         return AnswerPlace(place, bytes: bytes, onShrink: share)
     }
 
-    /// - Returns: What gives bytes back.
+    /// - Returns: A function that releases bytes.
     private func takeShare(_ bytes: Int, of address: NetworkAddress?) throws(Refusal) -> @Sendable (Int) -> Void {
         guard let address, !address.isLoopback else { return { _ in } }
         let owner = address.owner
-        // An answer that is larger than the share takes all of it.
+        // An answer that is larger than the limit of the address uses all of it.
         guard addresses.take(owner, min(bytes, addresses.limit)) else {
             throw Refusal(
                 .rateLimited,

@@ -1,7 +1,7 @@
 import CarillonCore
 import Synchronization
 
-/// The room of one answer, until its client has taken it or its connection has ended.
+/// The reserved memory of one answer, until its client has received the answer or its connection has ended.
 final class AnswerPlace: Sendable {
     private struct State {
         var bytes: Int
@@ -13,7 +13,7 @@ final class AnswerPlace: Sendable {
     private let state: Mutex<State>
     private let onShrink: @Sendable (Int) -> Void
 
-    /// - Parameter onShrink: Called with the bytes that are not needed any more.
+    /// - Parameter onShrink: Called with the number of bytes that are no longer needed.
     init(_ place: Room.Place, bytes: Int, onShrink: @escaping @Sendable (Int) -> Void) {
         self.place = place
         all = bytes
@@ -21,7 +21,7 @@ final class AnswerPlace: Sendable {
         self.onShrink = onShrink
     }
 
-    /// The answer takes no more than this.
+    /// Reduces the reservation to the actual size of the answer.
     func shrink(to bytes: Int) {
         place.shrink(to: bytes)
         let freed = state.withLock { state in
@@ -32,7 +32,7 @@ final class AnswerPlace: Sendable {
         if freed > 0 { onShrink(freed) }
     }
 
-    /// Calls this once, when the room is given back.
+    /// Sets a function that is called once, when the memory is released.
     func onGiveBack(_ work: @escaping @Sendable () -> Void) { state.withLock { $0.work.append(work) } }
 
     func giveBack() {

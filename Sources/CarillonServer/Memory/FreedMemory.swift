@@ -6,17 +6,17 @@ import Synchronization
     import Glibc
 #endif
 
-/// Gives memory that connections and answers took back to the system. The allocator of glibc keeps freed memory for the process
-/// unless it is told otherwise (`malloc_trim`).
+/// Returns the memory of ended connections and answers to the system. By default, the allocator of glibc keeps freed memory for
+/// the process (`malloc_trim`).
 struct FreedMemory: Service {
-    /// Bytes that were freed since memory was given back, by estimate.
+    /// The estimated number of bytes that were freed since memory was last returned.
     private static let freed = Atomic<Int>(0)
     private static let pause = Duration.seconds(20)
-    /// Less is not worth the time.
+    /// The smallest amount that justifies the work.
     private static let leastBytes = 8 << 20
-    /// What a connection takes, with what was read and written on it.
+    /// The estimated memory of a connection, with its received and written data.
     static let bytesOfConnection = 8192
-    /// What a poll took until it waits.
+    /// The estimated memory of a poll until it waits.
     static let bytesOfRequest = 4096
 
     static func add(_ bytes: Int) { freed.wrappingAdd(bytes, ordering: .relaxed) }
@@ -30,14 +30,14 @@ struct FreedMemory: Service {
         }
     }
 
-    /// Whether enough was freed since the last time; begins a new count then.
+    /// Whether enough memory was freed since the last time. If so, the count restarts.
     static var isDue: Bool {
         guard freed.load(ordering: .relaxed) >= leastBytes else { return false }
         freed.store(0, ordering: .relaxed)
         return true
     }
 
-    /// Takes some milliseconds, so it runs on a thread of its own.
+    /// Runs on a thread of its own, because it takes some milliseconds.
     private static func giveBack() async {
         #if canImport(Glibc)
             _ = try? await NIOThreadPool.singleton.runIfActive { trim?(0) }

@@ -1,10 +1,11 @@
 import CarillonCore
 import Synchronization
 
-/// Measures for how long the oldest hand-over is known to wait. The store has no times of hand-overs.
+/// Measures the minimum waiting time of the oldest hand-over. The store does not contain times of hand-overs.
 ///
-/// Numbers of hand-overs ascend. A hand-over with the noted number or a lower one has therefore waited since the note. If the oldest has a
-/// higher number, the hand-overs up to the noted one do not wait any more, and the higher number is noted.
+/// Numbers of hand-overs ascend. A hand-over with the recorded number or a lower one has therefore waited since the number was
+/// recorded. If the oldest has a higher number, the hand-overs up to the recorded one no longer wait, and the higher number is
+/// recorded.
 final class HandOverAge: Sendable {
     private struct Note {
         var number: Int64
@@ -16,9 +17,9 @@ final class HandOverAge: Sendable {
 
     init(ticks: TickSource) { self.ticks = ticks }
 
-    /// Returns the seconds for which the oldest hand-over is known to wait.
+    /// Returns the minimum waiting time of the oldest hand-over, in seconds.
     ///
-    /// - Parameter first: Its number, as it was just read; nil if none waits.
+    /// - Parameter first: The number of the oldest hand-over, which was just read; nil if none waits.
     func seconds(ofFirst first: Int64?) -> Double {
         note.withLock { note in
             guard let first else {

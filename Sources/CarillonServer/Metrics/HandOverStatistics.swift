@@ -1,10 +1,10 @@
 import CarillonCore
 
-/// Reads the number of hand-overs that are not applied, and measures for how long the oldest waits.
+/// Reads the number of hand-overs that are not applied, and measures the waiting time of the oldest.
 struct HandOverStatistics: Sendable {
     let store: any HandOverStore
     let age: HandOverAge
-    /// More are not counted, so that a reading stays short.
+    /// The largest number that is counted, so that reading stays short.
     static let mostCounted = 10_000
 
     init(store: any HandOverStore, ticks: TickSource) {

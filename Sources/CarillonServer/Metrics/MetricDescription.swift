@@ -1,6 +1,7 @@
 import CarillonCore
 
-/// What stands above the series of one name. Names that the server did not give get Prometheus' endings.
+/// The description that precedes the series of one name. Names of metrics that the server did not define get Prometheus'
+/// suffixes.
 struct MetricDescription {
     enum Kind: String {
         case counter, gauge, histogram
@@ -46,7 +47,7 @@ struct MetricDescription {
         self.bounds = bounds
     }
 
-    /// Letters, digits and underscores, no digit first.
+    /// Returns a name of letters, digits and underscores that does not start with a digit.
     static func legal(_ name: String) -> String {
         let letters = name.unicodeScalars.map { scalar -> Character in
             switch scalar {

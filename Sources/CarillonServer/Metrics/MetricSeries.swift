@@ -28,7 +28,7 @@ final class GaugeSeries: MetricSeries, RecorderHandler {
     }
 }
 
-/// How many observations lay in each bucket, and their sum.
+/// The number of observations in each bucket, and their sum.
 final class HistogramSeries: MetricSeries, RecorderHandler, TimerHandler {
     private struct State {
         var counts: [UInt64]
@@ -38,7 +38,7 @@ final class HistogramSeries: MetricSeries, RecorderHandler, TimerHandler {
     private let bounds: [Double]
     private let state: Mutex<State>
 
-    /// - Parameter bounds: The upper end of each bucket, ascending; one more takes what is beyond.
+    /// - Parameter bounds: The upper bound of each bucket, ascending. A further bucket counts larger values.
     init(bounds: [Double]) {
         self.bounds = bounds
         state = Mutex(State(counts: Array(repeating: 0, count: bounds.count + 1)))

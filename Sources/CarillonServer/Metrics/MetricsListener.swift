@@ -6,22 +6,23 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// `GET /metrics`, on an address of its own: what is counted is for the operator alone. Health checks are answered there, too.
+/// Serves `GET /metrics` on an address of its own, because metrics are for the operator only. Health checks are answered there,
+/// too.
 struct MetricsListener: Service {
     let registry: MetricsRegistry
     let health: HealthRoutes
     let host: String
     let port: Int
-    /// The homes of the process. What each counts is added up.
+    /// The homes of the process. Their counts are added.
     let homes: [HomeDomain]
     let handOvers: HandOverStatistics
     let readiness: Readiness
     let retry: ListenerRetry.Limits
     let logger: Logger
-    /// May be called more than once; also where it ends before it listens.
+    /// Can be called more than once, and also if the listener ends before it listens.
     let onListening: @Sendable () -> Void
 
-    /// A scraper uses one.
+    /// A scraper uses only one connection.
     private static let connections = 16
 
     func run() async throws {
@@ -59,7 +60,7 @@ struct MetricsListener: Service {
             onServerRunning: { channel in
                 channel.closeFuture.whenComplete { _ in closing.finish() }
                 do {
-                    // Before the handler of the application, which closes the listener on each error of `accept`.
+                    // The handler must precede that of the application, which closes the listener on each error of `accept`.
                     try await channel.eventLoop.submit {
                         try channel.pipeline.syncOperations.addHandler(AcceptPause(logger: logger), position: .first)
                     }.get()
@@ -72,7 +73,7 @@ struct MetricsListener: Service {
             group.addTask { try await application.run() }
             group.addTask { for await _ in open {} }
             try await group.next()
-            // The application goes on until its last connection is closed. Only a stop waits for that.
+            // The application continues until its last connection is closed. Only a stop waits for that.
             if Task.isShuttingDownGracefully { try await group.waitForAll() } else { group.cancelAll() }
         }
     }
@@ -83,7 +84,7 @@ struct MetricsListener: Service {
 
     private func samples() async -> [MetricsRegistry.Sample] {
         let populations = homes.map { $0.home.population }
-        // Each home reads this of the whole store. If the store cannot be read, these samples are missing.
+        // Any home can read this number for the whole store. If the store cannot be read, these samples are left out.
         let waiting = try? await homes[0].home.waitingInAll()
         let own: [MetricsRegistry.Sample] = [
             .init(.buildInfo, CarillonVersion.text, value: 1),
@@ -92,7 +93,7 @@ struct MetricsListener: Service {
             .init(.waiters, value: Double(populations.reduce(0) { $0 + $1.waiters })),
             .init(.callsUnderWay, value: Double(homes.reduce(0) { $0 + $1.work.underWay })),
             .init(.pushesUnderWay, value: Double(homes[0].gateways.underWay)),
-            .init(.pushLanesPaused, value: Double(homes[0].gateways.faults.count)),
+            .init(.pushQueuesPaused, value: Double(homes[0].gateways.faults.count)),
         ]
         let inboxes = waiting.map(Self.samples) ?? []
         return await ProcessStatistics.samples() + own + inboxes + handOvers.samples(in: homes[0].homes.shards)

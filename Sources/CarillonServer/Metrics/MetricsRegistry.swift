@@ -2,9 +2,9 @@ import CarillonCore
 package import CoreMetrics
 import Synchronization
 
-/// Where the counters count: keeps every series of the process, and writes them as Prometheus reads them.
+/// Contains every metric series of the process, and writes them in the Prometheus format.
 ///
-/// How many series there may be is bounded; one more is counted nowhere.
+/// The number of series is limited. Series beyond the limit are ignored.
 package final class MetricsRegistry: MetricsFactory {
     private struct State {
         var families: [String: Family] = [:]
@@ -21,7 +21,7 @@ package final class MetricsRegistry: MetricsFactory {
 
     package init(seriesLimit: Int = 4096) { self.seriesLimit = seriesLimit }
 
-    /// Everything that this process counts from now on counts here. To be called once, before a server is made.
+    /// Installs a registry for all metrics of this process. Must be called once, before a server is created.
     package static func install() -> MetricsRegistry {
         let registry = MetricsRegistry()
         MetricsSystem.bootstrap(registry)
@@ -55,7 +55,7 @@ package final class MetricsRegistry: MetricsFactory {
             var family = state.families[description.name] ?? Family(description: description)
             if let known = family.series[labels] as? Series { return known }
             let new = make()
-            // Two kinds of one name cannot stand in one text.
+            // Two kinds of metrics with the same name cannot be written.
             guard state.seriesCount < seriesLimit, family.description.type == description.type, family.series[labels] == nil
             else { return new }
             family.series[labels] = new
@@ -65,14 +65,14 @@ package final class MetricsRegistry: MetricsFactory {
         }
     }
 
-    // What was counted stays: a counter that starts anew would be taken for a restart.
+    // Counted values are kept, because a counter that restarts at zero would be seen as a restart of the process.
     package func destroyCounter(_ handler: any CounterHandler) {}
     package func destroyRecorder(_ handler: any RecorderHandler) {}
     package func destroyTimer(_ handler: any TimerHandler) {}
 
     // MARK: Reading
 
-    /// What is read at the moment of the question.
+    /// A value that is read when metrics are requested.
     struct Sample {
         var metric: ServerMetric
         var labelValues: [String]
@@ -105,7 +105,7 @@ package final class MetricsRegistry: MetricsFactory {
     }
 }
 
-/// The labels of a series, as they are written.
+/// The labels of a series in their written form.
 struct Labels: Hashable {
     let text: String
 

@@ -14,7 +14,7 @@ import CarillonCore
     import Darwin
 #endif
 
-/// What the system says of this process. What it does not say is left out.
+/// Statistics of this process from the operating system. Unavailable values are left out.
 enum ProcessStatistics {
     static func samples() -> [MetricsRegistry.Sample] {
         var usage = rusage()
@@ -38,7 +38,7 @@ enum ProcessStatistics {
     #if os(Linux)
         private static func procSamples() -> [MetricsRegistry.Sample] {
             var samples: [MetricsRegistry.Sample] = []
-            // The second number is of pages in RAM (proc(5)).
+            // The second number counts pages in RAM (proc(5)).
             if let sizes = text(of: "/proc/self/statm")?.split(separator: " "), sizes.count > 1, let pages = Double(sizes[1])
             {
                 samples.append(.init(.residentMemory, value: pages * Double(sysconf(Int32(_SC_PAGESIZE)))))
@@ -50,7 +50,7 @@ enum ProcessStatistics {
             return samples
         }
 
-        /// The 22nd field of `stat` counts ticks since the machine started; the name, in brackets, may hold spaces.
+        /// The 22nd field of `stat` counts ticks since the start of the machine. The name, in brackets, can contain spaces.
         private static let startTime: Double? = {
             guard let stat = text(of: "/proc/self/stat"), let name = stat.lastIndex(of: ")"),
                 let boot = text(of: "/proc/stat")?.split(separator: "\n").first(where: { $0.hasPrefix("btime ") }),

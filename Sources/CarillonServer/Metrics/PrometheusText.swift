@@ -21,7 +21,7 @@ struct PrometheusText {
         return value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : String(value)
     }
 
-    /// A label's value, between its quotes.
+    /// Returns the value of a label as it is written between quotes.
     static func escaped(_ value: String) -> String {
         String(
             value.flatMap { character -> String in

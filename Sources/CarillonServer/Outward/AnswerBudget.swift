@@ -1,13 +1,13 @@
 import NIOCore
 
-/// Counts what an answer sends, whatever it may be, and ends it when it is too much.
+/// Counts the received bytes of a response, independent of their content, and ends the response beyond a limit.
 final class AnswerBudget: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
     struct Exceeded: Error {}
 
-    /// Of an answer of which no body is wanted.
+    /// The limit for a response whose body is not needed.
     static let bytes = 16_384
 
     private let limit: Int

@@ -12,17 +12,17 @@ import Synchronization
     import Darwin
 #endif
 
-/// Resolves host names on threads of its own, as the system's way to do it blocks.
+/// Resolves host names on threads of its own, because the system's resolver blocks.
 ///
-/// Each name is asked for once a call. A name whose answer takes too long counts as not resolved; one whose turn did
-/// not come, because others hold every thread, was not asked at all, and says nothing of its back end. While two look-ups
-/// of a domain are slow, no other of it is begun, so that a domain whose servers do not answer holds up no other.
+/// Each call resolves its name once. If the answer takes too long, the name counts as not resolved. If all threads are busy until
+/// the deadline, the name counts as not asked, which is not a fault of its backend. While two look-ups under a domain are slow,
+/// no other look-up under it begins, so that a domain with unresponsive name servers does not delay others.
 final class NameResolver: Sendable {
     private let threads: NIOThreadPool
     private let group: any EventLoopGroup
     private let patience: TimeAmount
     private let lookUp: NameLookUp
-    /// When the look-ups that are under way were begun, by domain.
+    /// The start times of pending look-ups, by domain.
     private let begun = Mutex<[String: [NIODeadline]]>([:])
     private static let slowPerDomain = 2
     private let slow: TimeAmount
@@ -40,7 +40,7 @@ final class NameResolver: Sendable {
         threads.start()
     }
 
-    /// Gives the threads back, without waiting for those that are held by a look-up.
+    /// Releases the threads without waiting for pending look-ups.
     func shutdown() { threads.shutdownGracefully { _ in } }
 
     func addresses(of name: String) async -> NameLookUp.Answer {
@@ -70,7 +70,7 @@ final class NameResolver: Sendable {
             let answer = lookUp.ask(name)
             deadline.cancel()
             end(domain, start)
-            // After the deadline this is ignored: a promise keeps its first value.
+            // After the deadline this has no effect, because a promise keeps its first value.
             promise.succeed(answer)
         }
         do {
@@ -103,13 +103,13 @@ final class NameResolver: Sendable {
     }
 }
 
-/// One blocking question for the addresses of a name.
+/// One blocking look-up of the addresses of a name.
 package struct NameLookUp: Sendable {
     package enum Answer: Equatable, Sendable {
         case addresses([NetworkAddress])
-        /// There is no such name, or nobody who could be asked knows it.
+        /// The name does not exist, or no name server that was reached knows it.
         case notFound(String)
-        /// This machine could not ask.
+        /// This machine could not send the query.
         case notAsked(reason: String)
     }
 
@@ -145,7 +145,8 @@ package struct NameLookUp: Sendable {
 }
 
 extension NetworkAddress {
-    /// Read from its text: the members of the C structures belong to different modules in different builds.
+    /// The address is read from its text form, because the members of the C structures belong to different modules in different
+    /// builds.
     fileprivate init?(_ pointer: UnsafeMutablePointer<sockaddr>?, length: socklen_t) {
         guard let pointer else { return nil }
         var text = [CChar](repeating: 0, count: 1025)

@@ -1,7 +1,7 @@
 import Synchronization
 
 extension OutwardCaller {
-    /// Waits no longer than this for all of it together: the name, the connection and the answer. Nil when it takes longer.
+    /// Limits the total time for the look-up, the connection and the response. Returns nil if they take longer.
     func ask(_ request: Request, within patience: Duration) async -> Answer? {
         let first = FirstAnswer()
         let call = Task { first.give(await ask(request)) }
@@ -14,7 +14,7 @@ extension OutwardCaller {
         return await first.value()
     }
 
-    /// What comes first; a look-up or a connection that goes on for a moment longer is waited for by nobody.
+    /// The first result. A look-up or a connection that continues is not waited for.
     private final class FirstAnswer: Sendable {
         private enum State {
             case empty
@@ -39,7 +39,7 @@ extension OutwardCaller {
             waiter?.resume(returning: answer)
         }
 
-        /// To be asked once.
+        /// Must be called only once.
         func value() async -> Answer? {
             await withCheckedContinuation { continuation in
                 let isGiven: Answer?? = state.withLock { state in

@@ -7,24 +7,24 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// Makes requests to addresses that others gave us.
+/// Sends requests to addresses that come from clients, publishers or operators.
 ///
-/// A name is resolved once, its addresses are looked at, and the connection goes to one of exactly those: what the name
-/// leads to a moment later plays no part. No redirect is followed, no proxy is asked, nothing is kept between calls,
-/// and what comes back is bounded in size and in time.
+/// A name is resolved once, its addresses are checked, and the connection uses one of exactly these addresses, even if the name
+/// changes meanwhile. Redirects are not followed, proxies are not used, and no state is kept between calls. The response is
+/// limited in size and time.
 struct OutwardCaller: Sendable {
     struct Request: Sendable {
         var method = HTTPMethod.POST
         var address: CallAddress
         var headers: [(name: String, value: String)] = []
         var body: [UInt8] = []
-        /// How much of an answer's body is wanted; a longer one is none.
+        /// The largest body of the response. A larger body makes the call fail.
         var answerBytes = 0
-        /// Whether it is wanted of an answer that refuses, too.
+        /// Whether the body of an unsuccessful response is also needed.
         var wantsRefusals = false
     }
 
-    /// What became of a call, and the body of its answer as far as it was wanted.
+    /// The result of a call, and the body of the response if it was requested.
     struct Answer: Sendable {
         var result: CallResult
         var body: [UInt8] = []
@@ -37,11 +37,11 @@ struct OutwardCaller: Sendable {
     private let answerTime: TimeAmount
     private let stopTime: TimeAmount
 
-    /// How long all attempts to connect may take together.
+    /// The longest time for all attempts to connect together.
     static let connectMilliseconds: Int64 = 6000
     private static let attempts = 4
 
-    /// - Throws: when the file of certificates cannot be read.
+    /// - Throws: if the file of certificates cannot be read.
     init(group: any EventLoopGroup, resolver: NameResolver, settings: OutwardSettings) throws {
         self.group = group
         self.resolver = resolver
@@ -133,7 +133,7 @@ struct OutwardCaller: Sendable {
     ) throws {
         let pipeline = channel.pipeline.syncOperations
         if request.address.isSecure {
-            // A certificate of a literal address is checked against the address that was connected to.
+            // The certificate of a literal address is compared with the address of the connection.
             var name: String?
             if case .name(let host) = request.address.host { name = host }
             try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
@@ -145,18 +145,18 @@ struct OutwardCaller: Sendable {
         ])
     }
 
-    /// Faults that say something of this machine, and nothing of the other.
+    /// Whether an error is a fault of this machine, and not of the other one.
     private static func isOurs(_ error: IOError) -> Bool {
         [EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL].contains(error.errnoCode)
     }
 }
 
-/// One call whose connection is there.
+/// One call with an open connection.
 struct OutwardExchange: Sendable {
     let channel: any Channel
     let answer: EventLoopFuture<OutwardCaller.Answer>
 
-    /// Waits for the answer; a cancelled task gives it a moment, and then gives up.
+    /// Waits for the response. A cancelled task waits for a limited time longer, and then fails.
     func result(whenStopped time: TimeAmount) async -> OutwardCaller.Answer {
         await withTaskCancellationHandler {
             do {
@@ -172,5 +172,5 @@ struct OutwardExchange: Sendable {
     }
 }
 
-/// The server stops and waits no longer.
+/// The server stops and no longer waits.
 struct CallAbandoned: Sendable {}

@@ -6,7 +6,7 @@ import NIOHTTP1
 import NIOSSL
 import NIOTLS
 
-/// Sends one request, and finds out what its answer is, or which of the failures it met.
+/// Sends one request, and determines its response or the failure.
 final class OutwardHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
@@ -59,7 +59,7 @@ final class OutwardHandler: ChannelInboundHandler {
             retryAfter = head.headers.first(name: "retry-after").flatMap {
                 RetryAfter.duration($0, at: TimeSource.system.now().milliseconds)
             }
-            // Of an answer that is refused for its status, nothing more is wanted.
+            // The body of an unsuccessful response is not needed.
             if !(200..<300).contains(status), !request.wantsRefusals {
                 end(.answered(status: status, retryAfter: retryAfter), context)
             }
@@ -86,7 +86,7 @@ final class OutwardHandler: ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch error {
         case NIOSSLError.uncleanShutdown:
-            // The end of the connection tells whether the answer was whole.
+            // The end of the connection shows whether the response was complete.
             break
         case is AnswerBudget.Exceeded:
             endTooLarge(AnswerBudget.bytes + request.answerBytes, context)
@@ -124,15 +124,15 @@ final class OutwardHandler: ChannelInboundHandler {
     }
 }
 
-/// Which faults of TLS are the certificate's.
+/// Recognizes TLS errors that are caused by the certificate.
 enum CertificateFault {
     static func isOne(_ error: any Error) -> Bool {
         switch error {
         case is NIOSSLExtraError:
-            // The host name, or the address, is not in the certificate.
+            // The certificate does not contain the host name or the address.
             true
         case NIOSSLError.handshakeFailed(.sslError(let stack)):
-            // BoringSSL's name of the fault; NIOSSL gives it in words only.
+            // BoringSSL's name of the error, which NIOSSL provides only as text.
             stack.contains { $0.description.contains("CERTIFICATE_VERIFY_FAILED") }
         case NIOSSLError.unableToValidateCertificate, NIOSSLError.noCertificateToValidate:
             true

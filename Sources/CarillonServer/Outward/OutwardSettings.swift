@@ -1,17 +1,17 @@
 package import CarillonCore
 import NIOCore
 
-/// What an operator can set about calls outward.
+/// The settings of outgoing calls.
 package struct OutwardSettings: Sendable {
     package var rules: CallRules
     package var pace: WorkPace.Limits
-    /// A file of certificates that are trusted beside the system's, in PEM form, or of one in DER.
+    /// A file of certificates that are trusted in addition to the system's, in PEM, or one certificate in DER.
     package var authorityFile: String?
     /// The shortest interval of pings.
     package var shortestPingSeconds: Int
-    /// How long an answer may take, from the connection on.
+    /// The longest time for a response, from the connection on.
     package var answerSeconds: Int
-    /// How long a call that is under way may still take when the server stops.
+    /// The longest time for a pending call after the server began to stop.
     package var stopMilliseconds: Int64
     package var lookUp: NameLookUp
 
@@ -26,7 +26,7 @@ package struct OutwardSettings: Sendable {
 
     package static let longestAnswerSeconds = 15
 
-    /// How long a call can take: shorter than ``WorkLease/seconds``.
+    /// The longest duration of a call. It is shorter than ``WorkLease/seconds``.
     package static var longestCallMilliseconds: Int64 {
         NameResolver.patience.nanoseconds / 1_000_000 + OutwardCaller.connectMilliseconds
             + Int64(longestAnswerSeconds) * 1000

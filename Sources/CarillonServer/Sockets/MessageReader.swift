@@ -1,10 +1,10 @@
 import CarillonWire
 import NIOCore
 
-/// Reads a client's messages out of the bytes of a socket (RFC 6455 section 5), within limits.
+/// Reads a client's messages from the bytes of a socket (RFC 6455 section 5), within limits.
 ///
-/// No extension is negotiated, so a frame with a reserved bit breaks the protocol; that is also what becomes of a
-/// compressed frame, which is never inflated. After a fault nothing more is read.
+/// No extension is negotiated, so a frame with a reserved bit is a protocol error. This includes compressed frames, which are
+/// never inflated. After a fault, reading stops.
 struct MessageReader {
     enum Event: Equatable {
         case text([UInt8])
@@ -17,7 +17,7 @@ struct MessageReader {
     private static let fragmentLimit = 128
 
     private let limit: Int
-    /// What came of a frame that is not whole yet.
+    /// The bytes of an incomplete frame.
     private var pending: ByteBuffer?
     private var message: [UInt8]?
     private var fragmentCount: UInt8 = 0
@@ -36,13 +36,13 @@ struct MessageReader {
         pending = whole
     }
 
-    /// How many frames were read since this was asked last, those without a whole message among them.
+    /// Returns the number of frames read since the last call, including frames of incomplete messages.
     mutating func takeFrameCount() -> Int {
         defer { frameCount = 0 }
         return frameCount
     }
 
-    /// The next message, or nil when it has not come whole.
+    /// Returns the next message; nil if it is incomplete.
     mutating func next() -> Event? {
         while !isFaulty, var bytes = pending.take() {
             let header: WebSocketFrameHeader
@@ -118,7 +118,8 @@ struct MessageReader {
         return nil
     }
 
-    /// RFC 6455 sections 5.5.1 and 7.4: nothing, or a code that may be sent and a reason in UTF-8.
+    /// Reads the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4). It is empty, or contains a permitted code and a
+    /// reason in UTF-8.
     private mutating func close(_ payload: ByteBuffer) -> Event {
         var payload = payload
         if payload.readableBytes == 0 { return .close(code: nil) }

@@ -4,15 +4,15 @@ import Logging
 import Metrics
 import NIOCore
 
-/// One client's socket: feeds a ``SessionMachine`` with what happens, and does what it says.
+/// One client's socket. Passes events to a ``SessionMachine`` and performs the actions that it returns.
 ///
-/// `@unchecked Sendable`: its state is touched on its event loop only. The calls of ``LiveSession``, which come from
-/// anywhere, do nothing but hop there; each checks in debug builds that it arrived.
+/// `@unchecked Sendable`: the state is used only on the event loop. The calls of ``LiveSession``, which can come from any thread,
+/// only switch to the event loop. Debug builds check this.
 final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// What all sockets of a server share; a class, so that each holds one pointer.
+    /// The objects that all sockets of a server share. A class, so that each socket stores one pointer.
     final class Shared: Sendable {
         let domain: Domain
         let settings: ServerSettings
@@ -40,32 +40,32 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private let loop: LoopContext
     private let eventLoop: any EventLoop
     private let forwardedFor: NetworkAddress?
-    /// The address that the socket is counted for.
+    /// The address for which the socket is counted.
     private let address: NetworkAddress?
     private let shares: ConnectionShares
     private var machine: SessionMachine
     private var reader = MessageReader()
     private var context: ChannelHandlerContext?
-    /// The device whose envelopes come here.
+    /// The device whose envelopes this session receives.
     private var joined: DeviceSerial?
-    /// Once something was asked.
+    /// Set with the first request.
     private var asker: AskingDevice?
     private var offerAnswers: [@Sendable (Bool) -> Void] = []
     private var lastHeard = 0
-    /// Bytes of frames that were written.
+    /// The bytes of frames that were written.
     private var written = 0
     private var stall = StallClock()
     private var isClosing = false
     private var meter = FrameMeter()
-    /// The memory of the frame that is written next, given back when the peer has taken the frame.
+    /// The reserved memory of the next frame, which is released when the peer has received the frame.
     private var placeOfNext: AnswerPlace?
-    /// It sent too many frames: nothing is read for a while.
+    /// Whether reading is paused because the client sent too many frames.
     private var isMetered = false
     var place: ConnectionWheel.Place?
 
     /// - Parameters:
-    ///   - forwardedFor: Where the client is, when a proxy says so.
-    ///   - address: Was taken of the shares; the socket gives it back.
+    ///   - forwardedFor: The address of the client, if a proxy reports it.
+    ///   - address: The address for which the socket is already counted in the shares. The socket ends this count.
     init(
         shared: Shared, loop: LoopContext, eventLoop: any EventLoop, forwardedFor: NetworkAddress?, address: NetworkAddress?,
         shares: ConnectionShares
@@ -106,7 +106,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         readFrames(context)
     }
 
-    /// Frames are metered, whatever they say and whether or not they change anything.
+    /// Counts all frames against the rate limit, independent of their content and effect.
     private func readFrames(_ context: ChannelHandlerContext) {
         guard !isMetered else { return }
         let now = shared.domain.ticks.now()
@@ -121,7 +121,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 
-    /// Ends with the pause; after the end of the socket it does nothing.
+    /// Pauses reading. If the socket has ended when the pause is over, nothing happens.
     private func pauseReading(nanoseconds: Int64) {
         isMetered = true
         framePauses.increment()
@@ -164,7 +164,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 
-    /// A client that does not read is given nothing more, and is not read from, so that answers do not pile up here.
+    /// If a client does not read, no more frames are sent to it or read from it, so that answers do not accumulate here.
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         let isWritable = context.channel.isWritable
         mindReading()
@@ -184,7 +184,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         return .init(sent: written - waiting, waiting: waiting)
     }
 
-    /// From now on the peer must read.
+    /// Starts the time limit within which the peer must read.
     private func watchOutput() {
         guard context != nil, !isClosing, stall.deadline == nil else { return }
         let wheel = loop.wheel.value
@@ -233,7 +233,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
         stall.started(progress, at: second, periodSeconds: stallSeconds)
         let untilStall = stall.deadline.map { max(1, $0 - second) } ?? .max
-        // While much waits for it, a peer is judged by what it reads: a ping would only wait behind it.
+        // While much data is waiting, only the peer's reading is checked, because a ping would wait after the data.
         guard context.channel.isWritable else { return untilStall }
         let heard = second - lastHeard
         guard heard >= shared.settings.keepAliveSeconds else {
@@ -243,7 +243,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         return isClosing ? nil : min(shared.settings.keepAliveAnswerSeconds, untilStall)
     }
 
-    // MARK: What the machine says
+    // MARK: Actions of the machine
 
     private func perform(_ actions: [SessionMachine.Action]) {
         eventLoop.assertInEventLoop()
@@ -296,13 +296,14 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         guard code != .outputStalled else { return context.close(promise: nil) }
         write(.close, code.payload(reason))
         context.flush()
-        // The peer reads to the end of the stream, and answers with its own close; one that does not is not waited for.
+        // The peer reads to the end of the stream and answers with its own close frame. If it does not, the server closes the
+        // connection after 2 seconds.
         mindReading()
         context.close(mode: .output, promise: nil)
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.context?.close(promise: nil) }
     }
 
-    /// Envelopes come here no more.
+    /// Ends the delivery of envelopes to this session.
     private func leave() {
         if let joined { shared.domain.homes.home(of: joined).leave(self, of: joined) }
         joined = nil
@@ -310,9 +311,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         offerAnswers = []
     }
 
-    // MARK: What takes a while
+    // MARK: Asynchronous work
 
-    private func identify(_ hello: ClientFrame.Hello, _ load: InboxLoad) {
+    private func identify(_ hello: ClientFrame.Hello, _ load: PageRequest) {
         let (identifier, time) = (shared.identifier, shared.domain.time)
         if let identity = identifier.identifyNewcomer(hello) {
             return perform(machine.identified(identity, at: time.now()))
@@ -323,7 +324,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             switch result {
             case .success(let identified):
                 if case .device(let device) = identified.identity.owner { handler.joined = device }
-                // It may have ended meanwhile.
+                // The socket can have closed meanwhile.
                 if handler.context == nil || handler.isClosing { return handler.leave() }
                 handler.perform(
                     handler.machine.identified(
@@ -336,7 +337,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     /// Connects the device of a client that was stored with its first channel.
     private func arrive(
-        _ userAgent: UserAgentID, _ device: DeviceSerial, _ load: InboxLoad, speaking version: Int
+        _ userAgent: UserAgentID, _ device: DeviceSerial, _ load: PageRequest, speaking version: Int
     ) {
         let (identifier, time) = (shared.identifier, shared.domain.time)
         start { [self] in
@@ -356,7 +357,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 
-    private func load(_ load: InboxLoad, _ device: DeviceSerial) {
+    private func load(_ load: PageRequest, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
             await domain.homes.load(load, of: device, logger: domain.logger)
@@ -393,7 +394,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 
-    /// Runs the work in a task on this event loop, which ends with the work, and hands its value back here.
+    /// Runs the work in a task on this event loop, and passes its result to `then` there. The task ends with the work.
     private func start<Value: Sendable>(
         _ work: @escaping @Sendable () async -> Value, then: @escaping @Sendable (SocketHandler, Value) -> Void
     ) {
@@ -414,7 +415,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
 private let framePauses = ServerMetric.framePauses.counter()
 
-/// How often the server ended a socket, by the code.
+/// Counts the sockets that the server closed, by code.
 private let closes = Dictionary(
     uniqueKeysWithValues: CloseCode.allCases.map { code in
         (code, ServerMetric.socketCloses.counter(String(code.rawValue)))
@@ -471,14 +472,14 @@ extension SocketHandler: LiveSession {
         case .arrives(let again):
             guard context != nil, !isClosing else { return }
             guard let device = machine.device ?? joined else {
-                // The answer of the former home, where the device arrived before it moved, is on its way.
+                // The device arrived at the former home before it moved, and the answer of that home has not arrived yet.
                 eventLoop.assumeIsolated().scheduleTask(in: Self.untilIdentified) { self.hasMoved(end) }
                 return
             }
             start {
                 await again()
             } then: { handler, arrived in
-                // The session left meanwhile, perhaps before it arrived.
+                // The session left meanwhile, possibly before it arrived.
                 if handler.context == nil || handler.isClosing {
                     return handler.shared.domain.homes.home(of: device).leave(handler, of: device)
                 }
@@ -497,7 +498,7 @@ extension SocketHandler: LiveSession {
     private static let untilIdentified = TimeAmount.milliseconds(10)
 
     func end(because reason: SessionEnd) {
-        // When the server stops, closings are spread over time, so that not all clients come back at once.
+        // When the server stops, closings are distributed over time, so that clients do not reconnect all at once.
         let delay: TimeAmount =
             reason == .serverStops
             ? shared.limit.closingDelay(withinSeconds: shared.settings.stopSeconds / 2) : .zero

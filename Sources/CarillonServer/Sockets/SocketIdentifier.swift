@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Logging
 
-/// Finds out who says hello.
+/// Identifies the client that sent a hello.
 struct SocketIdentifier: Sendable {
     struct Refused: Error {
         var code: CloseCode
@@ -10,12 +10,12 @@ struct SocketIdentifier: Sendable {
     }
 
     let homes: Homes
-    /// The app of devices that never registered; nil refuses them.
+    /// The app of devices without registration; nil refuses them.
     let anonymousApp: AppID?
-    /// Gets a line for each connection that cannot use the home of its device.
+    /// Receives a message for each connection that cannot use the home of its device.
     let logger: Logger
 
-    /// The answer to a client that never was here, for which nothing need be looked up; nil for any other.
+    /// Returns the identity of a new client, which needs no look-up; nil for any other client.
     func identifyNewcomer(_ hello: ClientFrame.Hello) -> SessionMachine.Identity? {
         guard anonymousApp != nil, hello.credential == nil, hello.device == nil, hello.uaid == nil else { return nil }
         return newcomer()
@@ -26,9 +26,9 @@ struct SocketIdentifier: Sendable {
         return .init(owner: .provisional(userAgent), uaid: userAgent.text)
     }
 
-    /// Finds the device, and makes the session its own.
+    /// Finds the device, and connects the session to it.
     func identify(
-        _ hello: ClientFrame.Hello, _ load: InboxLoad, as session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: PageRequest, as session: any LiveSession
     ) async -> Result<Identified, Refused> {
         do {
             if hello.credential != nil || hello.device != nil {
@@ -43,7 +43,7 @@ struct SocketIdentifier: Sendable {
     }
 
     private func registered(
-        _ hello: ClientFrame.Hello, _ load: InboxLoad, _ session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: PageRequest, _ session: any LiveSession
     ) async throws -> Identified {
         let credential = try DeviceRegistrar.credential(hello.credential)
         guard hello.device == nil || hello.device == credential.device.description else {
@@ -58,9 +58,9 @@ struct SocketIdentifier: Sendable {
         }
     }
 
-    /// As Mozilla's service does: a known user agent is itself, and any other gets a new name.
+    /// As in Mozilla's service, a known user agent keeps its identity, and any other client receives a new identifier.
     private func anonymous(
-        _ hello: ClientFrame.Hello, _ load: InboxLoad, _ session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: PageRequest, _ session: any LiveSession
     ) async throws -> Identified {
         guard anonymousApp != nil else { throw Refusal(.credentialMissing, "register the device by HTTP first") }
         if let uaid = hello.uaid, let userAgent = UserAgentID(parsing: uaid) {
@@ -75,15 +75,15 @@ struct SocketIdentifier: Sendable {
 
     /// Connects a device without registration.
     func arrive(
-        _ userAgent: UserAgentID, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ userAgent: UserAgentID, _ load: PageRequest, speaking version: Int, as session: any LiveSession
     ) async -> Arrived {
         let hash = userAgent.hash
         return await arrive(.credential(hash), .userAgent(hash), load, speaking: version, as: session)
     }
 
-    /// Connects a device, and returns a fault of its home like a fault of the store: the connection ends with both.
+    /// Connects a device. Returns a fault of its home as a fault of the store, because both end the connection.
     private func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, as session: any LiveSession
     ) async -> Arrived {
         do throws(HomeFault) {
             return try await homes.arrive(name, proof, load, speaking: version, as: session)
@@ -93,19 +93,19 @@ struct SocketIdentifier: Sendable {
     }
 }
 
-/// Who says hello, and what waits for it.
+/// The identity of a client, and its waiting envelopes.
 struct Identified: Sendable {
     let identity: SessionMachine.Identity
     let page: InboxPage
-    /// What the server has of what the device said.
-    let said: SaidRevisions
+    /// The revisions of the device's description and offers that the server has.
+    let said: ReportedRevisions
 
     fileprivate init(_ arrived: ArrivedDevice, uaid: String) {
         self.init(
             identity: .init(owner: .device(arrived.device.serial), uaid: uaid), page: arrived.page, said: arrived.said)
     }
 
-    fileprivate init(identity: SessionMachine.Identity, page: InboxPage, said: SaidRevisions = .none) {
+    fileprivate init(identity: SessionMachine.Identity, page: InboxPage, said: ReportedRevisions = .none) {
         self.identity = identity
         self.page = page
         self.said = said

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Buffers for what a socket receives, of a size for frames of a few hundred bytes. It says that the size may change,
-/// so that no buffer is kept for a connection that is idle: see ``HTTPReceiveAllocator``.
+/// Allocates receive buffers for sockets, with a size for frames of a few hundred bytes. The allocator declares that the size can
+/// change, so that NIO keeps no buffer for an idle connection: see ``HTTPReceiveAllocator``.
 struct SocketReceiveAllocator: RecvByteBufferAllocator {
     func buffer(allocator: ByteBufferAllocator) -> ByteBuffer { allocator.buffer(capacity: 2048) }
 

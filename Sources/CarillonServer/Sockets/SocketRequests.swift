@@ -6,17 +6,17 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// Does what clients ask for over the socket, at the home of the client's device.
+/// Performs the requests that clients send over the socket, at the home of the client's device.
 struct SocketRequests: Sendable {
-    /// A home of this process. If it is the only home, it is asked directly.
+    /// A home of this process. If it is the only home, it is called directly.
     let domain: HomeDomain
     let addresses: Addresses
     let anonymousApp: AppID?
-    /// The routes of the home, for what may be asked by HTTP.
+    /// The routes of the home, for requests that are also possible over HTTP.
     let responder: any HTTPResponder<RouteContext>
     let logger: Logger
 
-    /// What a session is answered, and the memory of the answer until the peer has taken it.
+    /// The answer to a session, and its reserved memory until the peer has received the answer.
     struct Performed: Sendable {
         var answer: SessionMachine.Answer
         var place: AnswerPlace?
@@ -41,7 +41,7 @@ struct SocketRequests: Sendable {
         _ id: ChannelID, _ register: ClientFrame.Register, _ owner: SessionMachine.Owner, _ address: NetworkAddress?
     ) async -> SessionMachine.Answer {
         do {
-            // What will be refused must not leave a device behind.
+            // A registration that will be refused must not create a device.
             let vapidKey = try register.key.map(ChannelRegistrar.parseVapidKey)
             try ChannelRegistrar.check(name: register.name)
             let wake = try register.wake.map(WakeMode.checked)
@@ -88,13 +88,13 @@ struct SocketRequests: Sendable {
         }
     }
 
-    // MARK: Questions of the HTTP API
+    // MARK: Requests of the HTTP API
 
     private static let subscriptions = "/v1/device/subscriptions"
     private static let inbox = InboxRoutes.path
     private static let services = "/v1/services"
 
-    /// Whether an address can be asked by the socket.
+    /// Whether a request can be sent over the socket.
     private static func isAsked(_ path: Substring, _ method: String) -> Bool {
         path == subscriptions || path.hasPrefix(subscriptions + "/") || path == inbox && method == "POST"
             || path == services || path.hasPrefix(services + "/") || path == "/v1/device/services"
@@ -157,14 +157,14 @@ struct SocketRequests: Sendable {
         return (answer, place)
     }
 
-    /// Returns the refusal that a client gets if a question failed.
+    /// Returns the refusal for a client whose request failed.
     static func refusal(for error: any Error, logger: Logger) -> Refusal {
         if let fault = error as? HomeFault { return Refusal(fault, logger: logger) }
         logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
         return Refusal(.storageUnavailable, "Come back later.")
     }
 
-    /// The type of a body that is not JSON; nil of one that is.
+    /// Returns the type of a body that is not JSON; nil for JSON.
     private static func otherType(of response: Response) -> String? {
         guard let type = response.headers[.contentType] else { return "application/octet-stream" }
         let name = type.prefix { $0 != ";" && $0 != " " }.lowercased()
@@ -181,7 +181,7 @@ struct SocketRequests: Sendable {
 }
 
 extension OpenChannel.Owner {
-    /// Returns the shard whose home is asked first.
+    /// Returns the shard whose home is called first.
     fileprivate func shard(in homes: Homes) -> Shard {
         switch self {
         case .device(let device): Shard(of: device)
@@ -197,7 +197,7 @@ extension ServerFrame.Answer {
     }
 }
 
-/// The device of a session that asks: found once, as the session ends with it.
+/// The device of a session that sends requests. It is read once, because the session ends with the device.
 final class AskingDevice: Sendable {
     private let found = Mutex<Device?>(nil)
 

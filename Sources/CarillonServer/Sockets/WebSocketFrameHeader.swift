@@ -1,7 +1,7 @@
 import CarillonWire
 import NIOCore
 
-/// What comes before the payload of a WebSocket frame (RFC 6455 section 5.2).
+/// The header of a WebSocket frame (RFC 6455 section 5.2).
 struct WebSocketFrameHeader {
     enum Opcode: UInt8 {
         case continuation = 0x0
@@ -20,11 +20,11 @@ struct WebSocketFrameHeader {
     var isFinal: Bool
     var opcode: Opcode
     var mask: UInt32
-    /// Of the header itself, in bytes.
+    /// The length of the header itself, in bytes.
     var length: Int
     var payloadLength: Int
 
-    /// Looks at a frame that a client sent, as much of it as came.
+    /// Reads the header of a client's frame, which can be incomplete.
     static func read(from bytes: ByteBuffer) -> Reading {
         let start = bytes.readerIndex
         guard let first = bytes.getInteger(at: start, as: UInt8.self) else { return .incomplete }
@@ -65,7 +65,7 @@ struct WebSocketFrameHeader {
                 payloadLength: Int(clamping: payloadLength)))
     }
 
-    /// A whole frame as the server sends it, unmasked.
+    /// Returns a complete frame of the server, unmasked.
     static func frame(_ opcode: Opcode, _ payload: some Collection<UInt8>, _ allocator: ByteBufferAllocator) -> ByteBuffer {
         let count = payload.count
         var frame = allocator.buffer(capacity: count + 10)
@@ -86,7 +86,7 @@ struct WebSocketFrameHeader {
 }
 
 extension CloseCode {
-    /// The payload of a close frame: the code, and as many whole characters of the reason as fit (RFC 6455 section 5.5).
+    /// Returns the payload of a close frame: the code, and as many whole characters of the reason as fit (RFC 6455 section 5.5).
     func payload(_ reason: String) -> [UInt8] {
         var payload = [UInt8(rawValue >> 8), UInt8(rawValue & 0xFF)]
         for scalar in reason.unicodeScalars {
@@ -98,7 +98,7 @@ extension CloseCode {
 }
 
 extension ByteBuffer {
-    /// RFC 6455 section 5.3.
+    /// Unmasks the payload (RFC 6455 section 5.3).
     mutating func unmask(_ mask: UInt32) {
         let key = mask.bigEndian
         withUnsafeMutableReadableBytes { bytes in

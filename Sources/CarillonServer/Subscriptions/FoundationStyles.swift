@@ -3,11 +3,11 @@ import CarillonExpression
 import Foundation
 import Synchronization
 
-/// Shows values in the words of their readers, with what the system knows of languages.
+/// Formats values in the language and format of their readers, with the system's locale data.
 enum FoundationStyles {
     static let styles = ValueStyles { value, style, reader in text(value, style, reader) }
 
-    /// Where a device did not say who reads it.
+    /// The locale for a device that reported none.
     private static let standardLocale = "en_US"
     private static let locales = Mutex<[String: Locale]>([:])
     private static let mostLocales = 1000
@@ -42,7 +42,7 @@ enum FoundationStyles {
         }
     }
 
-    /// Through its digits, so that 0.1 is no 0.1000000000000000055.
+    /// Converts through the decimal digits, so that 0.1 does not become 0.1000000000000000055.
     private static func number(_ value: ExpressionValue) -> Decimal? {
         switch value {
         case .int(let number): Decimal(number)

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The zones of the system's tz database.
 package enum TimeZones {
-    /// Names that are no zone among them.
+    /// The cache of names, including invalid ones.
     private static let known = Mutex<[String: TimeZone?]>([:])
     private static let mostKnown = 2000
 
@@ -22,7 +22,7 @@ package enum TimeZones {
         return zone
     }
 
-    /// `TimeZone` also takes offsets such as GMT+3 and abbreviations such as PST, which the database does not have.
+    /// `TimeZone` also accepts offsets such as GMT+3 and abbreviations such as PST, which the database does not contain.
     private static func isName(_ name: String) -> Bool {
         if name.contains("/") { return !name.contains("GMT") || name.hasPrefix("Etc/") }
         return withoutRegion.contains(name)
@@ -30,7 +30,7 @@ package enum TimeZones {
 
     private static let ofGreenwich: Set = ["GMT0", "GMT+0", "GMT-0", "Greenwich"]
 
-    /// The names of the database that have no region before them.
+    /// The names in the database without a region.
     private static let withoutRegion: Set = [
         "CET", "CST6CDT", "Cuba", "EET", "EST", "EST5EDT", "Egypt", "Eire", "GB", "GB-Eire", "GMT", "GMT+0", "GMT-0", "GMT0",
         "Greenwich", "HST", "Hongkong", "Iceland", "Iran", "Israel", "Jamaica", "Japan", "Kwajalein", "Libya", "MET", "MST",

@@ -4,7 +4,7 @@ package import CarillonWire
 package import Logging
 import Synchronization
 
-/// Finds out whose a device is, by the rules of its app.
+/// Determines the user of a device by the rules of its app.
 package final class AppUsers: Sendable {
     /// The rules of an app.
     private struct Opened: Sendable {
@@ -15,7 +15,7 @@ package final class AppUsers: Sendable {
         var ownKeys: UserKeySet?
     }
 
-    /// The keys at the address that rules name.
+    /// The fetched keys of an app.
     private struct Fetched {
         /// The version of the rules.
         var version: RegistryVersion
@@ -53,7 +53,7 @@ package final class AppUsers: Sendable {
 
     // MARK: Rules
 
-    /// Checks rules and sets them, in place of those before. Devices keep the users that they have.
+    /// Checks rules and stores them in place of the earlier ones. Devices keep their users.
     package func set(_ body: JSONValue, of app: AppID) async throws -> (rules: UserRules, setAt: Timestamp) {
         let serial = try await serial(of: app)
         let rules = try UserRules(body, audience: app.text)
@@ -92,7 +92,7 @@ package final class AppUsers: Sendable {
         forget(serial)
     }
 
-    /// Forgets the keys of an app that was deleted, or that has no rules any more.
+    /// Removes the cached keys of an app that was deleted or no longer has rules.
     package func forget(_ app: AppSerial) { fetched.withLock { $0[app] = nil } }
 
     private static func key(_ app: AppSerial) -> AppDocument.Key { AppDocument.Key(.userRules, of: app) }
@@ -110,7 +110,7 @@ package final class AppUsers: Sendable {
 
     // MARK: Tokens
 
-    /// Who is meant by a token.
+    /// Returns the user that a token names.
     ///
     /// - Throws: ``Refusal``.
     package func user(saidBy text: String, in app: AppSerial) async throws -> UserID {
@@ -118,7 +118,7 @@ package final class AppUsers: Sendable {
             throw Refusal(
                 .usersNotConfigured, "The app has no rules for users; an operator sets them with: carillon apps users set.")
         }
-        // What is no such token is refused before anybody is asked for keys.
+        // An invalid token is refused before keys are fetched.
         let token = try UserToken(text, allowed: known.rules.algorithms)
         let keys = if let keys = known.ownKeys { keys } else { try await fetchedKeys(of: known, for: token) }
         return try token.verify(
@@ -136,13 +136,13 @@ package final class AppUsers: Sendable {
                 .userKeysUnavailable,
                 "The app's rules for users were sealed with a key that is gone; an operator must set them again.")
         }
-        // The audience is always written.
+        // The stored rules always contain the audience.
         let rules = try UserRules(body, audience: "")
         let ownKeys: UserKeySet?
         do throws(Refusal) {
             ownKeys = try rules.ownKeys()
         } catch {
-            // Rules of an earlier version can have keys that are refused today.
+            // Rules of an earlier version can contain keys that are no longer valid.
             throw Refusal(
                 .userKeysUnavailable, "\(error.detail) An operator must set the app's rules for users again.")
         }
@@ -158,7 +158,7 @@ package final class AppUsers: Sendable {
         case unavailable(retryAfterSeconds: Int)
     }
 
-    /// Those at the app's address: fetched when it is time, by one for all who wait.
+    /// Returns the keys at the app's address. They are fetched if necessary, once for all waiting requests.
     private func fetchedKeys(of known: Opened, for token: UserToken) async throws -> UserKeySet {
         guard case .address(let address) = known.rules.source else { return UserKeySet([]) }
         var keys = keys(of: known, at: address)
@@ -170,7 +170,7 @@ package final class AppUsers: Sendable {
         }
         switch keys {
         case .known(let keys, let seconds):
-            // It may be a key of the last minutes: whoever comes back when the set was fetched again will know.
+            // The key can be new. A client that retries after the next fetch succeeds if the key exists then.
             guard areOfNow || token.hasCandidate(in: keys) else {
                 throw Refusal(
                     .userTokenInvalid,

@@ -1,11 +1,11 @@
 package import CarillonCore
 import NIOHTTP1
 
-/// Where key sets are fetched from.
+/// Fetches key sets.
 package struct UserKeySource: Sendable {
     package enum Answer: Sendable {
         case found([UInt8])
-        /// Why not, for the operator's log, and the wait that the answer asked for.
+        /// The reason, for the operator's log, and the delay that the response contained.
         case failed(String, wait: Duration? = nil)
     }
 
@@ -13,12 +13,13 @@ package struct UserKeySource: Sendable {
 
     package init(_ fetch: @escaping @Sendable (CallAddress) async -> Answer) { self.fetch = fetch }
 
-    /// For those who work on the data directory without a server.
+    /// For commands that use the data directory without a server.
     package static let none = UserKeySource { _ in .failed("there is no server") }
 
-    /// With the guard of all calls outward: no address in a private network unless the operator allows it, and no redirect.
+    /// Applies the same rules as all outgoing calls: no address in a private network unless the operator allows it, and no
+    /// redirects.
     ///
-    /// - Parameter patience: For all of it together: the name, the connection and the answer.
+    /// - Parameter patience: The total time for the look-up, the connection and the response.
     static func over(_ caller: OutwardCaller, patience: Duration = .seconds(5)) -> UserKeySource {
         UserKeySource { address in
             let request = OutwardCaller.Request(
@@ -34,7 +35,7 @@ package struct UserKeySource: Sendable {
 }
 
 extension CallResult {
-    /// For the operator's log.
+    /// A text for the operator's log.
     var reason: String {
         switch self {
         case .answered(let status, _): "the answer has the status \(status)"

@@ -2,12 +2,12 @@ package import CarillonBasics
 package import CarillonCore
 package import CarillonWire
 
-/// How an app's users are told: which keys sign their tokens, and what the tokens must say.
+/// The rules by which an app's users are identified: the keys that sign user tokens, and the required claims.
 package struct UserRules: Sendable {
     package enum Source: Equatable, Sendable {
-        /// A JWK set at an address of the app's own.
+        /// A JWK set at an address of the app's owner.
         case address(CallAddress)
-        /// A JWK set as it was given.
+        /// A JWK set in the rules.
         case keys(JSONValue)
         case secrets([String])
     }
@@ -19,16 +19,16 @@ package struct UserRules: Sendable {
 
     package static let mostSecrets = 10
 
-    /// In what a device says of itself.
+    /// The name of the member in a device's description.
     package static let tokenMember = "userToken"
 
-    // MARK: As it is written
+    // MARK: JSON form
 
     package static let memberNames: Set = ["jwksURL", "jwks", "secrets", "algorithms", "audience", "issuer"]
 
     /// - Parameters:
-    ///   - body: An object whose names are all known.
-    ///   - audience: Unless the body says another.
+    ///   - body: An object without unknown members.
+    ///   - audience: The audience, unless the body contains another.
     package init(_ body: JSONValue, audience: String) throws(Refusal) {
         let forms = ["jwksURL", "jwks", "secrets"].filter { body[$0] != nil }
         guard forms.count == 1 else {
@@ -94,7 +94,7 @@ package struct UserRules: Sendable {
         return algorithms
     }
 
-    /// As it is kept.
+    /// The rules in their stored form.
     package var json: JSONValue {
         var members: [JSONValue.Member] = []
         switch source {
@@ -108,7 +108,7 @@ package struct UserRules: Sendable {
         return .object(members)
     }
 
-    /// The keys that are known without asking anybody.
+    /// Returns the keys that are known without a fetch.
     package func ownKeys() throws(Refusal) -> UserKeySet? {
         switch source {
         case .address: nil

@@ -3,12 +3,6 @@ import CarillonWire
 import Logging
 import ServiceLifecycle
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// Makes the calls to back ends that are due.
 final class WatchRunner: Service {
     private let work: LeasedWork<WatchWork>
@@ -79,7 +73,7 @@ final class WatchRunner: Service {
         }
     }
 
-    private func request(_ call: BackEndCall) -> OutwardCaller.Request {
+    private func request(_ call: BackendCall) -> OutwardCaller.Request {
         let now = time.now()
         let body = Self.body(of: call, at: now)
         return OutwardCaller.Request(
@@ -92,7 +86,7 @@ final class WatchRunner: Service {
             body: body)
     }
 
-    private static func body(of call: BackEndCall, at now: Timestamp) -> [UInt8] {
+    private static func body(of call: BackendCall, at now: Timestamp) -> [UInt8] {
         let body =
             switch call.content {
             case .ping:
@@ -104,9 +98,6 @@ final class WatchRunner: Service {
                     type: WebhookBody.disconnected, timestamp: Timestamp3339.text(at.milliseconds),
                     data: .init(token: call.token, reason: reason.rawValue))
             }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Texts only: encoding them cannot fail.
-        return (try? encoder.encode(body)).map(Array.init) ?? []
+        return body.bytes
     }
 }

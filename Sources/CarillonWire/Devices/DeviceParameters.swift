@@ -1,6 +1,6 @@
 package import CarillonBasics
 
-/// What an app says of its install by names of its own, for the conditions of audiences.
+/// The parameters that an app reports for a device, under names that the app chose. Conditions of audiences refer to them.
 package struct DeviceParameters: Equatable, Sendable {
     package enum Value: Equatable, Sendable {
         case bool(Bool)
@@ -14,7 +14,7 @@ package struct DeviceParameters: Equatable, Sendable {
     package static let longestNameBytes = 64
     package static let longestTextBytes = 1024
     package static let mostTexts = 64
-    /// Of all of them, written as JSON.
+    /// The largest size of all parameters together, in bytes of JSON.
     package static let largestBytes = 8192
 
     package private(set) var values: [String: Value]
@@ -23,7 +23,7 @@ package struct DeviceParameters: Equatable, Sendable {
 
     private init() { values = [:] }
 
-    /// Reads the members of an object.
+    /// Reads the members of a JSON object.
     package init(_ value: JSONValue) throws(Refusal) {
         guard case .object(let members) = value else {
             throw Self.refusal("\"parameters\" must be an object of names and values.")
@@ -31,7 +31,7 @@ package struct DeviceParameters: Equatable, Sendable {
         self = try Self.none.merging(.object(members))
     }
 
-    /// Changed as a merge patch wants it (RFC 7396): null takes a parameter away, what is absent stays.
+    /// Returns the parameters after a merge patch (RFC 7396). Null removes a parameter; an absent parameter is kept.
     package func merging(_ patch: JSONValue) throws(Refusal) -> DeviceParameters {
         guard case .object(let members) = patch else {
             throw Self.refusal("\"parameters\" must be an object of names and values, or null.")
@@ -49,7 +49,7 @@ package struct DeviceParameters: Equatable, Sendable {
         return merged
     }
 
-    /// As JSON, the names in order: equal parameters are equal bytes.
+    /// The parameters as JSON, sorted by name. Equal parameters have equal bytes.
     package var json: [UInt8] {
         JSONWriter.object { writer in
             for (name, value) in values.sorted(by: { $0.key < $1.key }) {
@@ -117,7 +117,7 @@ package struct DeviceParameters: Equatable, Sendable {
         }
     }
 
-    /// A name that a condition can use as it is.
+    /// Whether a condition can use the name without quoting.
     private static func isName(_ name: String) -> Bool {
         guard (1...longestNameBytes).contains(name.utf8.count), let first = name.utf8.first else { return false }
         let isDigit = { (byte: UInt8) in (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }

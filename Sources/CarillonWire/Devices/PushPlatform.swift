@@ -1,13 +1,13 @@
-/// Whose push service reaches a device while its app sleeps.
+/// The vendor whose push service reaches a device while its app is not running.
 package enum PushPlatform: String, CaseIterable, Sendable {
     case apple
 }
 
-/// Which of Apple's two services a token is of.
+/// The environment of Apple's push service to which a token belongs.
 package enum PushEnvironment: String, CaseIterable, Sendable {
     case production
-    /// For builds that are run from Xcode.
+    /// The environment for builds that are run from Xcode.
     case sandbox
-    /// No service at all: the server remembers what it would have sent.
+    /// No push service: the server stores the pushes instead of sending them.
     case test
 }

@@ -1,6 +1,6 @@
 import CarillonBasics
 
-/// What a vendor's push service calls one install of one app. Its length is the vendor's affair.
+/// The address of one install of one app at a vendor's push service. The vendor decides its length.
 package struct PushToken: Hashable, Sendable {
     package static let longestBytes = 512
 
@@ -8,7 +8,7 @@ package struct PushToken: Hashable, Sendable {
 
     /// Reads hexadecimal digits of either case.
     ///
-    /// - Throws: Why not; never with a part of the token.
+    /// - Throws: A refusal with the reason. The refusal contains no part of the token.
     package init(hexadecimal text: some StringProtocol) throws(Refusal) {
         guard !text.isEmpty else { throw Self.refusal("is empty") }
         guard text.utf8.count <= 2 * Self.longestBytes else {
@@ -21,13 +21,13 @@ package struct PushToken: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// As it was stored; nil for none.
+    /// Reads a stored token. Returns nil for an empty or too long value.
     package init?(stored bytes: [UInt8]) {
         guard (1...Self.longestBytes).contains(bytes.count) else { return nil }
         self.bytes = bytes
     }
 
-    /// In lower case.
+    /// The token as lower-case hexadecimal digits.
     package var hexadecimal: String { Hexadecimal.encode(bytes) }
 
     private static func refusal(_ why: String) -> Refusal {
@@ -37,6 +37,6 @@ package struct PushToken: Hashable, Sendable {
 }
 
 extension PushToken: CustomStringConvertible {
-    /// Nothing of it: whoever has a token and a key can push to the device.
+    /// A text without any part of the token, because a token and a signing key suffice to push to the device.
     package var description: String { "a push token of \(bytes.count) bytes" }
 }

@@ -1,9 +1,9 @@
-/// How a device that sleeps is told that a message waits for it.
+/// How the server notifies a device without a connection about a waiting message.
 package enum WakeMode: String, CaseIterable, Sendable {
-    /// Not at all: it finds the message when it connects.
+    /// The server sends no push. The device receives the message when it connects.
     case none
-    /// Its app is woken, and shows nothing by itself.
+    /// A push wakes the app and shows nothing.
     case background
-    /// An alert is shown.
+    /// A push shows an alert.
     case alert
 }

@@ -1,8 +1,8 @@
-/// The catalogue of everything that the HTTP API refuses: one stable code, its status, and what it is called.
+/// The error codes of the HTTP API, each with a status and a title. Codes are stable.
 ///
-/// A problem document (RFC 9457) carries the code, and its `type` leads to the entry in `docs/errors.md`.
+/// A problem document (RFC 9457) contains the code, and its `type` links to the entry in `docs/errors.md`.
 package enum ErrorCode: String, CaseIterable, Sendable {
-    // What a sender got wrong.
+    // Errors in the messages of senders.
     case ttlMissing = "ttl_missing"
     case ttlInvalid = "ttl_invalid"
     case topicInvalid = "topic_invalid"
@@ -24,7 +24,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case watchAddressInvalid = "watch_address_invalid"
     case watchAddressForbidden = "watch_address_forbidden"
 
-    // What any request can get wrong.
+    // Errors that can occur in any request.
     case bodyTooLarge = "body_too_large"
     case bodyIncomplete = "body_incomplete"
     case jsonInvalid = "json_invalid"
@@ -40,13 +40,13 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case upgradeRequired = "upgrade_required"
     case originForbidden = "origin_forbidden"
 
-    // Who is asking.
+    // Errors of authentication.
     case credentialMissing = "credential_missing"
     case credentialInvalid = "credential_invalid"
     case roleForbidden = "role_forbidden"
     case userTokenInvalid = "user_token_invalid"
 
-    // What is asked for.
+    // Errors about apps, keys, devices and channels.
     case appExists = "app_exists"
     case appUnknown = "app_unknown"
     case keyUnknown = "key_unknown"
@@ -64,12 +64,12 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case userRulesInvalid = "user_rules_invalid"
     case userRulesUnknown = "user_rules_unknown"
     case usersNotConfigured = "users_not_configured"
-    case vetoInvalid = "veto_invalid"
-    case vetoUnknown = "veto_unknown"
-    /// Said by the app's own server.
-    case vetoed
+    case approvalHookInvalid = "veto_invalid"
+    case approvalHookUnknown = "veto_unknown"
+    /// The approval hook of the app refused the request.
+    case approvalRefused = "vetoed"
 
-    // Items, and subscriptions on them.
+    // Items and item subscriptions.
     case itemRulesInvalid = "item_rules_invalid"
     case itemUnknown = "item_unknown"
     case itemClosed = "item_closed"
@@ -89,7 +89,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case placeholderInvalid = "placeholder_invalid"
     case notificationTooLarge = "notification_too_large"
 
-    // Updates for audiences.
+    // Audience updates.
     case parameterRulesInvalid = "parameter_rules_invalid"
     case audienceInvalid = "audience_invalid"
     case updateUnknown = "update_unknown"
@@ -132,9 +132,9 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case requestFinished = "request_finished"
     case alreadyDelivered = "already_delivered"
 
-    // What the server cannot do now.
+    // Temporary failures of the server.
     case userKeysUnavailable = "user_keys_unavailable"
-    case vetoUnavailable = "veto_unavailable"
+    case approvalHookUnavailable = "veto_unavailable"
     case storageFull = "storage_full"
     case storageUnavailable = "storage_unavailable"
     case listenerClosed = "listener_closed"
@@ -148,7 +148,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
             .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
             .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid, .pushTokenInvalid,
-            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .vetoInvalid, .itemRulesInvalid, .triggerInvalid,
+            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .approvalHookInvalid, .itemRulesInvalid,
+            .triggerInvalid,
             .formatInvalid,
             .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge, .parameterRulesInvalid,
             .audienceInvalid, .positionInvalid, .protocolUnsupported, .uploadHeadersInvalid, .uploadLengthInconsistent,
@@ -156,10 +157,10 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden, .itemClosed,
-            .modeForbidden, .triggerForbidden, .vetoed, .callForbidden, .userMismatch:
+            .modeForbidden, .triggerForbidden, .approvalRefused, .callForbidden, .userMismatch:
             403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
-            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .vetoUnknown, .itemUnknown, .subscriptionUnknown,
+            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .approvalHookUnknown, .itemUnknown, .subscriptionUnknown,
             .updateUnknown, .attachmentUnknown, .applicationNotFound, .serviceNotFound, .serviceVersionNotFound,
             .serviceMethodNotFound, .requestUnknown:
             404
@@ -182,14 +183,14 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .headersTooLarge: 431
         case .internalError: 500
         case .storageFull, .storageUnavailable, .listenerClosed, .stopping, .overloaded, .notFinished, .userKeysUnavailable,
-            .vetoUnavailable:
+            .approvalHookUnavailable:
             503
         case .deadlineExceeded: 504
         case .attachmentStorageFull: 507
         }
     }
 
-    /// What the fault is called, the same for each occurrence (RFC 9457 section 3.1.3).
+    /// The title of the error. It is the same for each occurrence (RFC 9457 section 3.1.3).
     package var title: String {
         switch self {
         case .ttlMissing: "The TTL header is missing"
@@ -247,10 +248,10 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .userRulesInvalid: "The rules for users cannot be used"
         case .userRulesUnknown: "The app has no rules for users"
         case .usersNotConfigured: "The app has no users"
-        case .vetoInvalid: "The app's server cannot be asked there"
-        case .vetoUnknown: "The app names no server that is asked"
-        case .vetoed: "The app's own server does not allow it"
-        case .vetoUnavailable: "The app's own server could not be asked"
+        case .approvalHookInvalid: "The address of the approval hook cannot be used"
+        case .approvalHookUnknown: "The app has no approval hook"
+        case .approvalRefused: "The app's approval hook refused the request"
+        case .approvalHookUnavailable: "The app's approval hook did not answer"
         case .userKeysUnavailable: "The keys of the app's users cannot be had now"
         case .itemRulesInvalid: "The rules for items cannot be used"
         case .itemUnknown: "No such item"
@@ -317,21 +318,22 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         }
     }
 
-    /// The status of a `register` frame that refuses a channel. To clients of Mozilla's protocol 400 is a bad request,
-    /// which never succeeds; 500 is a failure that may pass.
+    /// The status of a `register` frame that refuses a channel. For clients of Mozilla's protocol, 400 is a bad request that
+    /// never succeeds, and 500 is a failure that can be temporary.
     package var registrationStatus: Int {
         switch self {
-        // They may succeed when another channel is closed, or another device removed.
+        // The request can succeed after another channel is closed or another device is removed.
         case .channelsTooMany, .devicesTooMany: 500
         default: isRetryable ? 500 : 400
         }
     }
 
-    /// Whether the same request may succeed later without a change.
+    /// Whether the same request can succeed later without a change.
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .listenerClosed,
-            .stopping, .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy,
+            .stopping, .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .approvalHookUnavailable,
+            .itemBusy,
             .deviceSuspended,
             .uploadsTooMany, .attachmentStorageFull, .uploadTakenOver:
             true

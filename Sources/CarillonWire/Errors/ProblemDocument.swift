@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// The body of every refusal (RFC 9457), of type `application/problem+json`.
 package struct ProblemDocument: Codable, Equatable, Sendable {
     package static let mediaType = "application/problem+json"
@@ -18,5 +20,17 @@ package struct ProblemDocument: Codable, Equatable, Sendable {
         detail = refusal.detail
         code = refusal.code.rawValue
         appCode = refusal.appCode
+    }
+
+    /// The document as JSON. Each document can be written.
+    package var bytes: [UInt8] {
+        JSONWriter.object { writer in
+            writer.member("appCode", appCode)
+            writer.member("code", code)
+            writer.member("detail", detail)
+            writer.member("status", status)
+            writer.member("title", title)
+            writer.member("type", type)
+        }
     }
 }

@@ -1,11 +1,11 @@
-/// One request refused: the entry of the catalogue, and a sentence that says what would be right.
+/// The refusal of one request: an error code, and a sentence about the valid form.
 package struct Refusal: Error, Equatable, Sendable {
     package var code: ErrorCode
-    /// What was wrong, where, and what would be right. Never holds a token, a key or a payload.
+    /// The fault, its place, and the valid form. Never contains a token, a key or a payload.
     package var detail: String
-    /// When the same request may succeed, in seconds.
+    /// The delay after which the same request can succeed, in seconds.
     package var retryAfterSeconds: Int?
-    /// What the app's own server calls it, which refused it.
+    /// The error code that the approval hook of the app returned.
     package var appCode: String?
 
     package init(_ code: ErrorCode, _ detail: String, retryAfterSeconds: Int? = nil) {

@@ -1,7 +1,7 @@
 import CarillonBasics
 
-/// What a client may send over the socket: the frames of Mozilla's push protocol, and the members that a Carillon
-/// client adds to them.
+/// The frames that a client can send over the socket: the frames of Mozilla's push protocol, with the members that a Carillon
+/// client adds.
 package enum ClientFrame: Equatable, Sendable {
     case hello(Hello)
     case register(Register)
@@ -10,18 +10,18 @@ package enum ClientFrame: Equatable, Sendable {
     case nack(version: String, code: Int?)
     case broadcastSubscribe(ids: [String])
     case ping
-    /// From a client that said `"carillon": 3`: what it could ask by HTTP.
+    /// A request of the HTTP API, from a client that sent `"carillon": 3` or later.
     case request(Request)
-    /// A type that this server does not know.
+    /// A frame of an unknown type.
     case unknown(type: String)
 
     package struct Hello: Equatable, Sendable {
         package var uaid: String?
-        /// The version of Carillon's extension that the client speaks; nil for any other client.
+        /// The version of Carillon's extension that the client supports; nil for any other client.
         package var carillon: Int?
         package var device: String?
         package var credential: String?
-        /// What the client takes beside what its version knows: `services`.
+        /// Features that the client supports beyond those of its version: `services`.
         package var also: [String]
 
         package init(
@@ -52,12 +52,12 @@ package enum ClientFrame: Equatable, Sendable {
     }
 
     package struct Request: Equatable, Sendable {
-        /// The client's own, which its answer has.
+        /// The client's number for the request. The answer repeats it.
         package var id: Int
         package var method: String
-        /// With the query, percent-encoded.
+        /// The path with the query, percent-encoded.
         package var path: String
-        /// JSON; empty where there is none.
+        /// The body as JSON; empty if the request has no body.
         package var body: [UInt8]
 
         package init(id: Int, method: String, path: String, body: [UInt8] = []) {
@@ -80,14 +80,14 @@ package enum ClientFrame: Equatable, Sendable {
 }
 
 extension ClientFrame {
-    /// Why a text is no frame.
+    /// Why a text is not a valid frame.
     package enum Fault: Error, Equatable {
         case notJSON
         case badMember(String)
         /// A number is too large for `Double`.
         case numberOutOfRange(line: Int, column: Int)
 
-        /// Short enough for the reason of a close frame (RFC 6455 section 5.5: 123 bytes).
+        /// The reason for a close frame. It is at most 123 bytes long (RFC 6455 section 5.5).
         package var reason: String {
             switch self {
             case .notJSON: "frame_not_json: a frame is one JSON object"
@@ -107,7 +107,7 @@ extension ClientFrame {
         case .string("hello"):
             self = .hello(
                 Hello(
-                    // As Mozilla's service does: a user agent that is no text is one that is not known.
+                    // As in Mozilla's service, a `uaid` that is not a string counts as unknown.
                     uaid: object["uaid"].map { if case .string(let text) = $0 { text } else { "" } },
                     carillon: try object.integer("carillon"), device: try object.text("device"),
                     credential: try object.text("credential"), also: try object.texts("also")))
@@ -190,7 +190,7 @@ extension JSONValue {
 }
 
 extension ClientFrame {
-    /// The text of the frame, as a client sends it.
+    /// The frame as the JSON text that a client sends.
     package var text: [UInt8] {
         JSONWriter.object(capacity: 128) { json in
             switch self {

@@ -1,12 +1,11 @@
-/// How a message's body is encoded, as its receiver must know it to decrypt it. The server carries it and never
-/// looks inside.
+/// The encoding of a message body, which the receiver needs in order to decrypt the body. The server passes the body on unread.
 package struct ContentCoding: Hashable, Sendable {
     package enum Name: String, CaseIterable, Sendable {
-        /// RFC 8188 and RFC 8291: everything is in the body.
+        /// RFC 8188 and RFC 8291: the body contains all parameters.
         case aes128gcm
-        /// The draft before it: salt and sender key travel as headers.
+        /// The draft that preceded these RFCs: salt and sender key are in headers.
         case aesgcm
-        /// Not encrypted: bytes as the sender wrote them.
+        /// Not encrypted: the bytes that the sender wrote.
         case identity
     }
 
@@ -22,6 +21,6 @@ package struct ContentCoding: Hashable, Sendable {
         self.cryptoKey = cryptoKey
     }
 
-    /// Whether nobody but the receiver can read the body, if the sender did as it says.
+    /// Whether only the receiver can read the body, provided that the sender used the declared encoding.
     package var isEncrypted: Bool { name != .identity }
 }

@@ -1,10 +1,10 @@
 import CarillonBasics
 
-/// A subscription of the device fired: to be acknowledged like a notification.
+/// A firing of an item subscription of the device. The client acknowledges this frame like a notification.
 package struct FiredFrame: Equatable, Sendable {
     /// The envelope's identifier.
     package var version: String
-    /// JSON; see ``notification``.
+    /// The JSON of ``notification``.
     package var body: [UInt8]
 
     package init(version: String, body: [UInt8]) {
@@ -12,6 +12,6 @@ package struct FiredFrame: Equatable, Sendable {
         self.body = body
     }
 
-    /// Nil where the body is none.
+    /// The notification in the body; nil if the body is not valid.
     package var notification: FiredNotification? { JSONValue(parsing: body).flatMap(FiredNotification.init) }
 }

@@ -1,9 +1,9 @@
 import CarillonBasics
 
-/// A message on its way to a device.
+/// A message that is sent to a device.
 package struct NotificationFrame: Equatable, Sendable {
     package var channelID: String
-    /// The message's identifier; Mozilla's protocol calls it version.
+    /// The message's identifier. Mozilla's protocol calls this member `version`.
     package var version: String
     package var body: [UInt8]
     /// Nil exactly when the body is empty.
@@ -30,22 +30,22 @@ package struct NotificationFrame: Equatable, Sendable {
     }
 }
 
-/// What happened to a channel other than by the device's own request. Sent to Carillon clients only, and acknowledged
-/// like a notification.
+/// A change of a channel that the device did not request. The server sends this frame to Carillon clients only. The client
+/// acknowledges it like a notification.
 package struct ChannelEventFrame: Equatable, Sendable {
     package enum Event: Equatable, Sendable {
-        /// The channel is closed; its token is dead.
+        /// The channel is closed. Its token is no longer valid.
         case closed
-        /// A fault that cannot be mended, with a code of ``ChannelErrorCode``; its token is dead.
+        /// A permanent fault with a code of ``ChannelErrorCode``. The channel's token is no longer valid.
         case error(code: Int)
-        /// The back end could not be pinged, with a code of ``PingFailure``; the channel stays open.
+        /// A ping of the backend failed, with a code of ``PingFailure``. The channel stays open.
         case pingFailed(code: Int)
-        /// The back end answers again.
+        /// The backend answers again.
         case recovered
-        /// What a newer server tells; it is answered for, and nothing else comes of it.
+        /// An event of a newer server. The client acknowledges it and does nothing else.
         case other(String)
 
-        /// Whether the channel has ended with it.
+        /// Whether the event ends the channel.
         package var isEnd: Bool {
             switch self {
             case .closed, .error: true

@@ -1,10 +1,10 @@
-/// What a device says of an envelope, in the numbers of Mozilla's push protocol.
+/// The result that a device reports for an envelope, in the codes of Mozilla's push protocol.
 package enum ResultCode {
-    /// `ack`: the app has it.
+    /// `ack`: the app received the envelope.
     package static let delivered = 100
-    /// `ack`: it came, and could not be decrypted.
+    /// `ack`: the envelope was received, but could not be decrypted.
     package static let undecryptable = 101
-    /// `ack`: it came, and was not given to the app.
+    /// `ack`: the envelope was received, but not delivered to the app.
     package static let notDelivered = 102
     /// `nack`: the app's handler failed.
     package static let handlerFailed = 301
@@ -14,20 +14,20 @@ package enum ResultCode {
     package static let other = 303
 }
 
-/// The numbers of a channel's `error` event, in the ranges that the Push Channel knows.
+/// The codes of a channel's `error` event, in the ranges of the Push Channel.
 package enum ChannelErrorCode {
     /// The push service is not connected.
     package static let notConnected = 0
-    /// The range of faults inside the client library.
+    /// The range of faults in the client library.
     package static let client = 200...499
     /// The range of faults of the server.
     package static let server = 500...599
-    /// What the client library says when its durable state cannot be read or written.
+    /// The client library reports this code if its stored state cannot be read or written.
     package static let clientStorage = 200
-    /// What the client library says when its device is not known to the server any more.
+    /// The client library reports this code if the server no longer knows its device.
     package static let deviceUnknown = 201
-    /// What the client library says when the server refused to register the channel.
+    /// The client library reports this code if the server refused to register the channel.
     package static let registrationRefused = 202
-    /// What the server says when the device belongs to another user than the channel was opened for, or to none.
+    /// The server sends this code if the device belongs to no user, or to another user than at the registration of the channel.
     package static let userChanged = 203
 }

@@ -1,12 +1,12 @@
 import CarillonBasics
 
 extension ServerFrame {
-    /// Why a text from a server is no frame.
+    /// Why a text from a server is not a valid frame.
     package struct Fault: Error, Equatable {
         package var reason: String
     }
 
-    /// Reads a frame as a client receives it. Answers nil for a type that this version does not know.
+    /// Reads a frame on the client's side. Returns nil for a type that this version does not know.
     package static func parse(_ text: some Sequence<UInt8>) throws(Fault) -> ServerFrame? {
         guard let json = JSONValue(parsing: Array(text)), case .object = json else {
             throw Fault(reason: "a frame of the server is no JSON object")

@@ -1,35 +1,36 @@
 import CarillonBasics
 
-/// What the server may send over the socket. The cases after `pong` are for clients that said `"carillon": 1`.
+/// The frames that the server can send over the socket. The cases after `pong` are for clients that sent `"carillon": 1` or
+/// later.
 package enum ServerFrame: Equatable, Sendable {
     case hello(Hello)
     case register(Registered)
     case unregister(channelID: String, status: Int)
     case notification(NotificationFrame)
-    /// Carillon has no broadcasts: each identifier asked for is answered as unknown.
+    /// Carillon has no broadcasts, so the server answers each requested identifier as unknown.
     case unknownBroadcasts([String])
     case pong
     case channelEvent(ChannelEventFrame)
-    /// To clients that said `"carillon": 2`: the device was suspended, or resumed.
+    /// For clients that sent `"carillon": 2` or later: the device was suspended or resumed.
     case deviceStatus(DeviceStatusFrame)
     /// The answer to a ``ClientFrame/request(_:)``.
     case answer(Answer)
-    /// To clients that said `"carillon": 4`: a subscription of the device fired.
+    /// For clients that sent `"carillon": 4` or later: an item subscription of the device fired.
     case fired(FiredFrame)
-    /// To clients that said `"carillon": 5`: something for the audience that the device belongs to.
+    /// For clients that sent `"carillon": 5` or later: an audience update for the device.
     case update(UpdateFrame)
-    /// To clients that said `"carillon": 6`: something about a request of a service.
+    /// For clients that sent `"carillon": 6` or later: an event of a service request.
     case service(ServiceFrame)
-    /// To the same: who provides services to the device's user is another by now.
+    /// For the same clients: the providers of services for the device's user changed.
     case providersChanged
-    /// Everything that waited at the time of connecting has been sent.
+    /// All envelopes that were waiting when the client connected have been sent.
     case caughtUp
-    /// The server is about to close; come back after the delay.
+    /// The server is about to close the socket. The client should reconnect after the delay.
     case goodbye(delaySeconds: Int)
 
     package struct Hello: Equatable, Sendable {
         package var uaid: String
-        /// What only a Carillon client is told.
+        /// Members for Carillon clients only.
         package var carillon: Carillon?
 
         package init(uaid: String, carillon: Carillon? = nil) {
@@ -38,19 +39,19 @@ package enum ServerFrame: Equatable, Sendable {
         }
 
         package struct Carillon: Equatable, Sendable {
-            /// How long the server lets a connection be silent before it asks for a sign of life, in seconds.
+            /// The time without data after which the server sends a keep-alive, in seconds.
             package var keepAliveSeconds: Int
-            /// Who the server is; nil from one that does not say so.
+            /// The server's identifier; nil from a server that does not send it.
             package var server: String?
-            /// Another after the server was restored from a backup; nil from one that does not say so.
+            /// Changes when the server is restored from a backup; nil from a server that does not send it.
             package var history: String?
-            /// The device's own name for what it said last of itself, as the server has it.
+            /// The device's revision of the description that the server has.
             package var deviceRevision: String?
-            /// The same of the services that it offers.
+            /// The device's revision of the service offers that the server has.
             package var servicesRevision: String?
-            /// The version of the extension that both speak.
+            /// The version of the extension that both sides support.
             package var version: Int
-            /// What the client asked for beside that version, and has.
+            /// The features that the client requested beyond this version and that the server supports.
             package var also: [String]
 
             package init(
@@ -69,13 +70,13 @@ package enum ServerFrame: Equatable, Sendable {
     }
 
     package struct Answer: Equatable, Sendable {
-        /// The request's.
+        /// The number of the request.
         package var id: Int
-        /// As in HTTP.
+        /// The HTTP status.
         package var status: Int
-        /// JSON, as text, or bytes of ``contentType``; empty where there is none.
+        /// JSON text, or bytes of ``contentType``; empty if the answer has no body.
         package var body: [UInt8]
-        /// What the body is, where it is not JSON: it is written in base64url then.
+        /// The type of a body that is not JSON. Such a body is written in base64url.
         package var contentType: String?
 
         package init(id: Int, status: Int, body: [UInt8], contentType: String? = nil) {
@@ -90,7 +91,7 @@ package enum ServerFrame: Equatable, Sendable {
         .register(Registered(channelID: channelID, status: 200, pushEndpoint: endpoint))
     }
 
-    /// - Parameter isCarillon: Whether the client said `"carillon"`: it gets the code of the refusal, too.
+    /// - Parameter isCarillon: Whether the client sent `"carillon"`. If so, the frame also contains the error code.
     package static func registrationRefused(channelID: String, _ refusal: Refusal, isCarillon: Bool) -> ServerFrame {
         var answer = Registered(channelID: channelID, status: refusal.code.registrationStatus)
         if isCarillon {
@@ -110,9 +111,9 @@ package enum ServerFrame: Equatable, Sendable {
         package var channelID: String
         package var status: Int
         package var pushEndpoint: String?
-        /// The name of an ``ErrorCode``, of a refusal to a Carillon client. It may be one that this version does not know.
+        /// The name of an ``ErrorCode``, in a refusal to a Carillon client. This version may not know the code.
         package var code: String?
-        /// When the same registration may succeed, in seconds.
+        /// The delay after which the same registration can succeed, in seconds.
         package var retryAfterSeconds: Int?
 
         package init(
@@ -129,7 +130,7 @@ package enum ServerFrame: Equatable, Sendable {
 }
 
 extension ServerFrame.Answer {
-    /// How a body is written that is not JSON.
+    /// The encoding of a body that is not JSON.
     static let base64URL = "base64url"
 }
 
@@ -155,7 +156,7 @@ extension ServerFrame {
         }
     }
 
-    /// The text of the frame.
+    /// The frame as JSON text.
     package var text: [UInt8] {
         JSONWriter.object(capacity: capacity) { json in
             switch self {

@@ -1,4 +1,4 @@
-/// Something about a request of a service: to be acknowledged when it is kept.
+/// An event of a service request. The client stores the event, and then acknowledges it.
 package struct ServiceFrame: Equatable, Sendable {
     /// The envelope's identifier.
     package var version: String

@@ -1,19 +1,19 @@
 import CarillonBasics
 
-/// An update for the device: to be acknowledged when it is kept, and to be reported on when it is processed.
+/// An audience update for the device. The client stores the update, then acknowledges it, and reports a result after processing.
 package struct UpdateFrame: Equatable, Sendable {
     /// The envelope's identifier.
     package var version: String
-    /// How often the device was given it, from one on; zero: it was taken back, and is not to be processed any more.
+    /// The number of deliveries to the device, from 1. Zero withdraws the update: the client must not process it any more.
     package var attempt: Int
-    /// Which entry into the audience it is for: what an update does is done once for each.
+    /// The number of the device's entry into the audience. A device processes an update once for each entry.
     package var entry: Int
-    /// JSON: what was published.
+    /// The published content as JSON.
     package var body: [UInt8]
-    /// Of a maintenance with a `from`: the seconds until then by the server's clock, from when the frame was written; negative when it has
-    /// begun.
+    /// For a maintenance with a `from`: the seconds from the writing of the frame until the start, by the server's clock.
+    /// Negative if the maintenance has begun.
     package var startsIn: Int?
-    /// The same of its `until`.
+    /// For a maintenance with an `until`: the seconds until the end, likewise.
     package var endsIn: Int?
 
     package init(
@@ -27,9 +27,9 @@ package struct UpdateFrame: Equatable, Sendable {
         self.endsIn = endsIn
     }
 
-    /// The times of the maintenance that it announces, in milliseconds since 1970; nil where it announces none.
+    /// The times of an announced maintenance, in milliseconds since 1970; nil if the update announces no maintenance.
     package var maintenance: (from: Int64?, until: Int64?)? {
-        // Most say nothing of the kind, and are not parsed.
+        // Most updates announce no maintenance and need no parsing.
         guard attempt > 0, Self.contains(Self.maintenanceName, in: body), let json = JSONValue(parsing: body),
             json["kind"] == .string(UpdateKind.status.name),
             case .status(.maintenance(let from, let until))? = try? UpdatePayload(json["payload"], of: .status)
@@ -37,9 +37,9 @@ package struct UpdateFrame: Equatable, Sendable {
         return (from, until)
     }
 
-    /// The frame as it is written at a moment: what it says of a maintenance depends on that.
+    /// Returns the frame for sending at a moment, with the relative times of a maintenance.
     ///
-    /// - Parameter now: By the server's clock, in milliseconds since 1970.
+    /// - Parameter now: The server's time, in milliseconds since 1970.
     package func written(at now: Int64) -> UpdateFrame {
         guard let (from, until) = maintenance else { return self }
         var frame = self
@@ -48,7 +48,7 @@ package struct UpdateFrame: Equatable, Sendable {
         return frame
     }
 
-    /// To the nearest.
+    /// Returns the difference in seconds, rounded to the nearest.
     private static func seconds(from now: Int64, to moment: Int64) -> Int {
         let difference = moment - now
         return Int((difference + (difference < 0 ? -500 : 500)) / 1000)
@@ -69,9 +69,9 @@ package struct UpdateFrame: Equatable, Sendable {
 }
 
 extension ServerFrame {
-    /// The frame as it is written at a moment.
+    /// Returns the frame for sending at a moment.
     ///
-    /// - Parameter now: By the server's clock, in milliseconds since 1970.
+    /// - Parameter now: The server's time, in milliseconds since 1970.
     package func written(at now: Int64) -> ServerFrame {
         if case .update(let update) = self { .update(update.written(at: now)) } else { self }
     }

@@ -1,10 +1,10 @@
 package import CarillonBasics
 
-/// What a client sends to register; the server takes more, see docs/http-api.md.
+/// The body of a registration by the client library. The server accepts more members; see docs/http-api.md.
 package struct RegisterDevice: Codable, Sendable {
-    /// When given, it must be the app of the key.
+    /// The app. If present, it must be the app of the API key.
     package var app: String?
-    /// A secret of the device's own choice: the same again leads to the same device.
+    /// A secret that the device chose. A repeated registration with the same secret returns the same device.
     package var registration: String?
     package init(app: String? = nil, registration: String? = nil) {
         self.app = app
@@ -14,14 +14,14 @@ package struct RegisterDevice: Codable, Sendable {
 
 package struct RegisteredDevice: Codable, Equatable, Sendable {
     package var id: String
-    /// The device's secret; shown once.
+    /// The device credential. The server returns it only once.
     package var credential: String
     /// The WebSocket address to connect to.
     package var socket: String
-    /// Who the server is; nil from one that does not say so.
+    /// The server's identifier; nil from a server that does not send it.
     package var server: String?
-    /// Whether each answer to this registration has the same credential; nil from a server that does not say so, and without a secret
-    /// of the registration.
+    /// Whether each answer to this registration contains the same credential. Nil from a server that does not send this member,
+    /// and for a registration without a secret.
     package var repeatable: Bool?
     package init(
         id: String, credential: String, socket: String, server: String? = nil, repeatable: Bool? = nil
@@ -34,13 +34,13 @@ package struct RegisteredDevice: Codable, Equatable, Sendable {
     }
 }
 
-/// Who a server is, and under which addresses it wants to be known.
+/// The identifier of a server, and its public addresses.
 package struct ServerBody: Codable, Equatable, Sendable {
-    /// The server's id, which it keeps when it moves.
+    /// The server's identifier. It stays the same when the server moves.
     package var server: String
     /// The WebSocket address to connect to.
     package var socket: String
-    /// What a channel's token is appended to.
+    /// The prefix of endpoints. A channel's token is appended to it.
     package var endpoints: String
     package init(server: String, socket: String, endpoints: String) {
         self.server = server
@@ -50,7 +50,7 @@ package struct ServerBody: Codable, Equatable, Sendable {
 }
 
 package struct DeviceBody: Codable, Equatable, Sendable {
-    /// Where a vendor's push service finds the device; the token itself is not told.
+    /// The platform and environment of the device's push token. The token itself is not included.
     package struct Push: Codable, Equatable, Sendable {
         package var platform: String
         package var environment: String
@@ -64,22 +64,22 @@ package struct DeviceBody: Codable, Equatable, Sendable {
     package var app: String
     /// `registered` or `suspended`.
     package var status: String
-    /// Since when.
+    /// The time of the last change of the status.
     package var statusAt: String
-    /// Why it is suspended.
+    /// The reason of a suspension.
     package var reason: String?
     package var createdAt: String
-    /// How many envelopes wait in the inbox.
+    /// The number of envelopes in the inbox.
     package var waiting: Int
     package var channels: [ChannelBody]
     package var push: Push?
-    /// Whose it is.
+    /// The user of the device.
     package var user: String?
     package var appVersion: String?
     package var locale: String?
     package var timeZone: String?
     package var parameters: JSONValue?
-    /// The device's own name for what it said of itself.
+    /// The device's revision of its description.
     package var revision: String?
     package init(
         id: String, app: String, status: String, statusAt: String, createdAt: String, waiting: Int, channels: [ChannelBody]
@@ -100,7 +100,7 @@ package struct DeviceSummary: Codable, Equatable, Sendable {
     package var createdAt: String
     /// `registered` or `suspended`.
     package var status: String
-    /// Why it is suspended.
+    /// The reason of a suspension.
     package var reason: String?
     package var platform: String?
     package var environment: String?
@@ -122,7 +122,7 @@ package struct DeviceSummary: Codable, Equatable, Sendable {
 
 package struct DeviceList: Codable, Sendable {
     package var devices: [DeviceSummary]
-    /// Give it back as `after` to get the next page; absent on the last one.
+    /// The value of `after` for the next page; absent on the last page.
     package var next: String?
     package init(devices: [DeviceSummary], next: String?) {
         self.devices = devices
@@ -133,7 +133,7 @@ package struct DeviceList: Codable, Sendable {
 package struct ChannelBody: Codable, Equatable, Sendable {
     package var channelID: String
     package var name: String?
-    /// Whether only the holder of one VAPID key may send.
+    /// Whether only the holder of one VAPID key can send.
     package var restricted: Bool
     /// The name of a ``WakeMode``.
     package var wake: String
@@ -149,9 +149,9 @@ package struct RegisterChannel: Codable, StrictBody, Sendable {
     package static let memberNames: Set = ["channelID", "name", "key", "wake"]
     package var channelID: String
     package var name: String?
-    /// The sender's VAPID public key; when given, only its holder may send.
+    /// The sender's VAPID public key. If present, only the holder of this key can send.
     package var key: String?
-    /// The name of a ``WakeMode``; without it an open channel keeps its own, and a new one wakes in the background.
+    /// The name of a ``WakeMode``. If absent, an open channel keeps its mode, and a new channel gets `background`.
     package var wake: String?
     package init(channelID: String, name: String? = nil, key: String? = nil, wake: String? = nil) {
         self.channelID = channelID

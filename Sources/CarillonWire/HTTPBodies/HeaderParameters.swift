@@ -1,6 +1,8 @@
-/// The `name=value` pairs of a header, as the encryption headers of Web Push and VAPID have them: separated by `;`, and
-/// in groups that are separated by `,`. Names are compared without case. A quoted value may hold either separator, and
-/// loses its quotes; one whose quotes are not in pairs is read as if it had none. The first of equal names counts.
+/// The `name=value` pairs of a header, in the form of VAPID and of Web Push's encryption headers. Pairs are separated by `;`, and
+/// groups of pairs by `,`.
+///
+/// Names are compared without case. A quoted value can contain either separator, and is returned without its quotes. A value with
+/// unbalanced quotes is read as an unquoted value. If a name is repeated, the first pair counts.
 package struct HeaderParameters: Sendable {
     package typealias Pair = (name: String, value: String)
 
@@ -55,7 +57,8 @@ package struct HeaderParameters: Sendable {
         return trimmed(value).filter { $0 != "\"" }
     }
 
-    /// RFC 9110 section 5.6.4. Nil, and nothing is taken, when what follows is no quoted string up to the separator.
+    /// Reads a quoted string (RFC 9110 section 5.6.4). Returns nil, and consumes nothing, if no quoted string precedes the next
+    /// separator.
     private static func takeQuoted(_ text: inout Substring) -> String? {
         var rest = text.drop { $0 == " " || $0 == "\t" }
         guard rest.popFirst() == "\"" else { return nil }

@@ -1,16 +1,16 @@
-/// What became of a message.
+/// The state of a message.
 package struct MessageBody: Codable, Equatable, Sendable {
     package var id: String
-    /// `waiting` until there is an outcome, then `final`.
+    /// `waiting` until the message has an outcome, then `final`.
     package var state: String
-    /// Why the message left the inbox; absent while it waits.
+    /// Why the message left the inbox; absent while the message is waiting.
     package var outcome: String?
-    /// What the device said beside it: the code of its `ack` or `nack`.
+    /// The code of the device's `ack` or `nack`.
     package var code: Int?
     package var acceptedAt: String
     package var expiresAt: String
     package var finalAt: String?
-    /// What was done to wake the device, the oldest first: facts beside the outcome, which is what the app said.
+    /// The pushes for this message, the oldest first. They are independent of the outcome, which the app reports.
     package var pushes: [PushBody]?
     package init(
         id: String, state: String, outcome: String?, code: Int?, acceptedAt: String, expiresAt: String, finalAt: String?,

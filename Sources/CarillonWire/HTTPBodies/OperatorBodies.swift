@@ -34,7 +34,7 @@ package struct CreateKey: Codable, StrictBody, Sendable {
 
 package struct RotateKey: Codable, StrictBody, Sendable {
     package static let memberNames: Set = ["overlapSeconds"]
-    /// How long the earlier secret goes on to work; 0 without it.
+    /// How long the earlier secret stays valid, in seconds; 0 if absent.
     package var overlapSeconds: Int?
     package init(overlapSeconds: Int?) { self.overlapSeconds = overlapSeconds }
 }
@@ -46,7 +46,7 @@ package struct KeyBody: Codable, Equatable, Sendable {
     package var name: String?
     package var createdAt: String
     package var revokedAt: String?
-    /// Present in the answer that made it, and never again.
+    /// The secret. Only the response to the creation of the key contains it.
     package var secret: String?
     package init(
         id: String, role: String, app: String?, name: String?, createdAt: String, revokedAt: String? = nil,
@@ -69,15 +69,15 @@ package struct KeyList: Codable, Sendable {
 
 package struct RevokeChannel: Codable, StrictBody, Sendable {
     package static let memberNames: Set = ["code"]
-    /// With a code of 200–599 the app hears `error`; without one it hears `closed`.
+    /// With a code from 200 to 599 the app receives `error`; without a code it receives `closed`.
     package var code: Int?
     package init(code: Int?) { self.code = code }
 }
 
-/// How an app's users are told, without the secrets.
-package struct VetoBody: Codable, Equatable, Sendable {
+/// The approval hook of an app.
+package struct ApprovalHookBody: Codable, Equatable, Sendable {
     package var url: String
-    /// With which questions are signed; said once, when it is set.
+    /// The secret that signs the calls. The server returns it only when the hook is set.
     package var secret: String?
     package var setAt: String
 
@@ -89,11 +89,11 @@ package struct VetoBody: Codable, Equatable, Sendable {
 }
 
 package struct UserRulesBody: Codable, Equatable, Sendable {
-    /// Where the key set is fetched from.
+    /// The URL of the key set.
     package var jwksURL: String?
-    /// How many keys were given.
+    /// The number of configured keys.
     package var keys: Int?
-    /// How many secrets were given.
+    /// The number of configured secrets.
     package var secrets: Int?
     package var algorithms: [String]
     package var audience: String

@@ -1,20 +1,20 @@
 package import CarillonBasics
 
-/// What is known of one push through a vendor's service.
+/// The state of one push to a gateway.
 package struct PushBody: Codable, Equatable, Sendable {
     /// `wake` or `alert`.
     package var kind: String
     /// `scheduled`, `handed`, `rejected`, `suspended`, `cancelled`, `expired`, `parked` or `unconfigured`.
     package var state: String
-    /// Since when.
+    /// The time of the last change of the state.
     package var at: String
-    /// When it is tried next.
+    /// The time of the next attempt.
     package var dueAt: String?
-    /// Apple's name for it, once it was decided.
+    /// Apple's identifier of the push, from the time at which it is assigned.
     package var apnsID: String?
-    /// What the vendor's service said.
+    /// The reason that the gateway returned.
     package var reason: String?
-    /// True of an alert whose texts are shortened so that Apple takes its payload.
+    /// True for an alert whose texts were shortened to fit Apple's payload limit.
     package var shortened: Bool?
     package init(
         kind: String, state: String, at: String, dueAt: String?, apnsID: String?, reason: String?, shortened: Bool? = nil
@@ -34,7 +34,7 @@ package struct PushList: Codable, Sendable {
     package init(pushes: [PushBody]) { self.pushes = pushes }
 }
 
-/// What would have been sent in the environment `test`.
+/// A push in the environment `test`, which is stored instead of sent.
 package struct TestPushBody: Codable, Equatable, Sendable {
     package var at: String
     package var apnsID: String
@@ -51,7 +51,7 @@ package struct TestPushList: Codable, Sendable {
     package init(pushes: [TestPushBody]) { self.pushes = pushes }
 }
 
-/// What an app pushes with, without its secrets.
+/// The push credentials of an app, without secrets.
 package struct CredentialBody: Codable, Equatable, Sendable {
     package var app: String
     package var environment: String
@@ -60,10 +60,10 @@ package struct CredentialBody: Codable, Equatable, Sendable {
     package var bundleID: String
     package var keyID: String?
     package var teamID: String?
-    /// Of a certificate.
+    /// The end of validity, for a certificate.
     package var expiresAt: String?
     package var setAt: String
-    /// Why pushes wait.
+    /// Why pushes are waiting.
     package var fault: String?
     package init(
         app: String, environment: String, kind: String, bundleID: String, keyID: String?, teamID: String?,

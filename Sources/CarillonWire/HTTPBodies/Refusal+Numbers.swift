@@ -1,7 +1,7 @@
 import CarillonBasics
 
 extension Refusal {
-    /// Returns nil for a body without a number that is too large for `Double`. Otherwise names the field of the number.
+    /// Returns a refusal that names the field of a number that is too large for `Double`; nil if the body has no such number.
     package static func numberOutOfRange(in body: [UInt8]) -> Refusal? {
         guard let number = NumberOutOfRange(in: body), !number.path.isEmpty else { return nil }
         let field = number.path.joined(separator: ".").prefix(120)

@@ -6,8 +6,8 @@
 
 /// One response to a request of the HTTP API, and the decision whether a Carillon server sent it.
 ///
-/// A proxy, a login page or another program can answer in the server's place. The signs of the server are in
-/// `docs/http-api.md`, "Who answered".
+/// A proxy, a login page or another program can answer instead of the server. `docs/http-api.md`, "Who answered", lists the signs
+/// of a Carillon server.
 package struct ServerResponse: Sendable {
     package var status: Int
     package var contentType: String?
@@ -29,27 +29,27 @@ package struct ServerResponse: Sendable {
     package var isNamed: Bool { !(server ?? "").isEmpty }
 
     package enum Verdict<Value> {
-        /// The server did what the request asks for.
+        /// The server did what the request required.
         case success(Value)
         case refused(ServerRefusal)
-        /// The response has no content, and does not name the server. The server sent it only if it never names itself.
+        /// The response has no content and no `Carillon-Server`. Only a server that never sends this header can have sent it.
         case unnamed
         /// Another program sent the response. The same request can succeed later.
         case foreign
     }
 
-    /// Decides about a response whose success has content.
+    /// Decides about a response that has content on success.
     ///
     /// - Parameters:
     ///   - isNameless: Whether the server is known not to send `Carillon-Server`.
-    ///   - read: Returns the value of a success with its documented form; nil for any other response.
+    ///   - read: Returns the value of a success in its documented form; nil for any other response.
     package func verdict<Value>(isNameless: Bool = false, reading read: (ServerResponse) -> Value?) -> Verdict<Value> {
         guard isSuccess else { return refusal(isNameless) }
         guard let value = read(self) else { return .foreign }
         return .success(value)
     }
 
-    /// Decides about a response whose success is 204.
+    /// Decides about a response that has status 204 on success.
     ///
     /// - Parameter isNameless: Whether the server is known not to send `Carillon-Server`.
     package func verdictOnNoContent(isNameless: Bool = false) -> Verdict<Void> {
@@ -58,7 +58,7 @@ package struct ServerResponse: Sendable {
         return isNamed || isNameless ? .success(()) : .unnamed
     }
 
-    /// Returns the body as a type of the API; nil for another status or another body.
+    /// Returns the body as a type of the API; nil for any other status or body.
     package func json<Body: Decodable>(_ expected: Int, as type: Body.Type) -> Body? {
         status == expected ? try? JSONDecoder().decode(type, from: body) : nil
     }
@@ -71,7 +71,7 @@ package struct ServerResponse: Sendable {
         if isHead { return isNamed || isNameless ? .refused(ServerRefusal(status: status)) : .unnamed }
         guard let problem = try? JSONDecoder().decode(ProblemDocument.self, from: body) else { return .foreign }
         let code = ErrorCode(rawValue: problem.code)
-        // A server of a later version has more codes.
+        // A server of a later version can return codes that this version does not know.
         guard code != nil || isNamed else { return .foreign }
         return .refused(ServerRefusal(status: status, code: code, problem: problem))
     }
@@ -80,7 +80,7 @@ package struct ServerResponse: Sendable {
 /// A refusal that the server sent.
 package struct ServerRefusal: Sendable {
     package var status: Int
-    /// Nil for a HEAD request, whose response has no body, and for a code of a later version, which ``problem`` has.
+    /// Nil for a HEAD request, whose response has no body. Also nil for a code of a later version, which ``problem`` contains.
     package var code: ErrorCode?
     package var problem: ProblemDocument?
 
@@ -90,7 +90,7 @@ package struct ServerRefusal: Sendable {
         self.problem = problem
     }
 
-    /// Whether the status says that the same request can succeed later.
+    /// Whether the same request can succeed later, according to the status.
     package var isTemporary: Bool { [408, 425, 429].contains(status) || status >= 500 }
 
     /// A sentence for the reader.

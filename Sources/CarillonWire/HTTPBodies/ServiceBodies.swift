@@ -1,10 +1,10 @@
-/// Whose users an app shares; nil: it has its own.
+/// The realm of an app; nil if the app does not share its users.
 package struct RealmBody: Codable, Equatable, Sendable {
     package var realm: String?
     package init(realm: String?) { self.realm = realm }
 }
 
-/// A device that is a server of an app: a provider for all its users.
+/// A backend device: a provider of services for all users of its app.
 package struct ClusterServerBody: Codable, Equatable, Sendable {
     package var device: String
     package var host: String?

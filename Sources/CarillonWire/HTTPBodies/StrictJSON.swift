@@ -6,23 +6,22 @@ package import CarillonBasics
     package import Foundation
 #endif
 
-/// A body of the HTTP API whose members are all known by name, and whose numbers are integers.
+/// A body of the HTTP API. All names of its members are known, and its numbers are integers.
 package protocol StrictBody: Decodable {
     static var memberNames: Set<String> { get }
 }
 
-/// Reads bodies of our own API: a member that the type does not know is refused instead of ignored, so that a typing
-/// error does not pass for a request.
+/// Reads bodies of Carillon's API. Unknown members are rejected, so that a typing error is reported instead of ignored.
 package enum StrictJSON {
     package static func decode<Body: StrictBody>(_ type: Body.Type, from data: Data) throws(Refusal) -> Body {
-        // Foundation's parser lets a comma before a closing bracket pass, which RFC 8259 does not know.
+        // Foundation's parser accepts a comma before a closing bracket, which RFC 8259 does not allow.
         let text = Array(data)
         guard let value = JSONValue(parsing: text), case .object(let members) = value else {
             throw Refusal.numberOutOfRange(in: text) ?? notJSON
         }
         do {
             try refuseUnknown(Set(members.map(\.name)), known: type.memberNames)
-            // From the text that the value is written as, so that a number is an integer here where it is one in a frame.
+            // The text is written from the parsed value, so that the same numbers are integers here and in a frame.
             return try JSONDecoder().decode(type, from: Data(value.withoutFractions.bytes))
         } catch let refusal as Refusal {
             throw refusal
@@ -35,14 +34,14 @@ package enum StrictJSON {
         } catch DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty {
             throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" is wrong: \(context.debugDescription)")
         } catch DecodingError.dataCorrupted(let context) {
-            // The decoder names no place for some numbers.
+            // For some numbers, the decoder reports no path.
             throw Refusal(.fieldInvalid, "A field is wrong: \(context.debugDescription)")
         } catch {
             throw notJSON
         }
     }
 
-    /// One object whose members are all known, each there once.
+    /// Reads one object. All members must be known, and none can occur twice.
     package static func object(_ text: [UInt8], known: Set<String>) throws(Refusal) -> JSONValue {
         guard let value = JSONValue(parsing: text), case .object(let members) = value else {
             throw Refusal.numberOutOfRange(in: text) ?? notJSON
@@ -55,7 +54,7 @@ package enum StrictJSON {
     private static let notJSON = Refusal(
         .jsonInvalid, "The body must be one JSON object in UTF-8, with no comma before a closing bracket.")
 
-    /// For objects inside of a body.
+    /// Rejects unknown members of an object inside a body.
     static func refuseUnknownMembers(of decoder: any Decoder, known: Set<String>) throws {
         try refuseUnknown(try MemberNames(from: decoder).names, known: known)
     }
@@ -90,8 +89,8 @@ package enum StrictJSON {
 }
 
 extension JSONValue {
-    /// The value with an object in place of each number that is no integer, so that no type takes one. Foundation's decoder
-    /// takes 301.00000000000000001 for an integer.
+    /// Returns the value with an empty object instead of each number that is not an integer, so that decoding fails. Foundation's
+    /// decoder reads 301.00000000000000001 as an integer.
     fileprivate var withoutFractions: JSONValue {
         switch self {
         case .number: .object([])
@@ -118,7 +117,7 @@ extension JSONValue {
     }
 }
 
-/// A member name that is not known beforehand.
+/// A member name that is not known in advance.
 private struct AnyKey: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }

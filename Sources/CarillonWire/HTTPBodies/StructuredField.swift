@@ -1,8 +1,8 @@
-/// Reads items and dictionaries of structured fields (RFC 9651). Parameters are read and ignored, as none has a meaning
-/// in any field that Carillon uses.
+/// Reads items and dictionaries of structured fields (RFC 9651). Parameters are read and ignored, because no field that Carillon
+/// uses gives them a meaning.
 ///
-/// Values are returned as they are written, such as `?1`, `42` or `:AAEC:`: the caller checks that a value has the type
-/// of its field.
+/// Values are returned in their written form, such as `?1`, `42` or `:AAEC:`. The caller checks that a value has the type of its
+/// field.
 package struct StructuredField {
     private var rest: Substring.UTF8View
 
@@ -11,7 +11,7 @@ package struct StructuredField {
         skip(Self.isSpace)
     }
 
-    /// Returns the value of a field that is one item; nil when the field is malformed.
+    /// Returns the value of a field that is one item; nil if the field is malformed.
     package static func item(_ text: String) -> String? {
         var field = StructuredField(text)
         guard let item = field.takeItem() else { return nil }
@@ -19,8 +19,7 @@ package struct StructuredField {
         return field.rest.isEmpty ? item : nil
     }
 
-    /// Returns the members of a dictionary with their keys in lower case; nil when the field is malformed, or a member is
-    /// a list.
+    /// Returns the members of a dictionary, with keys in lower case. Returns nil if the field is malformed or a member is a list.
     package static func dictionary(_ text: String) -> [(key: String, item: String)]? {
         var field = StructuredField(text)
         var members: [(key: String, item: String)] = []
@@ -44,7 +43,7 @@ package struct StructuredField {
 
     // MARK: Parts
 
-    /// Takes a value and its parameters.
+    /// Consumes a value and its parameters.
     private mutating func takeItem() -> String? {
         guard let item = takeBareItem(), skipParameters() else { return nil }
         return item
@@ -80,7 +79,7 @@ package struct StructuredField {
         return item.isEmpty ? nil : item
     }
 
-    /// Skips a string behind its first quote.
+    /// Skips the rest of a string after its first quote.
     private mutating func skipString() -> Bool {
         while let byte = rest.popFirst() {
             if byte == UInt8(ascii: "\"") { return true }

@@ -1,7 +1,7 @@
 package import CarillonBasics
 import Crypto
 
-/// What a device says of a subscription, as it writes it and as it is told.
+/// An item subscription, as the device writes and reads it.
 package struct SubscriptionBody: Codable, Equatable, Sendable {
     package var id: String
     package var items: [String]
@@ -10,9 +10,9 @@ package struct SubscriptionBody: Codable, Equatable, Sendable {
     package var trigger: String?
     package var format: JSONValue
     package var policy: String
-    /// Of the policy `every`, in seconds.
+    /// The interval of the policy `every`, in seconds.
     package var coolDown: Int64?
-    /// Firings of an item a second.
+    /// The most firings of an item in one second.
     package var maxFrequency: Double?
     package var bufferSize: Int?
     package var key: String?
@@ -22,9 +22,9 @@ package struct SubscriptionBody: Codable, Equatable, Sendable {
     package var status: String
     package var statusAt: String
     package var createdAt: String
-    /// When it last fired.
+    /// The time of the last firing.
     package var firedAt: String?
-    /// Of what its device said of it, by which it is known whether it is as it should be.
+    /// The hash of the definition by the device. The client compares it in order to find subscriptions that changed.
     package var hash: String
 
     package init(
@@ -55,14 +55,14 @@ package struct SubscriptionBody: Codable, Equatable, Sendable {
     }
 }
 
-/// What a device says of a subscription, with all members in one order.
+/// The definition of an item subscription by a device, with all members in a fixed order.
 package enum SubscriptionDocument {
     package static func json(
         items: [String], fields: [String], mode: String?, trigger: String?, format: JSONValue, policy: String,
         coolDown: Int64?, maxFrequency: Double?, bufferSize: Int?, key: String?, tags: [String], expiresAt: Int64?
     ) -> JSONValue {
         func texts(_ values: [String]) -> JSONValue { .array(values.map { .string($0) }) }
-        // 2 and 2.0 are one number.
+        // 2 and 2.0 are the same number.
         func number(_ value: Double) -> JSONValue { Int(exactly: value).map { .integer($0) } ?? .number(value) }
         func text(_ value: String?) -> JSONValue { value.map { .string($0) } ?? .null }
         return .object([
@@ -78,14 +78,15 @@ package enum SubscriptionDocument {
     }
 }
 
-/// Of what a device says of a subscription: the same on both sides, however its JSON was written.
+/// The hash of the definition of an item subscription. Client and server compute the same hash, independent of the JSON's
+/// notation.
 package enum SubscriptionHash {
-    /// - Parameter definition: The members that a device writes; those that are null count as absent.
+    /// - Parameter definition: The members that a device writes. Null members count as absent.
     package static func text(of definition: JSONValue) -> String {
         Base64URL.encode(Array(SHA256.hash(data: canonical(definition).bytes)).prefix(16))
     }
 
-    /// With its members in one order, without those that are null.
+    /// Returns the value with members in a fixed order, without null members.
     static func canonical(_ value: JSONValue) -> JSONValue {
         switch value {
         case .object(let members):
@@ -100,7 +101,7 @@ package enum SubscriptionHash {
 
 package struct SubscriptionList: Codable, Equatable, Sendable {
     package var subscriptions: [SubscriptionBody]
-    /// Where the list goes on; absent when it is complete.
+    /// The value that continues the list; absent on the last page.
     package var next: String?
 
     package init(subscriptions: [SubscriptionBody], next: String?) {
@@ -113,10 +114,10 @@ package struct SubscriptionList: Codable, Equatable, Sendable {
 package struct ItemList: Codable, Equatable, Sendable {
     package struct Item: Codable, Equatable, Sendable {
         package var item: String
-        /// The number of its updates.
+        /// The number of updates of the item.
         package var version: Int64
         package var updatedAt: String
-        /// The number of subscriptions on it.
+        /// The number of subscriptions to the item.
         package var subscriptions: Int
 
         package init(item: String, version: Int64, updatedAt: String, subscriptions: Int) {
@@ -128,7 +129,7 @@ package struct ItemList: Codable, Equatable, Sendable {
     }
 
     package var items: [Item]
-    /// Where the list goes on; absent when it is complete.
+    /// The value that continues the list; absent on the last page.
     package var next: String?
 
     package init(items: [Item], next: String?) {
@@ -137,7 +138,7 @@ package struct ItemList: Codable, Equatable, Sendable {
     }
 }
 
-/// Why a subscription fires with what stands in its items, or does not.
+/// Why an item subscription fires, or does not fire, with the present values of its items.
 package struct ExplanationList: Codable, Equatable, Sendable {
     package struct Item: Codable, Equatable, Sendable {
         package var item: String
@@ -145,7 +146,7 @@ package struct ExplanationList: Codable, Equatable, Sendable {
         /// `holds`, `does_not_hold`, `no_value`, `no_update`, `triggered` or `device_suspended`.
         package var verdict: String
         package var error: String?
-        /// The condition holds where all parts of one do.
+        /// The condition holds if all parts of at least one alternative hold.
         package var alternatives: [[Part]]
 
         package init(item: String, version: Int64, verdict: String, error: String?, alternatives: [[Part]]) {
@@ -159,7 +160,7 @@ package struct ExplanationList: Codable, Equatable, Sendable {
 
     package struct Part: Codable, Equatable, Sendable {
         package var text: String
-        /// Of what is compared.
+        /// The compared value.
         package var value: String?
         package var holds: Bool
         package var isIndexed: Bool

@@ -1,8 +1,8 @@
 import CarillonBasics
 
-/// Moments as the API writes them (RFC 3339, in UTC, with milliseconds).
+/// Moments in the form of the API (RFC 3339, in UTC, with milliseconds).
 ///
-/// All arithmetic is on integers: a floating-point number of seconds loses a millisecond here and there.
+/// All arithmetic is on integers, because a floating-point number of seconds can lose a millisecond.
 package enum Timestamp3339 {
     package static func text(_ milliseconds: Int64) -> String {
         let (days, rest) = CivilDate.floorDivision(milliseconds, by: millisecondsPerDay)
@@ -15,9 +15,9 @@ package enum Timestamp3339 {
         return digits.joined()
     }
 
-    /// Returns the milliseconds since 1970; nil for a text that is not an RFC 3339 moment.
+    /// Returns the milliseconds since 1970; nil if the text is not an RFC 3339 moment.
     ///
-    /// The fraction of the second can be left out. Digits after the third are dropped. The zone is `Z` or an offset such as `+01:00`.
+    /// The fraction of the second is optional. Digits after the third are dropped. The zone is `Z` or an offset such as `+01:00`.
     package static func milliseconds(_ text: String) -> Int64? {
         var rest = Array(text.utf8)[...]
         guard let year = number(of: 4, in: &rest), skip("-", in: &rest), let month = number(of: 2, in: &rest),
@@ -54,7 +54,7 @@ package enum Timestamp3339 {
         return true
     }
 
-    /// In milliseconds.
+    /// Reads the fraction of a second, in milliseconds.
     private static func fraction(in text: inout ArraySlice<UInt8>) -> Int64? {
         guard skip(".", in: &text) else { return 0 }
         let digits = text.prefix(while: isDigit)
@@ -64,7 +64,7 @@ package enum Timestamp3339 {
         return first.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
     }
 
-    /// In seconds.
+    /// Reads the offset of the zone, in seconds.
     private static func offset(in text: inout ArraySlice<UInt8>) -> Int64? {
         if skip("Z", in: &text) || skip("z", in: &text) { return 0 }
         let isNegative = text.first == UInt8(ascii: "-")

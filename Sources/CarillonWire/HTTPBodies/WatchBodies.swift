@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// What a back end asks for with `PUT /push/{token}/watch`: the whole watch, as it is to be from then on.
 package struct PutWatch: Codable, StrictBody, Sendable {
     package static let memberNames: Set = ["pingAddress", "pingIntervalSeconds", "disconnectAddress", "renewSecret"]
@@ -62,7 +64,7 @@ package struct WatchBody: Codable, Equatable, Sendable {
 }
 
 /// What the server posts to a back end, signed as Standard Webhooks has it.
-package struct WebhookBody: Codable, Equatable, Sendable {
+package struct WebhookBody: Equatable, Sendable {
     package static let ping = "channel.ping"
     package static let disconnected = "channel.disconnected"
 
@@ -77,7 +79,19 @@ package struct WebhookBody: Codable, Equatable, Sendable {
         self.data = data
     }
 
-    package struct Contents: Codable, Equatable, Sendable {
+    /// The body as JSON. Each body can be written.
+    package var bytes: [UInt8] {
+        JSONWriter.object { writer in
+            writer.member("data") { writer in
+                writer.member("reason", data.reason)
+                writer.member("token", data.token)
+            }
+            writer.member("timestamp", timestamp)
+            writer.member("type", type)
+        }
+    }
+
+    package struct Contents: Equatable, Sendable {
         /// The token with which the watch was registered.
         package var token: String
         /// Why the channel ended; in `channel.disconnected` only.

@@ -1,8 +1,9 @@
-/// The name of an app, written like a bundle identifier: `com.example.field-service`.
+/// The name of an app, in the form of a bundle identifier: `com.example.field-service`.
 package struct AppID: Hashable, Sendable {
     package let text: String
 
-    /// One to 128 letters, digits, dots, hyphens and underscores, beginning and ending with a letter or a digit.
+    /// Accepts 1 to 128 letters, digits, dots, hyphens and underscores. The first and the last character must be a letter or a
+    /// digit.
     package init?(_ text: some StringProtocol) {
         let bytes = Array(text.utf8)
         guard (1...128).contains(bytes.count), let first = bytes.first, let last = bytes.last,

@@ -1,8 +1,9 @@
 import CarillonBasics
 
-/// The server's identifier of an attachment: 36 hexadecimal digits. It cannot be guessed, and it alone grants no access. It names no home.
+/// The server's identifier of an attachment: 36 hexadecimal digits. The identifier cannot be guessed, but it alone grants no
+/// access. It does not contain a home.
 package struct AttachmentID: Hashable, Sendable {
-    /// The number in the first four digits. It is 0 in each identifier that a server makes.
+    /// The number in the first four digits. It is 0 in every identifier that a server creates.
     package let prefix: UInt16
     package let value: Bytes16
 

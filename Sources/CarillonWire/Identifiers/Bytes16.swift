@@ -1,4 +1,4 @@
-/// Sixteen bytes held in place: the storage of identifiers that must not cost an allocation each.
+/// Sixteen bytes that are stored inline, so that identifiers need no allocation.
 package struct Bytes16: Hashable, Sendable {
     package var high: UInt64
     package var low: UInt64
@@ -8,7 +8,7 @@ package struct Bytes16: Hashable, Sendable {
         self.low = low
     }
 
-    /// Answers nil unless there are exactly sixteen bytes.
+    /// Returns nil unless there are exactly sixteen bytes.
     package init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         let inPlace = bytes.withContiguousStorageIfAvailable { storage in

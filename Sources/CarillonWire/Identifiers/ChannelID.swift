@@ -1,13 +1,13 @@
 import CarillonBasics
 
-/// A device's own name for one of its channels: a UUID that the device chose, written with dashes in lower case.
+/// A device's identifier of one of its channels: a UUID that the device chose, written with dashes in lower case.
 package struct ChannelID: Hashable, Sendable {
     package let value: Bytes16
 
     package init(_ value: Bytes16) { self.value = value }
 
-    /// Reads `8-4-4-4-12` hexadecimal digits of either case; a UUID without dashes is refused, as Firefox would not
-    /// recognise it in an answer.
+    /// Reads `8-4-4-4-12` hexadecimal digits of either case. A UUID without dashes is rejected, because Firefox would not
+    /// recognize it in an answer.
     package init?(_ text: some StringProtocol) {
         var value = Bytes16(high: 0, low: 0)
         var place = 0
@@ -25,10 +25,10 @@ package struct ChannelID: Hashable, Sendable {
         self.value = value
     }
 
-    /// Where the dashes are.
+    /// The positions of the dashes.
     private static let dashes = [8, 13, 18, 23]
 
-    /// A fresh random identifier (a UUID of version 4, RFC 9562 section 5.4).
+    /// Returns a new random identifier (a UUID of version 4, RFC 9562 section 5.4).
     package static func random(using generator: inout some RandomNumberGenerator) -> ChannelID {
         var value = Bytes16.random(using: &generator)
         value.high = value.high & ~0xF000 | 0x4000

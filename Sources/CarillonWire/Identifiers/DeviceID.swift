@@ -1,6 +1,6 @@
 import CarillonBasics
 
-/// The server's name for one install of one app: 32 hexadecimal digits. It is not a secret.
+/// The server's identifier of one install of one app: 32 hexadecimal digits. It is not a secret.
 package struct DeviceID: Hashable, Sendable {
     package let value: Bytes16
 

@@ -1,9 +1,9 @@
-/// What a key may do.
+/// The permissions of an API key.
 package enum KeyRole: String, CaseIterable, Codable, Sendable {
-    /// Everything: apps, keys, devices of every app.
+    /// Permits everything, for every app.
     case admin
-    /// Ask for the outcome of the messages of one app.
+    /// Permits reading the outcomes of the messages of one app.
     case sender
-    /// Register devices of one app.
+    /// Permits registering devices of one app.
     case client
 }

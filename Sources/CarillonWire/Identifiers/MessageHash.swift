@@ -1,12 +1,12 @@
 import CarillonBasics
 import Crypto
 
-/// What a push calls a message by: a hash of its identifier, which itself is the right to ask for the message and to take it
-/// back, and never leaves the server but to its sender and its device.
+/// The identifier of a message in a push: a hash of the message's identifier. The identifier itself permits reading and
+/// withdrawing the message, so the server sends it only to the message's sender and device.
 package enum MessageHash {
-    /// 22 characters.
+    /// Returns the hash, 22 characters.
     ///
-    /// - Parameter id: The identifier as it stands in `version` of a notification.
+    /// - Parameter id: The identifier, in the form of `version` in a notification.
     package static func text(of id: String) -> String {
         Base64URL.encode(Array(SHA256.hash(data: Array(id.utf8))).prefix(16))
     }

@@ -1,11 +1,11 @@
 import CarillonBasics
 
-/// The name of a message and of its envelope; part of the message's URL, and therefore a secret of its sender
-/// and its receiver.
+/// The identifier of a message and of its envelope. It is part of the message's URL, and therefore a secret of the sender and the
+/// receiver.
 ///
-/// Inside are the envelope's position, by which the store finds it without an index, and 128 random bits, by
-/// which it cannot be guessed (RFC 8030 section 8.3 asks for at least 120). The position is masked with the
-/// random bits, so that two identifiers share nothing that can be seen.
+/// The identifier contains the envelope's position, with which the store finds the envelope without an index, and 128 random
+/// bits, so that the identifier cannot be guessed (RFC 8030 section 8.3 requires at least 120). The position is masked with the
+/// random bits, so that two identifiers have no visible common part.
 package struct MessageID: Hashable, Sendable {
     package let position: Int64
     package let secret: Bytes16

@@ -1,6 +1,6 @@
 import CarillonBasics
 
-/// A server's name for itself, made with its store and kept for good: 32 hexadecimal digits. It is not a secret.
+/// A server's identifier: 32 hexadecimal digits. It is created with the store and never changes. It is not a secret.
 package struct ServerID: Hashable, Sendable {
     package let value: Bytes16
 

@@ -1,6 +1,6 @@
 import CarillonBasics
 
-/// A consumer's name for one request of a service: 32 hexadecimal digits, of chance.
+/// A consumer's identifier of one service request: 32 random hexadecimal digits.
 package struct ServiceRequestID: Hashable, Sendable {
     package let value: Bytes16
 

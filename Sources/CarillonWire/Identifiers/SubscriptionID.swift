@@ -1,6 +1,6 @@
 import CarillonBasics
 
-/// The server's name for a notification subscription: 32 hexadecimal digits. It is not a secret.
+/// The server's identifier of an item subscription: 32 hexadecimal digits. It is not a secret.
 package struct SubscriptionID: Hashable, Sendable {
     package let value: Bytes16
 

@@ -1,6 +1,6 @@
 import CarillonBasics
 
-/// The server's name for an update: 32 hexadecimal digits. It is not a secret.
+/// The server's identifier of an audience update: 32 hexadecimal digits. It is not a secret.
 package struct UpdateID: Hashable, Sendable {
     package let value: Bytes16
 

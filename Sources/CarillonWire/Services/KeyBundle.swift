@@ -1,16 +1,17 @@
 package import CarillonBasics
 
-/// A device's key for sealed requests, and the identity that signed it. The server carries it and looks at its shape only.
+/// A device's key for sealed requests, and the identity that signed the key. The server passes the bundle on and checks only its
+/// form.
 package struct KeyBundle: Equatable, Sendable {
-    /// Ed25519, 32 bytes.
+    /// The Ed25519 public key, 32 bytes.
     package var identity: [UInt8]
     /// The name of the key: 16 hexadecimal digits.
     package var id: String
-    /// X25519, 32 bytes.
+    /// The X25519 public key, 32 bytes.
     package var key: [UInt8]
-    /// Until when others seal with it, in milliseconds since 1970.
+    /// The time until which other devices seal with the key, in milliseconds since 1970.
     package var until: Int64
-    /// Ed25519 over ``signed(device:)``, 64 bytes.
+    /// The Ed25519 signature of ``signed(device:)``, 64 bytes.
     package var signature: [UInt8]
 
     package init(identity: [UInt8], id: String, key: [UInt8], until: Int64, signature: [UInt8]) {
@@ -21,7 +22,7 @@ package struct KeyBundle: Equatable, Sendable {
         self.signature = signature
     }
 
-    /// Nil for what is none.
+    /// Returns nil for a value that is not a valid bundle.
     package init?(_ json: JSONValue) {
         guard json.names == ["identity", "id", "key", "until", "signature"],
             case .string(let id)? = json["id"], Self.isName(id), case .integer(let until)? = json["until"], until > 0,
@@ -44,14 +45,14 @@ package struct KeyBundle: Equatable, Sendable {
         ])
     }
 
-    /// What the identity signs: that a device has this key.
+    /// Returns the bytes that the identity signs: the statement that a device has this key.
     package func signed(device: String) -> [UInt8] {
         Array("carillon key 1\n\(device)\n\(id)\n\(until)\n".utf8) + key
     }
 }
 
 extension JSONValue {
-    /// The bytes of a base64url member, of a length; nil for anything else.
+    /// Returns the bytes of a base64url member with the given length; nil for any other value.
     package func bytes(_ name: String, _ count: Int) -> [UInt8]? {
         guard case .string(let text)? = self[name], let bytes = Base64URL.decode(text), bytes.count == count else {
             return nil

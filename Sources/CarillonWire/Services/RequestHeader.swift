@@ -1,8 +1,8 @@
 package import CarillonBasics
 
-/// What the server may read of a request.
+/// The part of a service request that the server can read.
 package struct RequestHeader: Equatable, Sendable {
-    /// Who should come to the front of the screen: told, and never acted on.
+    /// The app that should come to the foreground. The server passes this value on and does not act on it.
     package enum Foreground: String, CaseIterable, Sendable {
         case preferMe
         case preferPeer
@@ -13,13 +13,13 @@ package struct RequestHeader: Equatable, Sendable {
     package var service: ServiceID
     package var version: ServiceVersion
     package var method: MethodName
-    /// How long its provider has, by the server's clock.
+    /// The time within which the provider must answer, in seconds by the server's clock.
     package var deadlineSeconds: Int64
     package var foreground: Foreground
-    /// Whose device asks, where the provider is a server; said by the server.
+    /// The user of the requesting device, if the provider is a backend device. The server sets this value.
     package var user: String?
 
-    /// AppKinetics' service that asks an app to come to the front of the screen.
+    /// The AppKinetics service that requests an app to come to the foreground.
     package static let frontService = "com.good.gd.icc"
     package static let frontVersion = "1.0.0.0"
     package static let frontMethod = "FRONT_REQ"
@@ -41,7 +41,7 @@ package struct RequestHeader: Equatable, Sendable {
 
     package var isOfFrontService: Bool { service.text == Self.frontService }
 
-    /// Of what is posted.
+    /// The names of the members in a posted request.
     package static let memberNames: Set = ["id", "service", "version", "method", "deadline", "foreground"]
 
     package init(_ json: JSONValue) throws(Refusal) {

@@ -1,22 +1,22 @@
 package import CarillonBasics
 
-/// What a request or a reply has inside, sealed from device to device (RFC 9180), with what is needed to open it.
+/// The content of a request or a reply, sealed from device to device (RFC 9180), with the data that is needed to open it.
 package struct SealedContent: Equatable, Sendable {
-    /// The one suite there is: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, ChaCha20Poly1305, in Auth mode.
+    /// The only supported suite: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, ChaCha20Poly1305, in Auth mode.
     package static let suite = "Curve25519_SHA256_ChachaPoly"
-    /// What is longer is an attachment, which the body names.
+    /// The largest body, in bytes. A longer content is an attachment, which the body refers to.
     package static let bodyBytes = 32 << 10
     package static let mostFiles = 32
     package static let mostFileBytes: Int64 = 4 << 30
 
-    /// The name of the receiver's key.
+    /// The identifier of the receiver's key.
     package var keyID: String
     /// The sender's key.
     package var sender: KeyBundle
     /// RFC 9180's `enc`, 32 bytes.
     package var encapsulated: [UInt8]
     package var body: [UInt8]
-    /// How many files there are, and how many bytes they have in all.
+    /// The number of files, and the sum of their sizes in bytes.
     package var files: Int
     package var fileBytes: Int64
 

@@ -1,19 +1,20 @@
 package import CarillonBasics
 
-/// What a device is told about a request: in a ``ServiceFrame``, and to be kept before it is acknowledged.
+/// An event of a service request for a device, sent in a ``ServiceFrame``. The device stores the event before it acknowledges it.
 package enum ServiceEvent: Equatable, Sendable {
-    /// To the provider: somebody asks something of it.
+    /// For the provider: a new request.
     case request(RequestHeader, from: ServicePeer, expiresAt: Int64, SealedContent)
-    /// To the provider: its consumer does not want it any more.
+    /// For the provider: the consumer cancelled the request.
     case cancelled(ServiceRequestID)
-    /// To the consumer: the provider has all of it on disk.
+    /// For the consumer: the provider has stored the whole request on disk.
     case received(ServiceRequestID)
-    /// To the consumer: the one result.
+    /// For the consumer: the provider's reply, which is the only result.
     case reply(ServiceRequestID, from: ServicePeer, SealedContent)
-    /// To the consumer: the one result, which is not the provider's. One of ``ErrorCode``.
+    /// For the consumer: the request failed without a reply. This failure is the only result. `code` is the name of an
+    /// ``ErrorCode``.
     case failed(ServiceRequestID, code: String)
 
-    /// Nil for one that is none, or of a later version.
+    /// Returns nil for a body that is not an event, or that is an event of a later version.
     package init?(_ body: [UInt8]) {
         guard let json = JSONValue(parsing: body), case .string(let name)? = json["event"],
             case .string(let idText)? = json["id"], let id = ServiceRequestID(idText)
@@ -74,7 +75,7 @@ package enum ServiceEvent: Equatable, Sendable {
     }
 }
 
-/// An install of an app, as another one knows it.
+/// An install of an app, as other installs see it.
 package struct ServicePeer: Hashable, Sendable {
     package var app: String
     package var device: String

@@ -7,7 +7,7 @@ extension ServiceID {
         return id
     }
 
-    /// Returns a sentence that says what is wrong with the id of a service, and at which character; nil if the id is valid.
+    /// Returns a sentence that describes the fault in the ID of a service and names the character; nil if the ID is valid.
     package static func problem(in text: String) -> String? {
         guard ServiceID(text) == nil else { return nil }
         let example = "A valid id is a domain in reverse, in lower case, such as com.example.transfer-file."
@@ -52,7 +52,7 @@ extension ServiceVersion {
         return version
     }
 
-    /// Returns a sentence that says what is wrong with the version of a service, and at which character; nil if the version is
+    /// Returns a sentence that describes the fault in the version of a service and names the character; nil if the version is
     /// valid.
     package static func problem(in text: String) -> String? {
         guard ServiceVersion(text) == nil else { return nil }

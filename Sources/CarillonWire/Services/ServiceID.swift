@@ -4,8 +4,8 @@ package struct ServiceID: Hashable, Sendable {
 
     package static let longestBytes = 128
 
-    /// Two or more labels with dots between (RFC 1035 section 2.3.1, lower case): each begins with a letter, ends with a letter or a digit,
-    /// and has at most 63 letters, digits and hyphens.
+    /// Accepts two or more labels with dots between (RFC 1035 section 2.3.1, lower case). Each label begins with a letter, ends
+    /// with a letter or a digit, and has at most 63 letters, digits and hyphens.
     package init?(_ text: some StringProtocol) {
         guard text.utf8.count <= Self.longestBytes else { return nil }
         let labels = Array(text.utf8).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -31,7 +31,7 @@ extension ServiceID: CustomStringConvertible {
 package struct ServiceVersion: Hashable, Sendable {
     package let text: String
 
-    /// Each number has one to nine digits, and no zero before others.
+    /// Accepts numbers of one to nine digits, without leading zeros.
     package init?(_ text: some StringProtocol) {
         let numbers = Array(text.utf8).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard (1...4).contains(numbers.count), numbers.allSatisfy(Self.isNumber) else { return nil }

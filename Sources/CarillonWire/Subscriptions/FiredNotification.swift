@@ -1,13 +1,13 @@
 package import CarillonBasics
 
-/// What a device is told when a subscription of it fired.
+/// The notification that a device receives when one of its item subscriptions fires.
 package struct FiredNotification: Equatable, Sendable {
     package var subscription: SubscriptionID
     package var key: String?
     package var item: String
-    /// When the item was updated, in milliseconds since 1970.
+    /// The time of the item update, in milliseconds since 1970.
     package var at: Int64
-    /// As ``NotificationFormat`` has it, with every placeholder filled in, and without the members that are the server's.
+    /// The content of the ``NotificationFormat`` with all placeholders filled in, without the members that only the server uses.
     package var notification: JSONValue
 
     package init(subscription: SubscriptionID, key: String?, item: String, at: Int64, notification: JSONValue) {
@@ -18,7 +18,7 @@ package struct FiredNotification: Equatable, Sendable {
         self.notification = notification
     }
 
-    /// Nil for what is none.
+    /// Returns nil for a value that is not a notification.
     package init?(_ json: JSONValue) {
         guard case .string(let id)? = json["subscription"], let subscription = SubscriptionID(id),
             case .string(let item)? = json["item"], case .integer(let at)? = json["at"],
@@ -37,13 +37,13 @@ package struct FiredNotification: Equatable, Sendable {
         return .object(members)
     }
 
-    /// Whether the user is shown something, or hears it.
+    /// Whether the notification shows something or plays a sound.
     package var isShown: Bool { NotificationFormat.isShown(notification) }
 
-    /// For whom it is encrypted on its way through the vendor's service.
+    /// The public keys of the device for which the notification is encrypted on its way through the vendor's push service.
     package var privateKeys: PrivateKeys? { PrivateKeys(notification["private"]) }
 
-    /// Without those keys.
+    /// The notification without these keys.
     package var content: FiredNotification {
         guard case .object(let members) = notification else { return self }
         var content = self
@@ -51,6 +51,6 @@ package struct FiredNotification: Equatable, Sendable {
         return content
     }
 
-    /// Whether the number on the app's icon is counted by the server.
+    /// Whether the server counts the number on the app's icon.
     package var countsBadge: Bool { notification["badge"] == .string("auto") }
 }

@@ -1,33 +1,33 @@
 package import CarillonBasics
 
-/// What a subscription shows when it fires: texts with placeholders, and what goes with them. It is checked as far as that needs no
-/// knowledge of items.
+/// The notification of an item subscription: texts with placeholders, and their options. Only checks that need no knowledge of
+/// items are done here.
 package struct NotificationFormat: Equatable, Sendable {
-    /// With all members in their order.
+    /// The format with all members in a fixed order.
     package let json: JSONValue
 
-    /// Whatever the order of their members is.
+    /// Compares two formats independent of the order of members.
     package static func == (one: Self, other: Self) -> Bool {
         one.json == other.json || SubscriptionHash.canonical(one.json) == SubscriptionHash.canonical(other.json)
     }
 
     package static let longestBytes = 8192
-    /// As long a notification waits where its format does not say otherwise.
+    /// The time that a notification waits if its format sets no TTL, in seconds.
     package static let standardTTL: Int64 = 7 * 86_400
-    /// How deep the custom values may lie in each other.
+    /// The deepest nesting of custom values.
     private static let customDepth = 8
 
     package static let memberNames: Set = texts.union(keys).union(arguments).union(flags).union([
         "sound", "badge", "interruptionLevel", "relevance", "custom", "ttl", "priority", "route", "private",
     ])
 
-    /// With placeholders.
+    /// Members whose texts can contain placeholders.
     private static let texts: Set = [
         "title", "subtitle", "body", "category", "thread", "collapse", "targetContent", "filterCriteria",
     ]
-    /// Without.
+    /// Members without placeholders.
     private static let keys: Set = ["titleKey", "subtitleKey", "bodyKey", "launchImage"]
-    /// Each a list of texts.
+    /// Members that are lists of texts.
     private static let arguments: Set = ["titleArguments", "subtitleArguments", "bodyArguments"]
     private static let flags: Set = ["contentAvailable", "mutableContent"]
     private static let shown: Set = ["title", "subtitle", "body", "titleKey", "subtitleKey", "bodyKey"]
@@ -106,23 +106,23 @@ package struct NotificationFormat: Equatable, Sendable {
         }
     }
 
-    /// How long a notification waits, in seconds.
+    /// The time that a notification waits, in seconds.
     package var ttl: Int64 {
         if case .integer(let seconds)? = json["ttl"] { Int64(seconds) } else { Self.standardTTL }
     }
 
-    /// Whether it is pushed whatever the device acknowledged before.
+    /// Whether the notification is pushed even if the device has already acknowledged it.
     package var isAlwaysPushed: Bool { json["route"] == .string("always") }
 
-    /// Members that are the server's, and not part of what the device is told.
+    /// Members that only the server uses, and that are not sent to the device.
     package static let ownMembers: Set = ["ttl", "route"]
 
-    /// Whether the user is shown something of it, or hears it.
+    /// Whether the notification shows something or plays a sound.
     package static func isShown(_ json: JSONValue) -> Bool {
         !json.names.isDisjoint(with: shown.union(["sound", "badge"]))
     }
 
-    /// Whether a member's texts have placeholders.
+    /// Whether the texts of a member can contain placeholders.
     package static func hasPlaceholders(_ name: String) -> Bool {
         texts.contains(name) || arguments.contains(name) || ["sound", "badge", "custom"].contains(name)
     }

@@ -1,7 +1,8 @@
 package import CarillonBasics
 import Crypto
 
-/// For whom a private notification is encrypted, as a browser writes a subscription's keys (RFC 8291 section 2).
+/// The public keys of the receiver of a private notification, in the form of a browser's Web Push subscription (RFC 8291 section
+/// 2).
 package struct PrivateKeys: Equatable, Sendable {
     /// An uncompressed point on P-256.
     package let publicKey: [UInt8]
@@ -12,7 +13,7 @@ package struct PrivateKeys: Equatable, Sendable {
         self.authSecret = authSecret
     }
 
-    /// Nil for what cannot be keys.
+    /// Returns nil for a value that cannot be such keys.
     package init?(_ json: JSONValue?) {
         guard case .object(let members)? = json, members.count == 2, case .string(let point)? = json?["p256dh"],
             case .string(let auth)? = json?["auth"], let publicKey = Base64URL.decode(point),

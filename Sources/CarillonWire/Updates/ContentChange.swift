@@ -1,22 +1,23 @@
-/// What of an app's content is to be fetched again, or removed. It names objects and has none in it, so that a later one can stand for
-/// an earlier one.
+/// The part of an app's content that clients must fetch again or remove. The change names objects and does not contain their
+/// content, so a later change can replace an earlier one.
 package enum ContentChange: Hashable, Sendable {
-    /// The object, with so many levels of its parents above it and of its children below it.
+    /// Fetch the object with the given numbers of parent levels above it and child levels below it.
     case refresh(object: String, parents: Int, children: Int)
     case remove(object: String)
-    /// The roots of the content.
+    /// Fetch the roots of the content.
     case roots
     case infrastructures
-    /// Everything.
+    /// Fetch everything.
     case resync
 
-    /// Whether an earlier change that was not processed need not be, once this one is: of the same order key, or any where everything is fetched.
-    package func absorbs(_ earlier: ContentChange, under key: String?, of earlierKey: String?) -> Bool {
-        (key == earlierKey || self == .resync) && absorbs(earlier)
+    /// Whether this change replaces an earlier change that was not processed. The earlier change must have the same order key,
+    /// unless this change fetches everything.
+    package func coalesces(_ earlier: ContentChange, under key: String?, of earlierKey: String?) -> Bool {
+        (key == earlierKey || self == .resync) && coalesces(earlier)
     }
 
-    /// The same for one order key.
-    package func absorbs(_ earlier: ContentChange) -> Bool {
+    /// Whether this change replaces an earlier change of the same order key.
+    package func coalesces(_ earlier: ContentChange) -> Bool {
         switch (self, earlier) {
         case (.resync, _): true
         case (.refresh(let object, let parents, let children), .refresh(let other, let otherParents, let otherChildren)):

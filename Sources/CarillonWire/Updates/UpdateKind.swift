@@ -1,18 +1,18 @@
-/// What an update is for, which decides what its payload holds and how a client processes it.
+/// The purpose of an update. It determines the form of the payload and the processing by a client.
 package enum UpdateKind: Hashable, Sendable {
-    /// Objects are to be fetched again, or removed: a ``ContentChange``.
+    /// Objects must be fetched again or removed: a ``ContentChange``.
     case content
-    /// The meta definitions changed, and are to be fetched.
+    /// The meta definitions changed and must be fetched.
     case definitions
-    /// The server will be under maintenance, or is not any more: a ``DeviceStatusChange``.
+    /// A maintenance of the server begins or ends: a ``DeviceStatusChange``.
     case status
     /// A dialog for the user: a ``Popup``.
     case popup
-    /// One of the app's own, whose name has a dot in it.
+    /// A kind that the app defines. Its name contains a dot.
     case open(String)
 
     package static let longestNameBytes = 64
-    /// The most kinds that a client announces.
+    /// The largest number of kinds that a client can announce.
     package static let mostAnnounced = 64
 
     package init?(_ name: String) {
@@ -27,7 +27,7 @@ package enum UpdateKind: Hashable, Sendable {
         }
     }
 
-    /// Letters, digits, `-` and `_` of ASCII, in two parts or more with dots between.
+    /// Whether a name consists of two or more parts with dots between. Parts contain ASCII letters, digits, `-` and `_`.
     private static func isOpen(_ name: String) -> Bool {
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         return name.utf8.count <= longestNameBytes && parts.count > 1

@@ -1,18 +1,18 @@
 package import CarillonBasics
 
-/// What an update says, as its kind has it.
+/// The payload of an update, in the form of its kind.
 package enum UpdatePayload: Equatable, Sendable {
     case content(ContentChange)
     case definitions
     case status(DeviceStatusChange)
     case popup(Popup)
-    /// An object, of whose members nothing is known.
+    /// An object with any members.
     case open(JSONValue)
 
-    /// The most bytes of it as JSON.
+    /// The largest payload, in bytes of JSON.
     package static let mostBytes = 8192
 
-    /// - Throws: ``Refusal`` that names the member which does not fit the kind.
+    /// - Throws: ``Refusal`` that names the member that does not fit the kind.
     package init(_ json: JSONValue?, of kind: UpdateKind) throws(Refusal) {
         let json = json ?? .object([])
         guard case .object(let members) = json else {
@@ -37,9 +37,10 @@ package enum UpdatePayload: Equatable, Sendable {
     }
 }
 
-/// That the server will not be there for a while, or is there again.
+/// The server becomes unavailable for a while, or is available again.
 package enum DeviceStatusChange: Equatable, Sendable {
-    /// In milliseconds since 1970; `from` nil: at once, `until` nil: until it is said.
+    /// Times are in milliseconds since 1970. Without `from` the maintenance begins at once. Without `until` it ends when its end
+    /// is reported.
     case maintenance(from: Int64?, until: Int64?)
     case over
 }
@@ -53,7 +54,7 @@ package struct Popup: Equatable, Sendable {
     package var style: Style
     package var title: String
     package var lines: [String]
-    /// What is downloaded with it, and opened by its button.
+    /// A file that is downloaded with the dialog and opened by its button.
     package var attachment: Attachment?
 
     package enum Attachment: Equatable, Sendable {
@@ -73,7 +74,7 @@ package struct Popup: Equatable, Sendable {
     package static let mostLineBytes = 1024
 }
 
-/// The name of an object of the app's content, in bytes of UTF-8.
+/// The longest name of an object of the app's content, in bytes of UTF-8.
 package let longestObjectName = 256
 
 /// Reads the members of a payload.

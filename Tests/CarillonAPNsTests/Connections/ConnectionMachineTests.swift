@@ -448,15 +448,15 @@ struct ConnectionMachineTests {
                 rig.machine.received(&bytes, now: Self.start)
             }
             rig.machine.closed("over")
-            var told = Set<PushID>()
+            var notified = Set<PushID>()
             for event in rig.events() {
                 switch event {
                 case .answered(let push, _), .returned(let push, _), .lost(let push, _, _):
-                    #expect(told.insert(push).inserted)
+                    #expect(notified.insert(push).inserted)
                 default: break
                 }
             }
-            #expect(told.count == 3)
+            #expect(notified.count == 3)
         }
     }
 

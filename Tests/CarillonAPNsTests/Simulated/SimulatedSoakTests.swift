@@ -34,7 +34,7 @@ struct SimulatedSoakTests {
     }
 
     /// What the client was told of a push, in a byte.
-    enum Told: UInt8 {
+    enum Notified: UInt8 {
         case nothing, accepted, rejected, unprocessed, unknown
 
         init(_ result: Result<APNsResponse, APNsError>) {
@@ -92,7 +92,7 @@ struct SimulatedSoakTests {
                 ledger.withLock { $0.read(simulator.requests) }
             }
         }
-        var results = [Told](repeating: .nothing, count: count)
+        var results = [Notified](repeating: .nothing, count: count)
         var sums: [String: Int] = [:]
         var repeated = 0
         var done = 0
@@ -101,7 +101,7 @@ struct SimulatedSoakTests {
         for await result in try scene.client.send(.alert("Hi"), to: tokens) {
             let number = Samples.number(result.recipient)
             if results[number] != .nothing { repeated += 1 }
-            results[number] = Told(result.result)
+            results[number] = Notified(result.result)
             sums[Scene.word(result.result), default: 0] += 1
             done += 1
             if done.isMultiple(of: max(1, count / 10)) { memory.append(ResidentMemory.kibibytes()) }
@@ -116,17 +116,17 @@ struct SimulatedSoakTests {
         #expect(done == count)
         #expect(repeated == 0)
         var wrong: [String] = []
-        for (number, told) in results.enumerated() {
+        for (number, notified) in results.enumerated() {
             // A push that was processed is never sent again.
             if accepted[number] + rejected[number] > 1 { wrong.append("\(number) was processed twice") }
             let isTrue =
-                switch told {
+                switch notified {
                 case .accepted: accepted[number] == 1
                 case .rejected, .unprocessed: accepted[number] == 0
                 case .unknown: true
                 case .nothing: false
                 }
-            if !isTrue { wrong.append("\(number): told \(told), accepted \(accepted[number]) times") }
+            if !isTrue { wrong.append("\(number): told \(notified), accepted \(accepted[number]) times") }
         }
         #expect(wrong.isEmpty, "\(wrong.prefix(20))")
         #expect((sums["accepted"] ?? 0) > count * 7 / 10)

@@ -17,8 +17,8 @@ struct MovedTransfersTests {
 
         func exchange(
             _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-            received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-        ) async throws -> FileAnswer {
+            received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
+        ) async throws -> WebAnswer {
             guard !isAway.withLock({ $0 }) else { throw TransportFault(.unreachable, nil) }
             switch question.method {
             case "GET":
@@ -26,16 +26,16 @@ struct MovedTransfersTests {
                 ranges.withLock { $0.append(range) }
                 let start = Int(range.drop { !$0.isNumber }.prefix { $0.isNumber }) ?? 0
                 let sealed = sealed.withLock { $0 }
-                let answer = FileAnswer(
+                let answer = WebAnswer(
                     status: 206, headers: ["content-range": "bytes \(start)-\(sealed.count - 1)/\(sealed.count)"])
                 try await received(answer, Data(sealed.dropFirst(start)))
                 return answer
             case "POST":
-                return FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+                return WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
             case "PATCH":
-                return FileAnswer(
+                return WebAnswer(
                     status: 200, headers: [:], body: Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8))
-            default: return FileAnswer(status: 204, headers: ["carillon-server": "server"])
+            default: return WebAnswer(status: 204, headers: ["carillon-server": "server"])
             }
         }
     }
@@ -46,7 +46,7 @@ struct MovedTransfersTests {
     private func store(in storage: String) -> AttachmentStore {
         AttachmentStore(
             directory: storage + "/services", storage: storage,
-            server: TransferServer(
+            server: TransferAPI(
                 base: "http://127.0.0.1:1", transport: server,
                 backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(5)), logger: Logger(label: "test")
             ) { "key" })

@@ -23,8 +23,8 @@ struct RelayedTransferTests {
 
         func exchange(
             _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-            received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-        ) async throws -> FileAnswer {
+            received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
+        ) async throws -> WebAnswer {
             let isFirst = asked.withLock { asked in
                 defer { asked.append(question.method) }
                 return !asked.contains(question.method)
@@ -34,20 +34,20 @@ struct RelayedTransferTests {
             return answer
         }
 
-        private func right(_ question: FileQuestion) -> FileAnswer {
+        private func right(_ question: FileQuestion) -> WebAnswer {
             let name = ["carillon-server": "server-1"]
             switch question.method {
             case "POST":
                 let fields = ["location": "/v1/attachments/x", "upload-offset": "0"]
-                return FileAnswer(status: 201, headers: name.merging(fields) { $1 })
-            case "HEAD": return FileAnswer(status: 204, headers: name.merging(["upload-offset": "0"]) { $1 })
+                return WebAnswer(status: 201, headers: name.merging(fields) { $1 })
+            case "HEAD": return WebAnswer(status: 204, headers: name.merging(["upload-offset": "0"]) { $1 })
             case "PATCH":
                 let whole = #"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#
-                return FileAnswer(status: 200, headers: name, body: Data(whole.utf8))
+                return WebAnswer(status: 200, headers: name, body: Data(whole.utf8))
             case "GET":
                 let range = "bytes 0-\(sealed.count - 1)/\(sealed.count)"
-                return FileAnswer(status: 206, headers: name.merging(["content-range": range]) { $1 }, body: sealed)
-            default: return FileAnswer(status: 204, headers: name)
+                return WebAnswer(status: 206, headers: name.merging(["content-range": range]) { $1 }, body: sealed)
+            default: return WebAnswer(status: 204, headers: name)
             }
         }
     }
@@ -57,7 +57,7 @@ struct RelayedTransferTests {
     private func store(_ files: RelayedFiles, _ failures: FailureNote = FailureNote()) -> AttachmentStore {
         AttachmentStore(
             directory: directory.path + "/state",
-            server: TransferServer(
+            server: TransferAPI(
                 base: "http://127.0.0.1:1", transport: files,
                 backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(5)), logger: Logger(label: "test"),
                 failures: failures
@@ -117,10 +117,10 @@ struct RelayedTransferTests {
             ["content-length": length], ["content-length": "5", "etag": "\"\(manifest.id)\""],
             ["content-length": length, "etag": "\"other\""],
         ] {
-            let files = Scripted(FileAnswer(status: 200, headers: headers, body: Data(count: 26)))
+            let files = Scripted(WebAnswer(status: 200, headers: headers, body: Data(count: 26)))
             let download = try await AttachmentStore(
                 directory: directory.path + "/state-\(headers.count)-\(headers["etag"]?.count ?? 0)",
-                server: TransferServer(
+                server: TransferAPI(
                     base: "http://127.0.0.1:1", transport: files, backOff: .init(initial: .seconds(1000)),
                     logger: Logger(label: "test")
                 ) { "key" }
@@ -133,16 +133,16 @@ struct RelayedTransferTests {
 
     /// Counts the bytes of its answer that are taken.
     private final class Scripted: FileTransport {
-        private let answer: FileAnswer
+        private let answer: WebAnswer
         let isAsked = Mutex(false)
         let received = Mutex(0)
 
-        init(_ answer: FileAnswer) { self.answer = answer }
+        init(_ answer: WebAnswer) { self.answer = answer }
 
         func exchange(
             _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-            received take: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-        ) async throws -> FileAnswer {
+            received take: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
+        ) async throws -> WebAnswer {
             defer { isAsked.withLock { $0 = true } }
             if question.isFile(answer) { received.withLock { $0 += answer.body.count } }
             return answer

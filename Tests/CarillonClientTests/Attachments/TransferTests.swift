@@ -7,27 +7,27 @@ import Testing
 
 @testable import CarillonClient
 
-extension FileAnswer {
+extension WebAnswer {
     /// A refusal of the server.
-    fileprivate static func problem(_ code: ErrorCode, headers: [String: String] = [:]) -> FileAnswer {
+    fileprivate static func problem(_ code: ErrorCode, headers: [String: String] = [:]) -> WebAnswer {
         let body = (try? JSONEncoder().encode(ProblemDocument(Refusal(code, "why")))) ?? Data()
         let fields = ["content-type": ProblemDocument.mediaType, "carillon-server": "server-1"]
-        return FileAnswer(status: code.status, headers: fields.merging(headers) { $1 }, body: body)
+        return WebAnswer(status: code.status, headers: fields.merging(headers) { $1 }, body: body)
     }
 }
 
 /// A server that answers as it was told to.
 private final class ScriptedFiles: FileTransport {
-    let answers: Mutex<[FileAnswer]>
+    let answers: Mutex<[WebAnswer]>
     let asked = Mutex<[String]>([])
     let addresses = Mutex<[String]>([])
 
-    init(_ answers: [FileAnswer]) { self.answers = Mutex(answers) }
+    init(_ answers: [WebAnswer]) { self.answers = Mutex(answers) }
 
     func exchange(
         _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-    ) async throws -> FileAnswer {
+        received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> WebAnswer {
         asked.withLock {
             $0.append("\(question.method) \(question.headers.first { $0.name == "Upload-Offset" }?.value ?? "")")
         }
@@ -50,7 +50,7 @@ struct TransferTests {
     ) -> AttachmentStore {
         AttachmentStore(
             directory: directory.path + "/state",
-            server: TransferServer(
+            server: TransferAPI(
                 base: "http://127.0.0.1:1", transport: files,
                 backOff: .init(initial: .milliseconds(1), maximum: longestWait), logger: Logger(label: "test")
             ) {
@@ -81,7 +81,7 @@ struct TransferTests {
     ])
     func `another part than was asked for is not taken`(_ range: String, _ wanted: PushError.Code) async throws {
         let files = ScriptedFiles([
-            FileAnswer(status: 206, headers: ["content-range": range], body: Data(count: 26)),
+            WebAnswer(status: 206, headers: ["content-range": range], body: Data(count: 26)),
             .problem(.attachmentUnknown),
         ])
         let download = try await store(files).download(manifest, to: directory.path + "/file")
@@ -95,7 +95,7 @@ struct TransferTests {
         let files = ScriptedFiles([])
         let store = AttachmentStore(
             directory: directory.path + "/state",
-            server: TransferServer(
+            server: TransferAPI(
                 base: "http://127.0.0.1:1/base", transport: files,
                 backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), logger: lines.logger
             ) { "key" })
@@ -109,12 +109,12 @@ struct TransferTests {
 
     @Test func `an upload that the server forgot is begun anew, and each time it asks where it is`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
-        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
         let files = ScriptedFiles([
-            FileAnswer(status: 503, headers: [:]), begun, FileAnswer(status: 500, headers: [:]),
-            FileAnswer(status: 204, headers: ["upload-offset": "7"]), .problem(.uploadOffsetMismatch),
-            .problem(.attachmentUnknown), begun, FileAnswer(status: 200, headers: [:], body: whole),
+            WebAnswer(status: 503, headers: [:]), begun, WebAnswer(status: 500, headers: [:]),
+            WebAnswer(status: 204, headers: ["upload-offset": "7"]), .problem(.uploadOffsetMismatch),
+            .problem(.attachmentUnknown), begun, WebAnswer(status: 200, headers: [:], body: whole),
         ])
         let store = store(files)
         let upload = try await store.upload(directory.path + "/file", for: [.senders])
@@ -136,8 +136,8 @@ struct TransferTests {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
         let files = ScriptedFiles([
-            FileAnswer(status: 201, headers: ["location": location, "upload-offset": "0"]),
-            FileAnswer(status: 200, headers: [:], body: whole),
+            WebAnswer(status: 201, headers: ["location": location, "upload-offset": "0"]),
+            WebAnswer(status: 200, headers: [:], body: whole),
         ])
         let upload = try await store(files).upload(directory.path + "/file", for: [.senders])
         #expect(try await upload.value.id == "x")
@@ -146,17 +146,17 @@ struct TransferTests {
 
     @Test(arguments: ["", "x", "/", "/v1/attachments", "/v1/attachments/", "/v2/attachments/x", "ftp://h/v1/attachments/x"])
     func `another address is no upload's`(location: String) {
-        #expect(UploadRun.path(in: FileAnswer(status: 201, headers: ["location": location])) == nil)
+        #expect(UploadRun.path(in: WebAnswer(status: 201, headers: ["location": location])) == nil)
     }
 
     @Test func `who is cut off again and again, and comes on each time, does not wait longer for it`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
-        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
         let cuts = (1...20).flatMap {
-            [FileAnswer(status: 500, headers: [:]), FileAnswer(status: 204, headers: ["upload-offset": "\($0)"])]
+            [WebAnswer(status: 500, headers: [:]), WebAnswer(status: 204, headers: ["upload-offset": "\($0)"])]
         }
-        let files = ScriptedFiles([begun] + cuts + [FileAnswer(status: 200, headers: [:], body: whole)])
+        let files = ScriptedFiles([begun] + cuts + [WebAnswer(status: 200, headers: [:], body: whole)])
         // Doubled each time, a millisecond would be a quarter of an hour at the end.
         let upload = try await store(files, longestWait: .seconds(3600)).upload(directory.path + "/file", for: [.senders])
         #expect(try await upload.value.id == "x")
@@ -168,8 +168,8 @@ struct TransferTests {
         let manifest: AttachmentManifest
         do {
             let files = ScriptedFiles([
-                FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"]),
-                FileAnswer(status: 200, headers: [:], body: whole),
+                WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"]),
+                WebAnswer(status: 200, headers: [:], body: whole),
             ])
             let upload = try await store(files).upload(directory.path + "/file", for: [.senders])
             upload.confirm()
@@ -195,10 +195,10 @@ struct TransferTests {
 
     @Test func `progress ends also for whoever looks late, and what failed goes on when it is told to`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
-        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
         let files = ScriptedFiles([
-            .problem(.credentialInvalid), begun, FileAnswer(status: 200, headers: [:], body: whole),
+            .problem(.credentialInvalid), begun, WebAnswer(status: 200, headers: [:], body: whole),
         ])
         let upload = try await store(files).upload(directory.path + "/file", for: [.senders])
         #expect(await code { _ = try await upload.value } == .attachmentRefused)
@@ -238,7 +238,7 @@ struct TransferTests {
         try FileManager.default.createDirectory(atPath: directory.path + "/state", withIntermediateDirectories: true)
         try folder.write(state, .download, of: manifest.id)
         // The first server is away, the second refuses the credential, and the third has it removed already.
-        for answers in [[], [.problem(.credentialInvalid)], [.problem(.attachmentUnknown)]] as [[FileAnswer]] {
+        for answers in [[], [.problem(.credentialInvalid)], [.problem(.attachmentUnknown)]] as [[WebAnswer]] {
             let isDone = answers.first?.status == 404
             let files = ScriptedFiles(answers)
             let store = store(files)
@@ -264,10 +264,10 @@ struct TransferTests {
 
     @Test func `transfers go on when the registration is repeated after the server refused its credential`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
-        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8)
         let files = ScriptedFiles([
-            .problem(.credentialInvalid), begun, FileAnswer(status: 200, headers: [:], body: whole),
+            .problem(.credentialInvalid), begun, WebAnswer(status: 200, headers: [:], body: whole),
             .problem(.credentialInvalid), .problem(.attachmentUnknown),
         ])
         let refused = Mutex<[String]>([])
@@ -285,9 +285,9 @@ struct TransferTests {
     @Test(arguments: [ErrorCode.credentialInvalid, .roleForbidden])
     func `an upload whose credential the server refuses stays`(_ refused: ErrorCode) async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
-        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8)
-        let files = ScriptedFiles([.problem(refused), begun, FileAnswer(status: 200, headers: [:], body: whole)])
+        let files = ScriptedFiles([.problem(refused), begun, WebAnswer(status: 200, headers: [:], body: whole)])
         let store = store(files)
         let upload = try await store.upload(directory.path + "/file", for: [.senders])
         #expect(await code { _ = try await upload.value } == .attachmentRefused)
@@ -318,8 +318,8 @@ struct TransferTests {
             #expect(left == ["\(id).upload", "lock"], "the sealed file is gone, and the server does not know yet")
         }
         // The store before does not keep the directory, though its server is away.
-        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
-        let files = ScriptedFiles([begun, FileAnswer(status: 204, headers: ["carillon-server": "server-1"])])
+        let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let files = ScriptedFiles([begun, WebAnswer(status: 204, headers: ["carillon-server": "server-1"])])
         let last = store(files)
         let uploads = try await whenReleased { try last.uploads() }
         #expect(uploads.isEmpty)
@@ -334,8 +334,8 @@ struct TransferTests {
             let upload = try await store(ScriptedFiles([])).upload(directory.path + "/file", for: [.senders])
             await upload.pause()
         }
-        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
-        let files = ScriptedFiles([begun, FileAnswer(status: 204, headers: ["carillon-server": "server-1"])])
+        let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let files = ScriptedFiles([begun, WebAnswer(status: 204, headers: ["carillon-server": "server-1"])])
         let uploads = try await whenReleased { try store(files).uploads() }
         let upload = try #require(uploads.first)
         try await upload.cancel()

@@ -15,14 +15,14 @@ struct TransferWaitTests {
 
         func exchange(
             _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-            received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-        ) async throws -> FileAnswer {
-            FileAnswer(status: status, headers: headers, body: body)
+            received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
+        ) async throws -> WebAnswer {
+            WebAnswer(status: status, headers: headers, body: body)
         }
     }
 
-    private func server(_ transport: Refusing, _ backOff: PushClient.BackOff = .init()) -> TransferServer {
-        TransferServer(base: "http://host", transport: transport, backOff: backOff, logger: Logger(label: "test")) { "key" }
+    private func server(_ transport: Refusing, _ backOff: PushClient.BackOff = .init()) -> TransferAPI {
+        TransferAPI(base: "http://host", transport: transport, backOff: backOff, logger: Logger(label: "test")) { "key" }
     }
 
     @Test(
@@ -38,8 +38,8 @@ struct TransferWaitTests {
             (Refusing(headers: ["retry-after": value]), wait.map { min($0, .seconds(60)) }),
         ] {
             let outcome = try await server(refusing).ask(
-                "GET", "/v1/attachments/x", reading: { (_: FileAnswer) -> Bool? in nil })
-            guard case .failed(let hint) = outcome else {
+                "GET", "/v1/attachments/x", expecting: .content { (_: WebAnswer) -> Bool? in nil })
+            guard case .later(let hint) = outcome else {
                 Issue.record("it was not to be asked again")
                 return
             }
@@ -53,8 +53,8 @@ struct TransferWaitTests {
             let answer = relay.file(isHead: false)
             let refusing = Refusing(status: status, headers: answer.headers, body: answer.body)
             let outcome = try await server(refusing).ask(
-                "GET", "/v1/attachments/x", reading: { (_: FileAnswer) -> Bool? in nil })
-            guard case .failed(let hint) = outcome else {
+                "GET", "/v1/attachments/x", expecting: .content { (_: WebAnswer) -> Bool? in nil })
+            guard case .later(let hint) = outcome else {
                 Issue.record("the response \(status) ended the transfer")
                 continue
             }
@@ -66,7 +66,7 @@ struct TransferWaitTests {
         let server = server(Refusing(headers: [:]), .init(initial: .milliseconds(1), maximum: .milliseconds(1)))
         let began = ContinuousClock.now
         var steps = 0
-        try await server.persist { () async throws -> TransferServer.Step<Void> in
+        try await server.persist { () async throws -> TransferAPI.Step<Void> in
             steps += 1
             return steps == 1 ? .later(hint: .milliseconds(400), hasMoved: false) : .done(())
         }
@@ -79,7 +79,7 @@ struct TransferWaitTests {
         let server = server(Refusing(headers: [:]), backOff)
         let began = ContinuousClock.now
         var steps = 0
-        try await server.persist { () async throws -> TransferServer.Step<Void> in
+        try await server.persist { () async throws -> TransferAPI.Step<Void> in
             steps += 1
             return steps <= 6 ? .later(hint: hint, hasMoved: false) : .done(())
         }

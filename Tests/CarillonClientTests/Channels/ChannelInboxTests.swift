@@ -23,7 +23,7 @@ struct ChannelInboxTests {
                 inbox.remove(entry)
                 switch entry {
                 case .message(let message): seen.append(message.id)
-                case .change(.tellError(let code), _): seen.append("error \(code)")
+                case .change(.notifyError(let code), _): seen.append("error \(code)")
                 case .change: return seen
                 case .missed(let count): seen.append("missed \(count)")
                 }
@@ -40,10 +40,10 @@ struct ChannelInboxTests {
     @Test func `messages and changes come in the order in which they happened`() async {
         let inbox = Self.claimed()
         inbox.append(Self.message(1))
-        inbox.append(.tellError(code: 1))
+        inbox.append(.notifyError(code: 1))
         inbox.append(Self.message(2))
         inbox.append(Self.message(3))
-        inbox.append(.tellClosed(token: ""))
+        inbox.append(.notifyClosed(token: ""))
         inbox.append(Self.message(4))
         #expect(await drain(inbox) == ["1", "error 1", "2", "3"])
     }
@@ -51,8 +51,8 @@ struct ChannelInboxTests {
     @Test func `an unread message outlives any number of changes: the newest are kept, and the others counted`() async {
         let inbox = Self.claimed()
         inbox.append(Self.message(1))
-        for number in 1...(ChannelInbox.changesLimit + 9) { inbox.append(.tellError(code: number)) }
-        inbox.append(.tellClosed(token: ""))
+        for number in 1...(ChannelInbox.changesLimit + 9) { inbox.append(.notifyError(code: number)) }
+        inbox.append(.notifyClosed(token: ""))
         let seen = await drain(inbox)
         #expect(seen.prefix(2) == ["missed 10", "1"])
         #expect(seen.dropFirst(2) == (11...73).map { "error \($0)" }[...])
@@ -62,27 +62,27 @@ struct ChannelInboxTests {
         async
     {
         let inbox = Self.claimed()
-        inbox.append(.tellError(code: 0))
+        inbox.append(.notifyError(code: 0))
         let shown = await inbox.next(inRun: inbox.run)
-        #expect(shown == .entry(.change(.tellError(code: 0), number: 1)))
-        for number in 1...(ChannelInbox.changesLimit + 2) { inbox.append(.tellError(code: number)) }
+        #expect(shown == .entry(.change(.notifyError(code: 0), number: 1)))
+        for number in 1...(ChannelInbox.changesLimit + 2) { inbox.append(.notifyError(code: number)) }
         // As an iteration hears that begins now, when the one before broke off.
         #expect(await inbox.next(inRun: inbox.run) == .entry(.missed(count: 3)))
-        inbox.remove(.change(.tellError(code: 0), number: 1))
+        inbox.remove(.change(.notifyError(code: 0), number: 1))
         #expect(await inbox.next(inRun: inbox.run) == .entry(.missed(count: 2)))
-        inbox.append(.tellError(code: 67))
+        inbox.append(.notifyError(code: 67))
         inbox.remove(.missed(count: 2))
         #expect(await inbox.next(inRun: inbox.run) == .entry(.missed(count: 1)))
         inbox.remove(.missed(count: 1))
-        #expect(await inbox.next(inRun: inbox.run) == .entry(.change(.tellError(code: 4), number: 5)))
+        #expect(await inbox.next(inRun: inbox.run) == .entry(.change(.notifyError(code: 4), number: 5)))
     }
 
     @Test func `what an earlier run stored is loaded page by page, and new messages come after it`() async {
         let stored = Array(1...Int64(ChannelInbox.pageLimit) + 6)
         let inbox = Self.claimed(lastStored: Int64(ChannelInbox.pageLimit) + 5)
-        inbox.append(.tellError(code: 1))
+        inbox.append(.notifyError(code: 1))
         inbox.append(Self.message(Int64(ChannelInbox.pageLimit) + 6))
-        inbox.append(.tellClosed(token: ""))
+        inbox.append(.notifyClosed(token: ""))
         let seen = await drain(inbox, stored)
         #expect(
             seen == ["load"] + stored.prefix(64).map(String.init) + ["load"]
@@ -92,7 +92,7 @@ struct ChannelInboxTests {
     @Test func `what nobody reads takes no memory, and is loaded for the reader that comes`() async {
         let inbox = ChannelInbox()
         for position in 1...3 { inbox.append(Self.message(Int64(position))) }
-        inbox.append(.tellClosed(token: ""))
+        inbox.append(.notifyClosed(token: ""))
         _ = inbox.claim()
         #expect(await drain(inbox, [1, 2, 3]) == ["load", "1", "2", "3"])
     }
@@ -101,7 +101,7 @@ struct ChannelInboxTests {
         let inbox = Self.claimed()
         let all = Array(1...Int64(ChannelInbox.pageLimit) + 1)
         for position in all { inbox.append(Self.message(position)) }
-        inbox.append(.tellClosed(token: ""))
+        inbox.append(.notifyClosed(token: ""))
         #expect(await drain(inbox, all) == all.prefix(64).map(String.init) + ["load", "65"])
     }
 
@@ -109,13 +109,13 @@ struct ChannelInboxTests {
         let inbox = Self.claimed(lastStored: 9)
         inbox.append(Self.message(10))
         inbox.removeMessages()
-        inbox.append(.tellClosed(token: ""))
+        inbox.append(.notifyClosed(token: ""))
         #expect(await drain(inbox) == [])
     }
 
     @Test func `a page from which everything was discarded meanwhile is no endless wait`() async {
         let inbox = Self.claimed(lastStored: 9)
-        inbox.append(.tellClosed(token: ""))
+        inbox.append(.notifyClosed(token: ""))
         #expect(await drain(inbox, []) == ["load"])
     }
 
@@ -125,7 +125,7 @@ struct ChannelInboxTests {
         inbox.fill(page, after: 0, upTo: 2)
         inbox.remove(.message(page[0]))
         inbox.fill(page, after: 0, upTo: 2)
-        inbox.append(.tellClosed(token: ""))
+        inbox.append(.notifyClosed(token: ""))
         #expect(await drain(inbox) == ["2"])
     }
 

@@ -36,19 +36,19 @@ struct ChannelMachineTests {
 
     /// Every fact of the server in the states where it means something.
     static let effective: [Row] = [
-        Row(.connecting, .registered, .open, .tellOpened(token: "second", host: "push.example.com")),
-        Row(.connecting, .registrationFailed, .error, .tellError(code: 202)),
-        Row(.connecting, .closedByServer, .error, .tellError(code: 500)),
-        Row(.connecting, .failedByServer, .error, .tellError(code: 510)),
-        Row(.connecting, .deviceLost, .error, .tellError(code: 201)),
-        Row(.connecting, .connectTimedOut, .error, .tellError(code: 0)),
-        Row(.open, .closedByServer, .closed, .tellClosed(token: "first")),
-        Row(.open, .failedByServer, .error, .tellError(code: 510)),
-        Row(.open, .deviceLost, .error, .tellError(code: 201)),
-        Row(.disconnecting, .unregistered, .closed, .tellClosed(token: "first")),
-        Row(.disconnecting, .closedByServer, .closed, .tellClosed(token: "first")),
-        Row(.disconnecting, .failedByServer, .closed, .tellClosed(token: "first")),
-        Row(.disconnecting, .deviceLost, .closed, .tellClosed(token: "first")),
+        Row(.connecting, .registered, .open, .notifyOpened(token: "second", host: "push.example.com")),
+        Row(.connecting, .registrationFailed, .error, .notifyError(code: 202)),
+        Row(.connecting, .closedByServer, .error, .notifyError(code: 500)),
+        Row(.connecting, .failedByServer, .error, .notifyError(code: 510)),
+        Row(.connecting, .deviceLost, .error, .notifyError(code: 201)),
+        Row(.connecting, .connectTimedOut, .error, .notifyError(code: 0)),
+        Row(.open, .closedByServer, .closed, .notifyClosed(token: "first")),
+        Row(.open, .failedByServer, .error, .notifyError(code: 510)),
+        Row(.open, .deviceLost, .error, .notifyError(code: 201)),
+        Row(.disconnecting, .unregistered, .closed, .notifyClosed(token: "first")),
+        Row(.disconnecting, .closedByServer, .closed, .notifyClosed(token: "first")),
+        Row(.disconnecting, .failedByServer, .closed, .notifyClosed(token: "first")),
+        Row(.disconnecting, .deviceLost, .closed, .notifyClosed(token: "first")),
     ]
 
     static let ineffective: [Row] = ChannelState.allCases.flatMap { state in
@@ -115,7 +115,7 @@ struct ChannelMachineTests {
 
     @Test func `a disconnect gives up a channel that is connecting`() throws {
         var machine = try Self.machine(.connecting)
-        #expect(machine.disconnectRequested() == .tellClosed(token: ""))
+        #expect(machine.disconnectRequested() == .notifyClosed(token: ""))
         #expect(machine.state == .closed)
     }
 
@@ -132,7 +132,7 @@ struct ChannelMachineTests {
     ) throws {
         var machine = try Self.machine(state)
         let endpoint = try #require(ChannelEndpoint("https://new.example.com/push/first"))
-        #expect(machine.moved(to: endpoint) == (state == .open ? .tellMoved : .none))
+        #expect(machine.moved(to: endpoint) == (state == .open ? .notifyMoved : .none))
         #expect(machine.moved(to: endpoint) == .none)
         #expect((machine.endpoint == endpoint) == (state == .open))
         #expect(machine.isTokenDue == (state == .open))

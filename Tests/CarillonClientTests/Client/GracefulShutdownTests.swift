@@ -30,12 +30,12 @@ struct GracefulShutdownTests {
 
     /// A service that takes its time to end.
     private struct Slow: Service {
-        let wasTold: AsyncStream<Void>.Continuation
+        let wasNotified: AsyncStream<Void>.Continuation
         let goOn: AsyncStream<Void>
 
         func run() async throws {
             try? await gracefulShutdown()
-            wasTold.finish()
+            wasNotified.finish()
             for await _ in goOn {}
         }
     }
@@ -79,9 +79,9 @@ struct GracefulShutdownTests {
                 storageDirectory: base.directory.path), graceOfOutsiders: .seconds(600))
         let channel = try client.channel("presence")
         let (seen, see) = AsyncStream.makeStream(of: String.self)
-        let (told, wasTold) = AsyncStream.makeStream(of: Void.self)
+        let (told, wasNotified) = AsyncStream.makeStream(of: Void.self)
         let (goOn, mayGoOn) = AsyncStream.makeStream(of: Void.self)
-        let group = group([Reader(channel: channel, seen: see), Slow(wasTold: wasTold, goOn: goOn), client])
+        let group = group([Reader(channel: channel, seen: see), Slow(wasNotified: wasNotified, goOn: goOn), client])
         try await withThrowingTaskGroup { tasks in
             tasks.addTask { try await group.run() }
             _ = try await server.welcome()

@@ -50,7 +50,7 @@ struct PushDeviceListenersTests {
         client.device.addDelegate(delegate)
         client.device.addDelegate(delegate)
         let error = PushError(.registrationRefused, "no")
-        client.device.listeners.tell([
+        client.device.listeners.notify([
             .statusChanged(.registered), .registered, .subscriptionsUpdated, .statusChanged(.suspended(.tokenDead)),
             .suspended(.tokenDead),
             .statusChanged(.registered), .resumed, .registrationFailed(error), .badgeReset, .badgeResetFailed(error),
@@ -63,7 +63,7 @@ struct PushDeviceListenersTests {
         client.device.removeDelegate(Delegate(log))
         client.device.removeDelegate(delegate)
         client.device.removeDelegate(delegate)
-        client.device.listeners.tell([.resumed])
+        client.device.listeners.notify([.resumed])
         try await eventually { log.all == expected + ["removed"] }
         #expect(client.device.delegates.isEmpty)
     }
@@ -75,7 +75,7 @@ struct PushDeviceListenersTests {
         client.device.addDelegate(one)
         client.device.addDelegate(two)
         #expect(client.device.delegates.map { ($0 as? Delegate)?.name } == ["1 ", "2 "])
-        client.device.listeners.tell([.resumed, .badgeReset])
+        client.device.listeners.notify([.resumed, .badgeReset])
         try await eventually { log.all.count == 6 }
         #expect(log.all == ["1 added", "2 added", "1 resumed", "2 resumed", "1 badge", "2 badge"])
         client.device.removeDelegate(one)
@@ -92,7 +92,7 @@ struct PushDeviceListenersTests {
         try await addAndLetGo()
         try await eventually { log.all == ["added"] }
         try await eventually { client.device.delegates.isEmpty }
-        client.device.listeners.tell([.resumed])
+        client.device.listeners.notify([.resumed])
         let other = Delegate(log, named: "other ")
         client.device.addDelegate(other)
         try await eventually { log.all == ["added", "other added"] }
@@ -102,14 +102,14 @@ struct PushDeviceListenersTests {
         async throws
     {
         var first = client.device.events.makeAsyncIterator()
-        client.device.listeners.tell([.registered])
+        client.device.listeners.notify([.registered])
         var second = client.device.events.makeAsyncIterator()
-        client.device.listeners.tell([.resumed])
+        client.device.listeners.notify([.resumed])
         #expect(await first.next() == .registered)
         #expect(await first.next() == .resumed)
         #expect(await second.next() == .resumed)
-        for _ in 0..<150 { client.device.listeners.tell([.badgeReset]) }
-        client.device.listeners.tell([.registered])
+        for _ in 0..<150 { client.device.listeners.notify([.badgeReset]) }
+        client.device.listeners.notify([.registered])
         var heard: [PushDeviceEvent] = []
         while heard.last != .registered, let event = await first.next() { heard.append(event) }
         #expect(heard.first == .missed(51))

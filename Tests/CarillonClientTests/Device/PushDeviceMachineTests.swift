@@ -40,7 +40,7 @@ struct PushDeviceMachineTests {
         machine.started()
         #expect(machine.report?.token == "aa")
         _ = machine.tokenTaken(try #require(machine.report), .registered, at: 100)
-        _ = machine.statusTold(suspended, at: 200)
+        _ = machine.statusReported(suspended, at: 200)
         #expect(machine.report == nil, "a server that suspends is not contradicted at once")
         let isOther = machine.tokenSet("aa")
         #expect(!isOther && machine.report?.token == "aa")
@@ -81,7 +81,7 @@ struct PushDeviceMachineTests {
         var machine = machine(.registered)
         _ = machine.tokenSet("bb")
         let report = try #require(machine.report)
-        _ = machine.statusTold(suspended, at: 200)
+        _ = machine.statusReported(suspended, at: 200)
         let events = machine.tokenTaken(report, .registered, at: 150)
         #expect(events.isEmpty && machine.status == suspended && machine.takenToken == "bb" && machine.report == nil)
         // The next is newer, whatever its time: the server may have been restored.
@@ -137,19 +137,19 @@ struct PushDeviceMachineTests {
 
     @Test func `the server suspends and resumes, and old news change nothing`() {
         var machine = machine(.registered)
-        let first = machine.statusTold(suspended, at: 200)
+        let first = machine.statusReported(suspended, at: 200)
         #expect(first == [.statusChanged(suspended), .suspended(.tokenDead)])
-        let old = machine.statusTold(.registered, at: 150)
+        let old = machine.statusReported(.registered, at: 150)
         #expect(old.isEmpty && machine.status == suspended)
-        let again = machine.statusTold(suspended, at: 200)
+        let again = machine.statusReported(suspended, at: 200)
         #expect(again.isEmpty)
-        let resumed = machine.statusTold(.registered, at: 300)
+        let resumed = machine.statusReported(.registered, at: 300)
         #expect(resumed == [.statusChanged(.registered), .resumed] && machine.statusAt == 300)
     }
 
     @Test func `while the status is unknown only an answer to a report is believed`() {
         var machine = machine(.unknown)
-        let events = machine.statusTold(.registered, at: 900)
+        let events = machine.statusReported(.registered, at: 900)
         #expect(events.isEmpty && machine.status == .unknown)
     }
 

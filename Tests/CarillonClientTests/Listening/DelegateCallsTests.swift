@@ -186,7 +186,7 @@ struct DelegateCallsTests {
         let suspects = fixture.engine.suspects
         #expect(suspects.begin(.message(1), at: .now))
         try await fixture.running {
-            try await eventually { await fixture.engine.unconfirmed.isSuspect(call.id) }
+            try await eventually { await fixture.engine.results.unconfirmed.isSuspect(call.id) }
             try await work()
             suspects.end(.message(1))
             try await eventually { try await fixture.box.results().isEmpty }
@@ -205,7 +205,7 @@ struct DelegateCallsTests {
             await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
             for number in 0..<1200 {
                 let address = ServiceApplication(app: "com.example.files")
-                listeners.tell([.didFinishSending(to: address, attachments: [], parameters: nil, id: "\(number)")])
+                listeners.notify([.didFinishSending(to: address, attachments: [], parameters: nil, id: "\(number)")])
             }
         }
         try await eventually { delegate.heard.withLock { $0.last } == "sent 1199" }
@@ -244,7 +244,7 @@ struct DelegateCallsTests {
             try await fixture.become("bob")
             try await eventually { await fixture.engine.owner.user == "bob" }
         }
-        listeners.tell([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "3")])
+        listeners.notify([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "3")])
         try await eventually { delegate.heard.withLock { !$0.isEmpty } }
         #expect(delegate.heard.withLock { $0 } == ["sent 3"])
     }
@@ -277,11 +277,11 @@ struct DelegateCallsTests {
         fixture.provider.addDelegate(delegate)
         let listeners = await fixture.engine.providerListeners
         try await eventually { await fixture.engine.owner.user == "ada" }
-        listeners.tell([Self.request("1"), Self.request("2")])
+        listeners.notify([Self.request("1"), Self.request("2")])
         try await eventually { delegate.heard.withLock { $0 } == ["1"] }
         try await fixture.become("bob")
         try await eventually { await fixture.engine.owner.user == "bob" }
-        listeners.tell([Self.request("3")])
+        listeners.notify([Self.request("3")])
         delegate.hold.release()
         try await eventually { delegate.heard.withLock { $0.last } == "3" }
         #expect(delegate.heard.withLock { $0 } == ["1", "3"])
@@ -294,15 +294,15 @@ struct DelegateCallsTests {
         try await fixture.become("ada")
         let delegate = Delegate()
         fixture.client.addDelegate(delegate)
-        let bob = UserWord.signedIn("bob")
+        let bob = UserClaim.signedIn("bob")
         let runner = await fixture.engine.runner
         try await whileHeldUp(fixture) {
             try await runner.perform { session, context in session.userSet(bob, at: context.now) }
             runner.suspects.end(.message(1))
-            try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+            try await eventually { await fixture.engine.results.unconfirmed.notified.isEmpty }
             #expect(delegate.heard.withLock { $0 } == [])
             try await runner.perform { session, context in
-                guard let identity = session.identity else { return [] }
+                guard let identity = session.registration.identity else { return [] }
                 return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
             }
         }
@@ -317,7 +317,7 @@ struct DelegateCallsTests {
         try await eventually { await fixture.engine.owner.user == "ada" }
         let delegate = Delegate()
         fixture.client.addDelegate(delegate)
-        let bob = UserWord.signedIn("bob")
+        let bob = UserClaim.signedIn("bob")
         let runner = await fixture.engine.runner
         let id = try await fixture.ask(2)
         try await whileHeldUp(fixture) {
@@ -328,10 +328,10 @@ struct DelegateCallsTests {
             await fixture.engine.finish(id, .failure(ServiceError(.storageUnavailable, "full")), nil)
             try await runner.perform { session, context in session.userSet(bob, at: context.now) }
             runner.suspects.end(.message(1))
-            try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+            try await eventually { await fixture.engine.results.unconfirmed.notified.isEmpty }
             #expect(delegate.heard.withLock { $0 } == [])
             try await runner.perform { session, context in
-                guard let identity = session.identity else { return [] }
+                guard let identity = session.registration.identity else { return [] }
                 return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
             }
             try await eventually { delegate.heard.withLock { $0.count } == 2 }
@@ -373,13 +373,13 @@ struct DelegateCallsTests {
         try await eventually { await engine.owner.user == "ada" }
         let delegate = HoldingDelegate()
         fixture.client.addDelegate(delegate)
-        let (listeners, runner, bob) = (await engine.clientListeners, await engine.runner, UserWord.signedIn("bob"))
+        let (listeners, runner, bob) = (await engine.clientListeners, await engine.runner, UserClaim.signedIn("bob"))
         try await fixture.store.inStep {
             try $0.execute(
                 sql: "CREATE TRIGGER full BEFORE DELETE ON service_result BEGIN SELECT raise(ABORT, 'full'); END")
         }
         let (id, next) = (try await fixture.ask(1), try await fixture.ask(2))
-        listeners.tell([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "0")])
+        listeners.notify([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "0")])
         try await eventually { delegate.heard.withLock { $0 } == ["sent"] }
         await engine.finish(id, .success(ServiceReply("x")), nil)
         var iterator = fixture.client.replies.makeAsyncIterator()
@@ -387,22 +387,22 @@ struct DelegateCallsTests {
         #expect(reply?.id == id)
         try await runner.perform { session, context in session.userSet(bob, at: context.now) }
         delegate.hold.release()
-        try await eventually { await engine.heldBack[id] == .delegates }
+        try await eventually { await engine.results.heldBack[id] == .delegates }
         switch end {
         case .confirmed: await reply?.confirm()
         case .removed: await engine.removed([RemovedResult(id: id, application: Self.address, files: [], reason: .limit)])
         case .kept: break
         }
         fixture.client.removeDelegate(delegate)
-        let expected: ServiceEngine.ResultAudience? = end == .kept ? .delegates : nil
-        let heldBack = await engine.heldBack[id]
+        let expected: ServiceResults.Audience? = end == .kept ? .delegates : nil
+        let heldBack = await engine.results.heldBack[id]
         #expect(heldBack == expected)
         try await runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
-        await engine.tellHeldBackResults()
-        #expect(await engine.heldBack.isEmpty)
+        await engine.notifyHeldBackResults()
+        #expect(await engine.results.heldBack.isEmpty)
         await engine.finish(next, .success(ServiceReply("y")), nil)
         let second = await iterator.next()
         #expect(second?.id == next)

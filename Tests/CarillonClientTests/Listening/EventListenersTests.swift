@@ -67,12 +67,12 @@ struct EventListenersTests {
         do {
             let payload = Payload()
             kept = payload
-            listeners.tell([Notice(payload: payload), Notice(isOfUser: false), Notice(payload: payload)])
+            listeners.notify([Notice(payload: payload), Notice(isOfUser: false), Notice(payload: payload)])
         }
         listeners.ownerChanged()
         #expect(kept == nil)
         let later = Payload()
-        listeners.tell([Notice(payload: later)])
+        listeners.notify([Notice(payload: later)])
         let first = await reading.next()
         let second = await reading.next()
         #expect(first?.isOfUser == false && second?.payload === later)
@@ -141,10 +141,10 @@ struct EventListenersTests {
             },
             ended: { steps.withLock { $0.append("ended") } })
         let (subject, delegate) = (Subject(), Payload())
-        listeners.tell([Notice()], start: start)
+        listeners.notify([Notice()], start: start)
         #expect(steps.withLock { $0.isEmpty }, "there is no delegate")
         listeners.add(delegate, to: subject)
-        listeners.tell([Notice()], start: start)
+        listeners.notify([Notice()], start: start)
         let expected = ["begins"] + (isBegun ? ["called"] : []) + ["ended", "heard: \(isBegun)"]
         try await eventually { steps.withLock { $0 } == expected }
         withExtendedLifetime((subject, delegate)) {}
@@ -157,7 +157,7 @@ struct EventListenersTests {
         do {
             let payload = Payload()
             kept = payload
-            listeners.tell([Notice(payload: payload)])
+            listeners.notify([Notice(payload: payload)])
         }
         #expect(kept != nil && streams.count == 1)
         streams.removeAll()
@@ -178,7 +178,7 @@ struct EventListenersTests {
         do {
             let payload = Payload()
             kept = payload
-            listeners.tell([Notice(payload: payload)])
+            listeners.notify([Notice(payload: payload)])
         }
         #expect(kept == nil)
     }
@@ -186,7 +186,7 @@ struct EventListenersTests {
     @Test func `a stream whose events have no source any more ends when all were taken`() async {
         func begun() -> AsyncStream<Notice> {
             let listeners = Self.listeners()
-            defer { listeners.tell([Notice(), Notice()]) }
+            defer { listeners.notify([Notice(), Notice()]) }
             return listeners.subscribe()
         }
         var count = 0
@@ -207,7 +207,7 @@ struct EventListenersTests {
             return count
         }
         for number in 1...3 {
-            sources[0].tell([Notice()])
+            sources[0].notify([Notice()])
             if number < 3 { for await _ in hears { break } }
         }
         sources.removeAll()

@@ -50,8 +50,8 @@ struct PublicStreamTests {
         "PushDevice.events", expected: ["missed 901"] + texts(901..<1000) + ["resumed"]
     ) { client in
         var events = client.device.events.makeAsyncIterator()
-        for number in 0..<1000 { client.device.listeners.tell([.suspended(.init(rawValue: "\(number)"))]) }
-        client.device.listeners.tell([.resumed])
+        for number in 0..<1000 { client.device.listeners.notify([.suspended(.init(rawValue: "\(number)"))]) }
+        client.device.listeners.notify([.resumed])
         var heard: [String] = []
         while heard.last != "resumed", let event = await events.next() {
             switch event {
@@ -71,9 +71,9 @@ struct PublicStreamTests {
             items: ["stock.ACME"], fields: ["price"], format: .init(title: "ACME", body: "moved"))
         var events = subscription.events.makeAsyncIterator()
         for number in 0..<1000 {
-            subscription.listeners.tell([.subscriptionFailed(PushError(.registrationRefused, "\(number)"))])
+            subscription.listeners.notify([.subscriptionFailed(PushError(.registrationRefused, "\(number)"))])
         }
-        subscription.listeners.tell([.triggered])
+        subscription.listeners.notify([.triggered])
         var heard: [String] = []
         while heard.last != "triggered", let event = await events.next() {
             switch event {
@@ -94,13 +94,13 @@ struct PublicStreamTests {
         let address = ServiceApplication(app: "com.example.files")
         var events = client.serviceClient.events.makeAsyncIterator()
         func results(_ numbers: Range<Int>) {
-            for number in numbers { listeners.tell([.didReceive(from: address, .success(.init()), id: "\(number)")]) }
+            for number in numbers { listeners.notify([.didReceive(from: address, .success(.init()), id: "\(number)")]) }
         }
         results(0..<40)
-        for number in 0..<200 { listeners.tell([.didStartSending(to: address, filename: "f", id: "\(number)")]) }
+        for number in 0..<200 { listeners.notify([.didStartSending(to: address, filename: "f", id: "\(number)")]) }
         for number in 0..<300 {
             for bytes in 0..<3 as Range<Int64> {
-                listeners.tellProgress(.sending(id: "\(number)", bytesSent: bytes, of: 3))
+                listeners.notifyProgress(.sending(id: "\(number)", bytesSent: bytes, of: 3))
             }
         }
         results(40..<140)
@@ -115,8 +115,8 @@ struct PublicStreamTests {
     ) { client in
         let listeners = await client.serviceProvider.engine.providerListeners
         var events = client.serviceProvider.events.makeAsyncIterator()
-        for number in 0..<150 { listeners.tellProgress(.receiving(id: "\(number)", bytesReceived: 1, of: 3)) }
-        for number in 0..<150 { listeners.tell([.cancelled(id: "\(number)")]) }
+        for number in 0..<150 { listeners.notifyProgress(.receiving(id: "\(number)", bytesReceived: 1, of: 3)) }
+        for number in 0..<150 { listeners.notify([.cancelled(id: "\(number)")]) }
         var heard: [String] = []
         while heard.last != "cancelled 149", let event = await events.next() {
             switch event {
@@ -134,10 +134,10 @@ struct PublicStreamTests {
     ) { client in
         let channel = try client.channel("com.example.orders")
         var events = channel.events.makeAsyncIterator()
-        channel.inbox.append(.tellRecovered)
+        channel.inbox.append(.notifyRecovered)
         guard case .recovered? = try await events.next() else { return ["not recovered"] }
-        for number in 0..<100 { channel.inbox.append(.tellError(code: number)) }
-        channel.inbox.append(.tellClosed(token: "t"))
+        for number in 0..<100 { channel.inbox.append(.notifyError(code: number)) }
+        channel.inbox.append(.notifyClosed(token: "t"))
         var heard: [String] = []
         while heard.last != "closed", let event = try await events.next() {
             switch event {
@@ -167,17 +167,17 @@ struct PublicStreamTests {
 
     private static let providers = Stream("ServiceClient.providerChanges", expected: ["999", "1000"]) { client in
         let watchers = client.serviceClient.engine.providerWatchers
-        func tell(_ number: Int) {
-            watchers.tell([
+        func notify(_ number: Int) {
+            watchers.notify([
                 FoundProvider(
                     application: ServiceApplication(app: "com.example.files"), name: "\(number)", version: "1", isLive: true,
                     services: [], type: .application, fingerprint: "")
             ])
         }
         var lists = client.serviceClient.providerChanges.makeAsyncIterator()
-        for number in 0..<1000 { tell(number) }
+        for number in 0..<1000 { notify(number) }
         let newest = await lists.next()
-        tell(1000)
+        notify(1000)
         let next = await lists.next()
         return [newest, next].compactMap { $0?.first?.name }
     }
@@ -198,7 +198,7 @@ struct PublicStreamTests {
         _ stream: AsyncStream<ServiceProgress>, of id: String, _ watchers: ProgressWatchers
     ) async -> [String] {
         for bytes in 0..<1000 as Range<Int64> {
-            watchers.tell(ServiceProgress(.sending, completedBytes: bytes, totalBytes: 1000), of: id)
+            watchers.notify(ServiceProgress(.sending, completedBytes: bytes, totalBytes: 1000), of: id)
         }
         watchers.ended(id)
         var heard: [String] = []

@@ -42,8 +42,8 @@ enum RelayAnswer: CaseIterable, Sendable {
     }
 
     /// - Parameter isHead: Whether the request was HEAD, so that there is no body.
-    func file(isHead: Bool) -> FileAnswer {
-        FileAnswer(
+    func file(isHead: Bool) -> WebAnswer {
+        WebAnswer(
             status: status,
             headers: ["content-type": contentType, "location": "http://login.example/", "retry-after": "1000"],
             body: isHead ? Data() : Data(body.utf8))

@@ -31,14 +31,14 @@ struct CallOwnerTests {
     /// The server takes the user whom the app named.
     private func take(_ user: String) async throws {
         try await consumer.engine.runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userTaken(.signedIn(user), of: identity, as: user, at: context.now)
         }
     }
 
     private func refuse(_ user: String) async throws {
         try await consumer.engine.runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userRefused(.signedIn(user), of: identity, PushError(.userRefused, "no"), at: context.now)
         }
     }
@@ -48,7 +48,7 @@ struct CallOwnerTests {
         let call = Task { [client = consumer.client] in
             try await client.call(ServiceEngineFixture.method, of: ServiceApplication(app: "com.example.files"))
         }
-        try await eventually { [engine = consumer.engine] in await engine.underWay.count == 1 }
+        try await eventually { [engine = consumer.engine] in await engine.outgoing.underWay.count == 1 }
         return call
     }
 
@@ -100,7 +100,7 @@ struct CallOwnerTests {
             try await client.call(ServiceEngineFixture.method, of: ServiceApplication(app: "com.example.files"))
         }
         try await eventually { [consumer] in try consumer.postedRequests().count == 1 }
-        try await eventually { [engine = consumer.engine] in await engine.underWay.isEmpty }
+        try await eventually { [engine = consumer.engine] in await engine.outgoing.underWay.isEmpty }
         try await name("bob")
         let second = try await call()
         try await sendAnother()
@@ -118,20 +118,20 @@ struct CallOwnerTests {
         var provided = consumer.provider.events.makeAsyncIterator()
         let address = ServiceApplication(ServiceEngineFixture.other)
         let error = ServiceError(.storageUnavailable, "no")
-        clients.tell([
+        clients.notify([
             .didFinishSending(to: address, attachments: ["/ada"], parameters: "for ada", id: "1"),
             .willStartReceivingFile(from: address, path: "ada", size: 1, id: "1"),
             .didReceive(from: address, .success(ServiceReply("for ada")), id: "1"),
         ])
-        providers.tell([
+        providers.notify([
             .willStartReceivingFile(from: address, path: "ada", size: 1, id: "2"), .offerRefused(error),
             .requestFailed(from: address, error, id: "2"),
         ])
         try await name("bob")
         try await take("bob")
         try await eventually { await engine.owner.user == "bob" }
-        clients.tell([.identityChanged(address, fingerprint: "for bob")])
-        providers.tell([.cancelled(id: "3")])
+        clients.notify([.identityChanged(address, fingerprint: "for bob")])
+        providers.notify([.cancelled(id: "3")])
         let first = await consumed.next()
         if case .identityChanged? = first {} else { Issue.record("the consumer hears of the former user") }
         let refused = await provided.next()
@@ -152,7 +152,7 @@ struct CallOwnerTests {
         let address = ServiceApplication(app: provider.peer.app)
         _ = try await consumer.client.send(ServiceEngineFixture.method, to: address)
         let engine = provider.engine
-        let bob = UserWord.signedIn("bob")
+        let bob = UserClaim.signedIn("bob")
         try await engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
         for request in try consumer.postedRequests() { try await provider.receive(request) }
         let run = Task { await engine.run() }
@@ -160,7 +160,7 @@ struct CallOwnerTests {
         try await sendAnother()
         #expect(called.withLock(\.self) == 0)
         try await engine.runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
         try await eventually { called.withLock(\.self) == 1 }
@@ -196,12 +196,12 @@ struct CallOwnerTests {
         try await consumer.running {
             try await eventually { await engine.isRunning }
             try await name("bob")
-            providers.tell([.didReceive(request)])
+            providers.notify([.didReceive(request)])
             try await sendAnother()
             #expect(delegate.all.isEmpty)
             if isTaken { try await take("bob") } else { try await refuse("bob") }
             try await eventually { await !engine.isBetweenUsers }
-            providers.tell([.frontRequested(by: application)])
+            providers.notify([.frontRequested(by: application)])
             try await eventually { delegate.all.last == "front" }
             #expect(delegate.all == (isTaken ? ["front"] : ["for ada", "front"]))
         }
@@ -231,7 +231,7 @@ struct CallOwnerTests {
         fixture.client.addDelegate(delegate)
         try await fixture.become("ada")
         try await eventually { await fixture.engine.owner.user == "ada" }
-        let bob = UserWord.signedIn("bob")
+        let bob = UserClaim.signedIn("bob")
         try await fixture.engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
         let early = try await fixture.ask(1)
         await fixture.engine.finish(early, .success(ServiceReply("for ada")), nil)
@@ -243,7 +243,7 @@ struct CallOwnerTests {
             try await sendAnother()
             #expect(delegate.ids.isEmpty)
             try await fixture.engine.runner.perform { session, context in
-                guard let identity = session.identity else { return [] }
+                guard let identity = session.registration.identity else { return [] }
                 return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
             }
             try await eventually { delegate.ids.sorted() == [early, late] }

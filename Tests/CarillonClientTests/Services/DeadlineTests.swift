@@ -75,7 +75,7 @@ struct DeadlineTests {
             consumer.web.onFile("PATCH") { _ in throw TransportFault(.unreachable, nil) }
             consumer.web.onFile("DELETE") { _ in
                 guard isThere.withLock(\.self) else { throw TransportFault(.unreachable, nil) }
-                return FileAnswer(status: 204, headers: ["carillon-server": ScriptedWeb.server])
+                return WebAnswer(status: 204, headers: ["carillon-server": ScriptedWeb.server])
             }
         case .unansweredRequest: consumer.web.on("POST /v1/services/requests") { _ in nil }
         }
@@ -87,7 +87,7 @@ struct DeadlineTests {
                 attachments: [path], deadline: .seconds(1))
         }
         #expect(lasted >= .seconds(1), "\(lasted)")
-        let (box, files) = await (consumer.engine.box, consumer.engine.files)
+        let (box, files) = await (consumer.engine.box, consumer.engine.files.attachments)
         try await eventually { try await box.unsent(at: ServiceEngine.now).isEmpty }
         try await eventually { try files.uploads().isEmpty }
         switch obstacle {
@@ -192,7 +192,7 @@ struct DeadlineTests {
         let run = Task { await provider.engine.run() }
         try await eventually { provider.web.asked.contains { $0.hasPrefix("PATCH") } }
         try await eventually { provider.web.asked.contains("DELETE /v1/attachments/1") }
-        let (box, files) = await (provider.engine.box, provider.engine.files)
+        let (box, files) = await (provider.engine.box, provider.engine.files.attachments)
         try await eventually { try await box.events(after: 0, at: 1, limit: 1).events.isEmpty }
         try await eventually { try files.uploads().isEmpty }
         #expect(try provider.postedReplies().isEmpty)

@@ -65,7 +65,7 @@ struct InterruptedRequestTests {
         await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply() }
         let problem = #"{"type":"t","title":"no","status":403,"detail":"no","code":"call_forbidden"}"#
         provider.web.onFile("GET") { _ in
-            FileAnswer(
+            WebAnswer(
                 status: 403, headers: ["content-type": ProblemDocument.mediaType], body: Data(problem.utf8))
         }
         let long = ServiceValue.string(String(repeating: "x", count: 50_000))
@@ -91,7 +91,7 @@ struct InterruptedRequestTests {
         try await eventually { try !provider.postedReplies().isEmpty }
         try await consumer.receive(try #require(try provider.postedReplies().first))
         #expect(try await calling.value.value == "done")
-        try await eventually { await consumer.engine.underWay.isEmpty }
+        try await eventually { await consumer.engine.outgoing.underWay.isEmpty }
         let count = try consumer.postedRequests().count
         try await Task.sleep(for: .milliseconds(100))
         #expect(try consumer.postedRequests().count == count, "the request is not posted again")

@@ -214,7 +214,7 @@ struct KeptResultTests {
         #expect(suspects.begin(.message(1), at: .now))
         try await fixture.running {
             let other = Task { [engine = fixture.engine] in
-                try await eventually { await engine.unconfirmed.isSuspect(Fixture.id(1)) }
+                try await eventually { await engine.results.unconfirmed.isSuspect(Fixture.id(1)) }
                 suspects.end(.message(1))
             }
             var iterator = fixture.client.replies.makeAsyncIterator()
@@ -230,7 +230,7 @@ struct KeptResultTests {
     @Test func `a result that a delegate and a reader have is counted once, and ends with the last of them`() {
         var results = UnconfirmedResults()
         let unknown = results.begins("a", with: .reader)
-        results.kept("a", isTold: true)
+        results.kept("a", isNotified: true)
         let (first, second) = (results.begins("a", with: .reader), results.begins("a", with: .delegate))
         #expect(!unknown && first && !second && results.started == ["a"])
         let (reader, again) = (results.released("a", by: .reader), results.released("a", by: .reader))
@@ -284,7 +284,7 @@ struct KeptResultTests {
         try FileManager.default.createDirectory(atPath: message, withIntermediateDirectories: true)
         try Data([1]).write(to: URL(filePath: message + "/f"))
         _ = try await keep(1, fixture.box)
-        await fixture.engine.tellKeptResults()
+        await fixture.engine.notifyKeptResults()
         guard case .resultRemoved(let application, Fixture.id(1), .expired)? = await events.next() else {
             Issue.record("no event")
             return
@@ -306,7 +306,7 @@ struct KeptResultTests {
         try await eventually { listeners.livingDelegates.isEmpty }
         let id = try await fixture.ask(1)
         await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
-        try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+        try await eventually { await fixture.engine.results.unconfirmed.notified.isEmpty }
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
         try await fixture.running { try await eventually { delegate.ids == [id] } }
@@ -359,7 +359,7 @@ struct KeptResultTests {
 
     @Test func `a reader is not given a result of the former user after the app named another one`() async throws {
         let fixture = try await Fixture()
-        let (engine, bob) = (fixture.engine, UserWord.signedIn("bob"))
+        let (engine, bob) = (fixture.engine, UserClaim.signedIn("bob"))
         let runner = await engine.runner
         try await fixture.become("ada")
         try await eventually { await engine.owner.user == "ada" }
@@ -372,7 +372,7 @@ struct KeptResultTests {
         // The reader begins.
         for _ in 0..<10 { await runner.settle() }
         try await runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userTaken(bob, of: identity, as: "bob", at: context.now)
         }
         try await eventually { await engine.owner.user == "bob" }
@@ -456,7 +456,7 @@ struct KeptResultTests {
         _ = try await keep(1, fixture.box, at: ServiceEngine.now)
         try await fixture.box.resultStarted(id)
         try await fixture.running {
-            try await eventually { await engine.unconfirmed.isSuspect(id) }
+            try await eventually { await engine.results.unconfirmed.isSuspect(id) }
             let cancelled = Task {
                 while !Task.isCancelled { await Task.yield() }
                 return await engine.willCallDelegate(with: id)

@@ -45,9 +45,9 @@ struct ProgressPaceTests {
         let listeners = ServiceClientListeners()
         let stream = listeners.subscribe()
         let address = ServiceApplication(app: "com.example.files")
-        for number in 0..<40 { listeners.tell([.didReceive(from: address, .success(.init()), id: "\(number)")]) }
-        for bytes in 0..<1000 as Range<Int64> { listeners.tellProgress(.sending(id: "p", bytesSent: bytes, of: 1000)) }
-        listeners.tell([.didReceive(from: address, .success(.init()), id: "last")])
+        for number in 0..<40 { listeners.notify([.didReceive(from: address, .success(.init()), id: "\(number)")]) }
+        for bytes in 0..<1000 as Range<Int64> { listeners.notifyProgress(.sending(id: "p", bytesSent: bytes, of: 1000)) }
+        listeners.notify([.didReceive(from: address, .success(.init()), id: "last")])
         var (results, progress) = (0, 0)
         for await event in stream {
             switch event {

@@ -73,7 +73,7 @@ struct ReplyDraftTests {
         #expect(try await fixture.box.draftUploads() == draft.uploads)
         // What nobody waits for goes.
         await fixture.engine.abandonDraft(of: 1)
-        let files = await fixture.engine.files
+        let files = await fixture.engine.files.attachments
         try await eventually { try files.uploads().isEmpty }
         try await fixture.box.done(1)
         #expect(try await fixture.box.draft(of: 1) == nil)
@@ -214,7 +214,7 @@ struct ReplyDraftTests {
         fixture.web.on("POST /v1/services/requests", 204)
         let event = try await request(fixture)
         let reply = "POST /v1/services/requests/\(Fixture.id(1))/reply"
-        let files = await fixture.engine.files
+        let files = await fixture.engine.files.attachments
         try await fixture.running {
             try await fixture.receive(event)
             try await eventually { try await fixture.box.draft(of: 1)?.uploads.count == 1 }
@@ -231,7 +231,7 @@ struct ReplyDraftTests {
         let runner = await fixture.engine.runner
         let body = #"{"subscription":"00000000000000000000000000000001","item":"a","at":1,"notification":{"title":"t"}}"#
         let firing = try #require(SubscriptionFiring(FiredFrame(version: "v", body: Array(body.utf8))))
-        for _ in 0..<2 { try await runner.perform { _, _ in [.tellSubscriptions(.fired(firing))] } }
+        for _ in 0..<2 { try await runner.perform { _, _ in [.notifySubscriptions(.fired(firing))] } }
         #expect(runner.catchUps.items == 1)
         try await fixture.receive(try await request(fixture))
         #expect(runner.catchUps.items == 2)

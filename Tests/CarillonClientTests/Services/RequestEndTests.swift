@@ -14,7 +14,7 @@ struct RequestEndTests {
     private func deadline(_ fixture: Fixture, of id: String, in milliseconds: Int64) async throws {
         try await fixture.box.sentLocally(id, until: ServiceEngine.now + milliseconds)
         await fixture.engine.keepTimes()
-        #expect(await fixture.engine.localTimes.count == 1)
+        #expect(await fixture.engine.outgoing.timers.count == 1)
     }
 
     @Test func `a result ends the timer and the stored deadline of a request of this machine`() async throws {
@@ -24,7 +24,7 @@ struct RequestEndTests {
         let id = try await fixture.ask(1)
         try await deadline(fixture, of: id, in: 12_000)
         await fixture.engine.finish(id, .success(ServiceReply("first")), nil)
-        #expect(await fixture.engine.localTimes.isEmpty)
+        #expect(await fixture.engine.outgoing.timers.isEmpty)
         #expect(try await fixture.box.localCalls().isEmpty)
         try await eventually { delegate.ids == [id] }
         try await Task.sleep(for: .milliseconds(12_200))
@@ -46,7 +46,7 @@ struct RequestEndTests {
         #expect(error.code == .deadlineExceeded)
         await fixture.engine.finish(id, .success(ServiceReply("late")), nil)
         await fixture.engine.keepTimes()
-        #expect(await fixture.engine.localTimes.isEmpty)
+        #expect(await fixture.engine.outgoing.timers.isEmpty)
         #expect(delegate.ids == [id])
     }
 
@@ -76,7 +76,7 @@ struct RequestEndTests {
         try await Task.sleep(for: .milliseconds(12_300))
         #expect(try await fixture.box.call(id) != nil)
         await fixture.engine.keepTimes()
-        #expect(await fixture.engine.localTimes[id] == nil)
+        #expect(await fixture.engine.outgoing.timers[id] == nil)
         // What a third device says does not end the time of the provider.
         try await eventually { delegate.ids == [other] }
         #expect(try await fixture.box.call(id) != nil)
@@ -88,8 +88,8 @@ struct RequestEndTests {
         fixture.client.addDelegate(delegate)
         let id = try await fixture.ask(1)
         try await fixture.box.sentLocally(id, until: ServiceEngine.now + 12_000)
-        try await fixture.running { try await eventually { await fixture.engine.localTimes.count == 1 } }
-        #expect(await fixture.engine.localTimes.isEmpty)
+        try await fixture.running { try await eventually { await fixture.engine.outgoing.timers.count == 1 } }
+        #expect(await fixture.engine.outgoing.timers.isEmpty)
         try await Task.sleep(for: .milliseconds(12_200))
         #expect(delegate.ids.isEmpty, "a client that was stopped tells nothing")
         try await fixture.running { try await eventually { delegate.ids == [id] } }
@@ -102,7 +102,7 @@ struct RequestEndTests {
             let fixture = try await ServiceEngineFixture()
             web = fixture.web
             engine = fixture.engine
-            await fixture.engine.removeAttachments(["1", "2"])
+            await fixture.engine.files.removeAttachments(["1", "2"])
             await fixture.engine.keepTime(of: Fixture.id(1), until: ServiceEngine.now + 3_600_000)
             await fixture.engine.takeBack(Fixture.call(Fixture.id(2)))
             try await eventually { web.asked.contains { $0.hasPrefix("DELETE /v1/services/requests/") } }
@@ -143,7 +143,7 @@ struct RequestEndTests {
         try await deadline(fixture, of: id, in: 12_000)
         await fixture.engine.finish(try await fixture.ask(2), .success(ServiceReply("of the first user")), nil)
         try await fixture.become("bob")
-        try await eventually { await fixture.engine.localTimes.isEmpty }
+        try await eventually { await fixture.engine.outgoing.timers.isEmpty }
         let reading = Task { [client = fixture.client] in
             var replies = client.replies.makeAsyncIterator()
             return await replies.next()?.id

@@ -10,7 +10,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
 
     private struct State {
         var answers: [(start: String, answer: @Sendable ([UInt8]) async -> Answer?)] = []
-        var files: [String: @Sendable (FileQuestion) async throws -> FileAnswer] = [:]
+        var files: [String: @Sendable (FileQuestion) async throws -> WebAnswer] = [:]
         var asked: [(path: String, body: [UInt8])] = []
         /// The bytes of attachments, by their id.
         var attachments: [String: Data] = [:]
@@ -37,7 +37,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
     }
 
     /// Answers all transfers with a method.
-    func onFile(_ method: String, _ answer: @escaping @Sendable (FileQuestion) async throws -> FileAnswer) {
+    func onFile(_ method: String, _ answer: @escaping @Sendable (FileQuestion) async throws -> WebAnswer) {
         state.withLock { $0.files[method] = answer }
     }
 
@@ -59,7 +59,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
                 count += 1
                 return count
             }
-            return FileAnswer(status: 201, headers: ["location": "/v1/attachments/\(start)\(number)", "upload-offset": "0"])
+            return WebAnswer(status: 201, headers: ["location": "/v1/attachments/\(start)\(number)", "upload-offset": "0"])
         }
         onFile("PATCH") { [weak self] question in
             let id = question.address.text.split(separator: "/").last ?? ""
@@ -68,9 +68,9 @@ final class ScriptedWeb: ClientTransport, FileTransport {
                 self?.state.withLock { $0.attachments[String(id)] = bytes }
             }
             let body = #"{"id":"\#(id)","expiresAt":"2099-01-31T12:00:00.000Z"}"#
-            return FileAnswer(status: 200, headers: [:], body: Data(body.utf8))
+            return WebAnswer(status: 200, headers: [:], body: Data(body.utf8))
         }
-        onFile("DELETE") { _ in FileAnswer(status: 204, headers: ["carillon-server": Self.server]) }
+        onFile("DELETE") { _ in WebAnswer(status: 204, headers: ["carillon-server": Self.server]) }
     }
 
     /// Gives the attachments that another server took.
@@ -98,8 +98,8 @@ final class ScriptedWeb: ClientTransport, FileTransport {
 
     func exchange(
         _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-    ) async throws -> FileAnswer {
+        received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> WebAnswer {
         let path = "\(question.method) \(question.address.text.dropFirst(Self.base.count))"
         let answer = state.withLock { state in
             state.asked.append((path, []))
@@ -108,7 +108,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
         let id = question.address.text.split(separator: "/").last.map { String($0) } ?? ""
         if answer == nil, question.method == "GET", let bytes = state.withLock({ $0.attachments[id] }) {
             let range = "bytes 0-\(bytes.count - 1)/\(bytes.count)"
-            let whole = FileAnswer(status: 206, headers: ["content-range": range])
+            let whole = WebAnswer(status: 206, headers: ["content-range": range])
             try await received(whole, bytes)
             return whole
         }

@@ -43,12 +43,12 @@ final class ServiceEngineFixture: Sendable {
         box = ServiceBox(store: store)
         let engine = ServiceEngine(
             runner: runner, app: app, box: box,
-            server: ServiceServer(base: ScriptedWeb.base, transport: web, backOff: backOff, asks: runner.asks) {
+            server: ServiceAPI(base: ScriptedWeb.base, transport: web, backOff: backOff, asks: runner.asks) {
                 identity
             },
             files: AttachmentStore(
                 directory: directory.path + "/services",
-                server: TransferServer(base: ScriptedWeb.base, transport: web, backOff: backOff, logger: logger) { "c" }),
+                server: TransferAPI(base: ScriptedWeb.base, transport: web, backOff: backOff, logger: logger) { "c" }),
             inbox: MessageFiles(root: directory.path + "/Inbox", logger: logger), local: local, logger: logger,
             mostRequests: mostRequests)
         runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
@@ -81,14 +81,14 @@ final class ServiceEngineFixture: Sendable {
     /// The server says that the device belongs to a user.
     func become(_ user: String) async throws {
         try await engine.runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userTaken(.signedIn("t"), of: identity, as: user, at: context.now)
         }
     }
 
     func receive(_ event: ServiceEvent) async throws {
         let body = event.body
-        try await engine.runner.perform { _, _ in [.write(.saveServiceEvent(body)), .tellServices] }
+        try await engine.runner.perform { _, _ in [.write(.saveServiceEvent(body)), .notifyServices] }
     }
 
     /// Runs the engine as long as some work takes.

@@ -251,7 +251,7 @@ struct ServiceEngineTests {
             fileBytes: 0)
         let id = try #require(ServiceRequestID(String(repeating: "a", count: 32)))
         let body = ServiceEvent.reply(id, from: third, content).body
-        try await engine.runner.perform { _, _ in [.write(.saveServiceEvent(body)), .tellServices] }
+        try await engine.runner.perform { _, _ in [.write(.saveServiceEvent(body)), .notifyServices] }
         let run = Task { await engine.run() }
         let box = await engine.box
         try await eventually { try await box.events(after: 0, at: 1, limit: 1).events.isEmpty }

@@ -141,7 +141,7 @@ struct ServiceProgressTests {
                 return count == 1
             }
             if !isFirst { try await Task.sleep(for: .seconds(3600)) }
-            return FileAnswer(
+            return WebAnswer(
                 status: 200, headers: [:], body: Data(#"{"id":"1","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8))
         }
         let paths = try ["a.txt", "b.txt"].map { try consumer.file($0) }
@@ -161,7 +161,7 @@ struct ServiceProgressTests {
         for number in 1...2 {
             try await eventually { consumer.web.asked.contains("DELETE /v1/attachments/\(number)") }
         }
-        let files = await consumer.engine.files
+        let files = await consumer.engine.files.attachments
         try await eventually { try files.uploads().isEmpty }
         #expect(consumer.web.bodies("POST /v1/services").isEmpty, "no request was sent")
     }
@@ -192,7 +192,7 @@ struct ServiceProgressTests {
         #expect(try await box.call(id) == nil)
         #expect(try await box.takenBack().map(\.id) == [id])
         #expect(try await box.unsent(at: ServiceEngine.now).isEmpty)
-        let task = try #require(await fixture.engine.takingBack[id])
+        let task = try #require(await fixture.engine.outgoing.takingBack[id])
         await #expect(throws: ServiceError.self) {
             try await fixture.engine.send(
                 ServiceCall(
@@ -202,7 +202,7 @@ struct ServiceProgressTests {
         // The process ends.
         task.cancel()
         await task.value
-        try await eventually { await fixture.engine.takingBack.isEmpty }
+        try await eventually { await fixture.engine.outgoing.takingBack.isEmpty }
         #expect(try await box.takenBack().map(\.id) == [id])
         fixture.web.on("DELETE", 204)
         try await fixture.running { try await eventually { try await box.takenBack().isEmpty } }

@@ -197,7 +197,7 @@ struct ServiceStorageTests {
         try await fixture.become("ada")
         try await eventually { await fixture.engine.owner.user == "ada" }
         let runner = await fixture.engine.runner
-        let bob = UserWord.signedIn("bob")
+        let bob = UserClaim.signedIn("bob")
         try await runner.perform { session, context in session.userSet(bob, at: context.now) }
         let id = try await fixture.ask(1)
         try await fill(fixture, "INSERT ON service_result")
@@ -207,12 +207,12 @@ struct ServiceStorageTests {
         #expect(delegate.ids.isEmpty)
         try await fixture.running {
             try await runner.perform { session, context in
-                guard let identity = session.identity else { return [] }
+                guard let identity = session.registration.identity else { return [] }
                 return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
             }
             try await eventually { delegate.ids == [id] }
         }
-        try await eventually { await fixture.engine.unstoredResults.isEmpty }
+        try await eventually { await fixture.engine.results.unstored.isEmpty }
         try await fixture.running { try await Task.sleep(for: .milliseconds(50)) }
         #expect(delegate.ids == [id])
     }
@@ -233,19 +233,19 @@ struct ServiceStorageTests {
     {
         let logs = LogCatcher()
         let fixture = try await Fixture(logger: logs.logger)
-        let files = await fixture.engine.files
+        let files = await fixture.engine.files.attachments
         let problem = #"{"type":"t","title":"no","status":403,"detail":"no","code":"call_forbidden"}"#
         fixture.web.onFile("POST") { _ in
-            FileAnswer(status: 403, headers: ["content-type": ProblemDocument.mediaType], body: Data(problem.utf8))
+            WebAnswer(status: 403, headers: ["content-type": ProblemDocument.mediaType], body: Data(problem.utf8))
         }
         let named = try await files.upload(try fixture.file("a"), for: [.device(Fixture.other.device)])
         let abandoned = try await files.upload(try fixture.file("b"), for: [.device(Fixture.other.device)])
         for upload in [named, abandoned] { await #expect(throws: PushError.self) { _ = try await upload.value } }
         let call = Fixture.call(Fixture.id(1))
         try await fixture.box.save(call, body: [1], claiming: [named.id, "gone"], keptUntil: ServiceEngine.now + 1_000_000)
-        await fixture.engine.clear()
+        await fixture.engine.files.clear()
         #expect(try await fixture.box.claims() == [named.id])
-        try await eventually { await fixture.engine.takingAway == 0 }
+        try await eventually { await fixture.engine.files.isRemoving == false }
         #expect(try files.uploads().map(\.id) == [named.id])
         let warnings = logs.warnings.filter { $0.hasPrefix("warning cannot confirm upload; retrying at the next start ") }
         #expect(warnings.count == 1 && warnings.allSatisfy { $0.hasSuffix(" upload=\(named.id)") })
@@ -312,7 +312,7 @@ struct ServiceStorageTests {
         let lasted = begun.duration(to: .now)
         #expect(error?.code == .storageUnavailable)
         #expect(lasted >= .seconds(12), "\(lasted)")
-        try await eventually { await consumer.engine.keptByStorage.isEmpty }
+        try await eventually { await consumer.engine.outgoing.keptByStorage.isEmpty }
         #expect(consumer.web.bodies("POST /v1/services/requests").isEmpty)
     }
 

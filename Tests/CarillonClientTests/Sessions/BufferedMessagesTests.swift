@@ -129,9 +129,9 @@ struct BufferedMessagesTests {
         #expect(
             session.messageHandled(message, of: Self.name, failure: nil, isStored: true)
                 == [.write(.removeMessage(position: 1))])
-        #expect(session.buffers[Self.name]?.messages == 0)
+        #expect(session.messages.buffers[Self.name]?.messages == 0)
         #expect(session.messageHandled(message, of: Self.name, failure: 301, isStored: false).isEmpty)
-        #expect(session.buffers[Self.name]?.messages == 0)
+        #expect(session.messages.buffers[Self.name]?.messages == 0)
     }
 
     @Test(arguments: [301, 302, 303]) func `that a handler failed afterwards is told`(code: Int) {
@@ -170,12 +170,12 @@ struct BufferedMessagesTests {
     @Test func `reports are bounded, and the oldest gives way`() {
         var session = Self.session()
         _ = session.socketClosed(code: nil, at: Self.start, random: 0)
-        for number in 1...(ClientSession.reportsLimit + 1) {
+        for number in 1...(SessionMessages.reportsLimit + 1) {
             _ = session.messageHandled(
                 Self.buffered("\(number)", Int64(number)), of: Self.name, failure: 301, isStored: true)
         }
-        #expect(session.reports.count == ClientSession.reportsLimit)
-        #expect(session.reports.first?.id == "2")
+        #expect(session.messages.reports.count == SessionMessages.reportsLimit)
+        #expect(session.messages.reports.first?.id == "2")
     }
 
     // MARK: Readers
@@ -217,13 +217,13 @@ struct BufferedMessagesTests {
             var session = Base.live(Base.stored(state))
             let actions = session.channelDiscarded(Self.name)
             #expect(session.channels[Self.name] == nil)
-            #expect(session.identifiers.isEmpty)
+            #expect(session.channels.identifiers.isEmpty)
             #expect(actions.contains(.write(.removeChannel(identifier: Self.name))))
             #expect(actions.contains(.dropMessages(of: Self.name)))
             let isAlive = [.connecting, .open, .disconnecting].contains(state)
             #expect(actions.contains(.write(.saveWithdrawal(Base.id))) == isAlive)
             #expect(actions.contains(.send(.unregister(channelID: Base.id.description, code: 200))) == isAlive)
-            #expect(actions.contains(.deliver(.tellClosed(token: "token"), to: Self.name)) == isAlive)
+            #expect(actions.contains(.deliver(.notifyClosed(token: "token"), to: Self.name)) == isAlive)
             #expect(session.channelDiscarded(Self.name).isEmpty)
         }
     }
@@ -232,11 +232,11 @@ struct BufferedMessagesTests {
         var session = Base.live()
         _ = try session.connectRequested(Self.name, as: Base.id, deadline: Self.start + .seconds(5))
         let actions = session.disconnectRequested(Self.name)
-        #expect(actions.contains(.deliver(.tellClosed(token: ""), to: Self.name)))
+        #expect(actions.contains(.deliver(.notifyClosed(token: ""), to: Self.name)))
         #expect(actions.contains(.write(.saveWithdrawal(Base.id))))
         #expect(actions.last == .send(.unregister(channelID: Base.id.description, code: 200)))
         #expect(session.channels[Self.name]?.state == .closed)
-        #expect(session.connectDeadlines.isEmpty)
+        #expect(session.channels.connectDeadlines.isEmpty)
         let answer = ServerFrame.Registered(
             channelID: Base.id.description, status: 200, pushEndpoint: "https://h/push/late")
         #expect(Base.receive(.register(answer), &session).isEmpty)

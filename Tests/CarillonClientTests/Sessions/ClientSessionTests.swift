@@ -61,7 +61,7 @@ struct ClientSessionTests {
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
         _ = session.started(at: Self.start)
         let actions = session.deviceRegistrationFailed(.refused, at: Self.start, random: 0)
-        #expect(actions.contains(.deliver(.tellError(code: 202), to: Self.name)))
+        #expect(actions.contains(.deliver(.notifyError(code: 202), to: Self.name)))
         #expect(session.move == .rest)
         #expect(session.deadline == nil)
         #expect(try session.connectRequested(Self.name, as: Self.id, deadline: nil).contains(.wake))
@@ -84,8 +84,8 @@ struct ClientSessionTests {
         _ = Self.receive(.notification(Self.message("m")), &session)
         let actions = session.socketClosed(code: code, at: Self.start, random: 0)
         #expect(actions.contains(.write(.eraseIdentity)))
-        #expect(actions.contains(.deliver(.tellError(code: 201), to: Self.name)))
-        #expect(actions.contains(.tellAvailability(Self.reachable)))
+        #expect(actions.contains(.deliver(.notifyError(code: 201), to: Self.name)))
+        #expect(actions.contains(.notifyAvailability(Self.reachable)))
         #expect(session.move == .rest)
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
         #expect(session.move == .registerDevice)
@@ -94,7 +94,7 @@ struct ClientSessionTests {
     @Test func `a disconnecting channel of a device that is lost is closed`() {
         var session = Self.live(Self.stored(.disconnecting))
         let actions = session.socketClosed(code: 4401, at: Self.start, random: 0)
-        #expect(actions.contains(.deliver(.tellClosed(token: "token"), to: Self.name)))
+        #expect(actions.contains(.deliver(.notifyClosed(token: "token"), to: Self.name)))
     }
 
     // MARK: Wakes
@@ -123,12 +123,12 @@ struct ClientSessionTests {
         _ = session.started(at: Self.start)
         #expect(
             session.socketOpened(at: Self.start) == [
-                .tellAvailability(Self.reachable),
+                .notifyAvailability(Self.reachable),
                 .send(.hello(.init(carillon: 3, device: "d", credential: "c", also: ["services"]))),
             ])
         #expect(
             Self.receive(.hello(Self.hello), &session) == [
-                .tellAvailability(Self.up), .tellSubscriptions(.connected(version: 1)),
+                .notifyAvailability(Self.up), .notifySubscriptions(.connected(version: 1)),
             ])
         #expect(session.deadline == Self.start + .seconds(30))
     }
@@ -152,14 +152,14 @@ struct ClientSessionTests {
         #expect(session.timerFired(at: Self.start + .seconds(30)) == [.send(.ping)])
         let actions = session.timerFired(at: Self.start + .seconds(40))
         #expect(actions.contains(.closeSocket(code: 4408)))
-        #expect(actions.contains(.tellAvailability(Availability(network: false, service: false))))
+        #expect(actions.contains(.notifyAvailability(Availability(network: false, service: false))))
     }
 
     @Test func `the loss of a connection changes no channel and is followed by another attempt`() {
         var session = Self.live(Self.stored(.open))
         #expect(
             session.socketClosed(code: nil, at: Self.start, random: 0) == [
-                .tellAvailability(Self.reachable), .tellSubscriptions(.disconnected),
+                .notifyAvailability(Self.reachable), .notifySubscriptions(.disconnected),
             ])
         #expect(session.channels[Self.name]?.state == .open)
         #expect(session.deadline == Self.start + .milliseconds(500))
@@ -196,12 +196,12 @@ struct ClientSessionTests {
         var session = Self.live()
         _ = session.socketClosed(code: 4409, at: Self.start, random: 0)
         #expect(session.deadline == Self.start + .seconds(60))
-        #expect(session.identity == Self.identity)
+        #expect(session.registration.identity == Self.identity)
     }
 
     @Test func `a client that was stopped does nothing until it is started`() {
         var session = Self.live()
-        #expect(session.stopped() == [.tellAvailability(Self.reachable), .tellSubscriptions(.disconnected)])
+        #expect(session.stopped() == [.notifyAvailability(Self.reachable), .notifySubscriptions(.disconnected)])
         #expect(session.socketClosed(code: nil, at: Self.start, random: 0).isEmpty)
         #expect(session.deadline == nil)
         #expect(session.move == .rest)
@@ -221,7 +221,7 @@ struct ClientSessionTests {
         let endpoint = "https://push.example.com/push/token"
         let actions = Self.receive(
             .register(.init(channelID: Self.id.description, status: 200, pushEndpoint: endpoint)), &session)
-        #expect(actions.last == .deliver(.tellOpened(token: "token", host: "push.example.com"), to: Self.name))
+        #expect(actions.last == .deliver(.notifyOpened(token: "token", host: "push.example.com"), to: Self.name))
         #expect(session.channels[Self.name]?.endpoint?.text == endpoint)
     }
 
@@ -230,7 +230,7 @@ struct ClientSessionTests {
         var session = Self.live()
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
         let actions = Self.receive(.register(.init(channelID: Self.id.description, status: status)), &session)
-        #expect(actions.last == .deliver(.tellError(code: code), to: Self.name))
+        #expect(actions.last == .deliver(.notifyError(code: code), to: Self.name))
         // The reason is there before anybody hears of it.
         #expect(actions.first?.kind == "noteFailure")
     }
@@ -240,7 +240,7 @@ struct ClientSessionTests {
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: Self.start + .seconds(5))
         #expect(session.deadline == Self.start + .seconds(5))
         let actions = session.timerFired(at: Self.start + .seconds(5))
-        #expect(actions.contains(.deliver(.tellError(code: 0), to: Self.name)))
+        #expect(actions.contains(.deliver(.notifyError(code: 0), to: Self.name)))
         #expect(actions.contains(.write(.saveWithdrawal(Self.id))))
         #expect(actions.contains(.send(.unregister(channelID: Self.id.description, code: 200))))
         // The answer that comes too late opens nothing.
@@ -262,7 +262,7 @@ struct ClientSessionTests {
         #expect(try want(nil).contains(.send(.register(.init(channelID: Self.id.description, name: Self.name)))))
         for (seconds, deadline) in [(20, 20), (5, 5), (9, 5), (nil, 5)] {
             #expect(try want(seconds).isEmpty)
-            #expect(session.connectDeadlines[Self.name] == Self.start + .seconds(deadline))
+            #expect(session.channels.connectDeadlines[Self.name] == Self.start + .seconds(deadline))
         }
     }
 
@@ -273,7 +273,7 @@ struct ClientSessionTests {
         #expect(Self.receive(.unregister(channelID: Self.id.description, status: 500), &session).isEmpty)
         #expect(session.timerFired(at: Self.start + .seconds(5)) == [unregister])
         let actions = Self.receive(.unregister(channelID: Self.id.description, status: 200), &session)
-        #expect(actions.last == .deliver(.tellClosed(token: "token"), to: Self.name))
+        #expect(actions.last == .deliver(.notifyClosed(token: "token"), to: Self.name))
     }
 
     @Test func `misuse is refused and changes nothing`() throws {
@@ -281,7 +281,7 @@ struct ClientSessionTests {
         #expect(throws: PushError.self) {
             _ = try session.connectRequested(Self.name, as: ChannelID(Bytes16(high: 9, low: 9)), deadline: nil)
         }
-        #expect(session.identifiers == [Self.id: Self.name])
+        #expect(session.channels.identifiers == [Self.id: Self.name])
         #expect(session.disconnectRequested("never.connected").isEmpty)
         #expect(session.channels["never.connected"] == nil)
     }
@@ -297,19 +297,19 @@ struct ClientSessionTests {
     }
 
     @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])
-    func `news of the back end leaves the channel and its withdrawals as they are`(event: ChannelEventFrame.Event) {
+    func `news of the backend leaves the channel and its withdrawals as they are`(event: ChannelEventFrame.Event) {
         var session = Self.live(Self.stored(.open))
         let frame = ChannelEventFrame(channelID: Self.id.description, version: "e", event: event)
         let actions = Self.receive(.channelEvent(frame), &session)
         #expect(actions.last == .send(.ack([.init(version: "e", code: 100)])))
         #expect(session.channels[Self.name]?.state == .open)
-        session.withdrawals.insert(Self.id)
+        session.channels.withdrawals.insert(Self.id)
         _ = Self.receive(.channelEvent(frame), &session)
-        #expect(session.withdrawals == [Self.id])
+        #expect(session.channels.withdrawals == [Self.id])
     }
 
     @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])
-    func `news of the back end whose acknowledgement was lost is acknowledged again, and not told again`(
+    func `news of the backend whose acknowledgement was lost is acknowledged again, and not told again`(
         event: ChannelEventFrame.Event
     ) {
         var session = Self.live(Self.stored(.open))

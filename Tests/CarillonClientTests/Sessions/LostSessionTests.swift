@@ -49,8 +49,8 @@ struct LostSessionTests {
         var (session, name) = try registered("h")
         let actions = connect(&session, hello("h", name))
         #expect(reports(actions).isEmpty)
-        #expect(actions.contains(.tellSubscriptions(.connected(version: 1, isRestored: false))))
-        #expect(actions.contains(.tellServicesRevision(nil, isRestored: false)))
+        #expect(actions.contains(.notifySubscriptions(.connected(version: 1, isRestored: false))))
+        #expect(actions.contains(.notifyServicesRevision(nil, isRestored: false)))
     }
 
     @Test func `a server that lost it is told again, and asked for the rest`() throws {
@@ -58,13 +58,13 @@ struct LostSessionTests {
             var (session, name) = try registered("h")
             let actions = connect(&session, hello(history, isNamed ? name : "before", services: "s"))
             #expect(reports(actions).map(\.token) == ["aa"], "\(history)")
-            #expect(actions.contains(.tellSubscriptions(.connected(version: 1, isRestored: true))))
-            #expect(actions.contains(.tellServicesRevision("s", isRestored: true)))
+            #expect(actions.contains(.notifySubscriptions(.connected(version: 1, isRestored: true))))
+            #expect(actions.contains(.notifyServicesRevision("s", isRestored: true)))
             let report = try #require(reports(actions).first)
             _ = session.reportTaken(report, of: Base.identity, .registered, since: 1, at: Base.start)
             let next = connect(&session, hello(history, name))
             #expect(reports(next).isEmpty)
-            #expect(next.contains(.tellSubscriptions(.connected(version: 1, isRestored: false))))
+            #expect(next.contains(.notifySubscriptions(.connected(version: 1, isRestored: false))))
         }
     }
 
@@ -72,6 +72,6 @@ struct LostSessionTests {
         var (session, _) = try registered(nil)
         let actions = connect(&session, hello(nil))
         #expect(reports(actions).isEmpty)
-        #expect(actions.contains(.tellSubscriptions(.connected(version: 1))))
+        #expect(actions.contains(.notifySubscriptions(.connected(version: 1))))
     }
 }

@@ -69,7 +69,7 @@ struct RefusedRegistrationTests {
             channelID: Base.id.description, status: 200, pushEndpoint: "https://push.example.com/push/token")
         #expect(
             Base.receive(.register(answer), &session)
-                .contains(.deliver(.tellOpened(token: "token", host: "push.example.com"), to: Base.name)))
+                .contains(.deliver(.notifyOpened(token: "token", host: "push.example.com"), to: Base.name)))
     }
 
     @Test(
@@ -82,7 +82,7 @@ struct RefusedRegistrationTests {
     ) throws {
         var session = try Self.connecting()
         let actions = Base.receive(Self.refusal(status, code, after: 1), &session)
-        #expect(actions.contains(.deliver(.tellError(code: error), to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyError(code: error), to: Base.name)))
         #expect(actions.first?.kind == "noteFailure")
         #expect(!session.timerFired(at: Base.start + .seconds(6)).contains(Self.registration))
     }
@@ -131,7 +131,7 @@ struct RefusedRegistrationTests {
         /// Refuses the channel, and returns the wait until it is registered again.
         func wait(_ number: UInt64, random: Double = 0) throws -> Duration {
             _ = Self.answer(number, 500, code: "rate_limited", after: 1, &session, at: now, random: random)
-            let wait = try #require(session.registrationRetries.dueAt) - now
+            let wait = try #require(session.channels.registrationRetries.dueAt) - now
             now += wait
             session.receivedSignOfLife(at: now)
             #expect(Self.registered(session.timerFired(at: now)) == [number])

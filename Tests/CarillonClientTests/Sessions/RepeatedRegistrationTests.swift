@@ -29,12 +29,12 @@ struct RepeatedRegistrationTests {
         var session = unproven()
         let actions = refuse(&session)
         #expect(!actions.contains { $0.kind == "write" })
-        #expect(session.identity == Base.identity)
+        #expect(session.registration.identity == Base.identity)
         #expect(session.move == .rest, "the server is not asked at once")
         _ = session.timerFired(at: Base.start + .seconds(60))
         #expect(session.move == .registerDevice)
         #expect(session.registrationBegan(secret: "fresh").isEmpty)
-        #expect(session.registration == "secret")
+        #expect(session.registration.secret == "secret")
         #expect(session.deviceRegistered(Self.replaced).contains(.write(.saveIdentity(Self.replaced))))
         #expect(session.move == .openSocket(Self.replaced))
         _ = session.socketOpened(at: Base.start)
@@ -55,7 +55,7 @@ struct RepeatedRegistrationTests {
             #expect(session.move == .registerDevice)
             _ = session.deviceRegistered(Self.replaced)
         }
-        #expect(session.registration == "secret")
+        #expect(session.registration.secret == "secret")
         #expect(waits == waits.sorted() && Set(waits).count == 3)
     }
 
@@ -75,7 +75,7 @@ struct RepeatedRegistrationTests {
         _ = session.socketOpened(at: Base.start)
         _ = Base.receive(.hello(Base.hello), &session)
         #expect(session.socketClosed(code: 4401, at: Base.start, random: 0).contains(.write(.eraseIdentity)))
-        #expect(session.identity == nil)
+        #expect(session.registration.identity == nil)
     }
 
     @Test func `a device that was deleted before the first hello is lost`() {
@@ -90,8 +90,8 @@ struct RepeatedRegistrationTests {
         _ = session.timerFired(at: Base.start + .seconds(60))
         let actions = session.deviceRegistrationFailed(.refused, at: Base.start, random: 0)
         #expect(actions.contains(.write(.eraseIdentity)))
-        #expect(actions.contains(.deliver(.tellError(code: 202), to: Base.name)))
-        #expect(session.identity == nil && !session.mustRegisterAgain)
+        #expect(actions.contains(.deliver(.notifyError(code: 202), to: Base.name)))
+        #expect(session.registration.identity == nil && !session.registration.mustRepeat)
         #expect(session.move == .rest && session.deadline == nil)
     }
 
@@ -106,19 +106,19 @@ struct RepeatedRegistrationTests {
         let actions = session.deviceRegistered(Self.replaced)
         #expect(actions.contains(.write(.saveRenewal(nil))) && actions.contains(.markInstall(device: "d")))
         #expect(session.move == .openSocket(Self.replaced))
-        #expect(session.renewal == nil && !session.isRestored)
+        #expect(session.registration.renewal == nil && !session.registration.isRestored)
     }
 
     @Test func `a credential that is refused beside the socket is asked for again with the same secret`() {
         var session = unproven()
         #expect(session.canOutlast(refusalOf: "c"))
         _ = session.credentialRefused("another")
-        #expect(!session.mustRegisterAgain)
+        #expect(!session.registration.mustRepeat)
         _ = session.credentialRefused("c")
         #expect(session.move == .openSocket(Base.identity), "the attempt that is under way goes on")
         _ = session.socketFailed(reachedServer: false, at: Base.start, random: 0)
         _ = session.timerFired(at: Base.start + .seconds(60))
-        #expect(session.move == .registerDevice && session.registration == "secret")
+        #expect(session.move == .registerDevice && session.registration.secret == "secret")
         _ = session.deviceRegistered(Self.replaced)
         #expect(session.canOutlast(refusalOf: "c"), "a late refusal of the former credential")
         #expect(session.move == .openSocket(Self.replaced))
@@ -129,7 +129,7 @@ struct RepeatedRegistrationTests {
         _ = session.credentialRefused("c")
         _ = session.socketOpened(at: Base.start)
         _ = Base.receive(.hello(Base.hello), &session)
-        #expect(!session.mustRegisterAgain)
+        #expect(!session.registration.mustRepeat)
         #expect(!session.canOutlast(refusalOf: "c"))
         _ = session.credentialRefused("c")
         _ = session.socketClosed(code: nil, at: Base.start, random: 0)
@@ -142,9 +142,9 @@ struct RepeatedRegistrationTests {
         _ = session.started(at: Base.start)
         _ = session.registrationBegan(secret: "secret")
         let actions = session.deviceRegistered(Base.identity, isRepeatable: true, of: "secret")
-        #expect(actions.contains(.write(.saveRegistration(nil))) && session.registration == nil)
+        #expect(actions.contains(.write(.saveRegistration(nil))) && session.registration.secret == nil)
         #expect(refuse(&session).contains(.write(.eraseIdentity)))
-        #expect(session.identity == nil)
+        #expect(session.registration.identity == nil)
     }
 
     @Test func `a device of a registration that can be repeated signs out without its secret`() {
@@ -153,7 +153,9 @@ struct RepeatedRegistrationTests {
         _ = session.registrationBegan(secret: "secret")
         _ = session.deviceRegistered(Base.identity, isRepeatable: true, of: "secret")
         _ = session.signedOut(at: Base.start)
-        #expect(session.farewells.map(\.registration) == [nil], "a lost answer to its deletion would make another device")
+        #expect(
+            session.deregistrations.waiting.map(\.registration) == [nil],
+            "a lost answer to its deletion would make another device")
     }
 
     @Test func `a renewed credential ends the registration`() {
@@ -161,7 +163,7 @@ struct RepeatedRegistrationTests {
         _ = session.renewalBegan(secret: "next")
         let actions = session.credentialRenewed()
         #expect(actions.contains(.write(.saveRegistration(nil))))
-        #expect(session.registration == nil)
+        #expect(session.registration.secret == nil)
         _ = session.socketOpened(at: Base.start)
         let refused = session.socketClosed(code: 4401, at: Base.start, random: 0)
         #expect(refused.contains(.write(.eraseIdentity)), "another install has renewed the credential since")
@@ -172,10 +174,10 @@ struct RepeatedRegistrationTests {
         var session = unproven()
         if isRefused { _ = refuse(&session) }
         let actions = session.signedOut(at: Base.start)
-        let farewell = Farewell(device: "d", credential: "c", registration: "secret", server: "")
-        #expect(actions.contains(.write(.saveFarewell(farewell))))
+        let deregistration = Deregistration(device: "d", credential: "c", registration: "secret", server: "")
+        #expect(actions.contains(.write(.saveDeregistration(deregistration))))
         #expect(actions.contains(.write(.saveRegistration(nil))))
-        _ = session.farewellSaid(farewell)
+        _ = session.deregistered(deregistration)
         _ = session.deviceWanted()
         _ = session.timerFired(at: Base.start + .seconds(60))
         #expect(session.move == .registerDevice)
@@ -188,7 +190,7 @@ struct RepeatedRegistrationTests {
         _ = session.timerFired(at: Base.start + .seconds(60))
         _ = session.signedOut(at: Base.start)
         #expect(session.deviceRegistered(Self.replaced).isEmpty)
-        #expect(session.identity == nil && session.farewells.map(\.registration) == ["secret"])
+        #expect(session.registration.identity == nil && session.deregistrations.waiting.map(\.registration) == ["secret"])
     }
 
     @Test func `the answer of a registration before a sign-out is not the next user's`() {
@@ -196,11 +198,11 @@ struct RepeatedRegistrationTests {
         _ = refuse(&session)
         _ = session.timerFired(at: Base.start + .seconds(60))
         _ = session.signedOut(at: Base.start)
-        for farewell in session.farewells { _ = session.farewellSaid(farewell) }
+        for deregistration in session.deregistrations.waiting { _ = session.deregistered(deregistration) }
         _ = session.deviceWanted()
         #expect(session.move == .registerDevice)
         let early = session.deviceRegistered(Self.replaced, of: "secret")
-        #expect(early.isEmpty && session.identity == nil)
+        #expect(early.isEmpty && session.registration.identity == nil)
         let failed = session.deviceRegistrationFailed(.refused, of: "secret", at: Base.start, random: 0)
         #expect(failed.isEmpty && session.move == .registerDevice)
         _ = session.registrationBegan(secret: "fresh")
@@ -217,7 +219,7 @@ struct RepeatedRegistrationTests {
         let erased = actions.firstIndex(of: .write(.eraseIdentity))
         let saved = actions.firstIndex(of: .write(.saveIdentity(other)))
         #expect(saved != nil && erased != nil && erased ?? 0 < saved ?? 0)
-        #expect(actions.contains(.tellSubscriptions(.deviceLost)))
+        #expect(actions.contains(.notifySubscriptions(.deviceLost)))
         #expect(session.move == .openSocket(other))
     }
 }

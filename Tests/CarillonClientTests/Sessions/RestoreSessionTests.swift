@@ -22,29 +22,29 @@ struct RestoreSessionTests {
         let began = session.renewalBegan(secret: "s")
         #expect(began == [.write(.saveRenewal("s"))])
         let again = session.renewalBegan(secret: "t")
-        #expect(again.isEmpty && session.renewal == "s")
+        #expect(again.isEmpty && session.registration.renewal == "s")
         let renewed = session.credentialRenewed()
         let identity = DeviceIdentity(device: "d", credential: "d.s", socket: Base.identity.socket)
         #expect(renewed.contains(.write(.saveIdentity(identity))) && renewed.contains(.markInstall(device: "d")))
         #expect(session.move == .openSocket(identity))
-        #expect(!session.isRestored && session.renewal == nil)
+        #expect(!session.registration.isRestored && session.registration.renewal == nil)
     }
 
     @Test func `an attempt whose answer was lost goes on with the same secret`() {
         var session = restored(renewal: "s")
         let began = session.renewalBegan(secret: "t")
-        #expect(began.isEmpty && session.renewal == "s")
+        #expect(began.isEmpty && session.registration.renewal == "s")
         _ = session.renewalFailed(isReached: false, retryAfter: .seconds(30), at: Base.start, random: 0)
         #expect(session.move == .rest && session.deadline == Base.start + .seconds(30))
         _ = session.timerFired(at: Base.start + .seconds(30))
-        #expect(session.move == .renewCredential(Base.identity) && session.renewal == "s")
+        #expect(session.move == .renewCredential(Base.identity) && session.registration.renewal == "s")
     }
 
     @Test func `one that the server does not know any more begins anew, and a server of before is connected to as it is`() {
         var lost = restored(renewal: "s")
         let actions = lost.renewalRefused(at: Base.start, random: 0)
         #expect(actions.contains(.write(.eraseIdentity)) && lost.identity == nil)
-        #expect(actions.contains(.deliver(.tellError(code: 201), to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyError(code: 201), to: Base.name)))
         #expect(lost.move == .rest && !lost.isRestored && lost.renewal == nil)
         var early = restored()
         _ = early.renewalBegan(secret: "s")
@@ -56,8 +56,8 @@ struct RestoreSessionTests {
     @Test func `signing out while it renews leaves no device behind`() {
         var session = restored(renewal: "s")
         _ = session.signedOut(at: Base.start)
-        #expect(session.farewells.map(\.nextCredential) == ["d.s"])
-        #expect(session.farewells.map(\.credential) == [Base.identity.credential])
+        #expect(session.deregistrations.waiting.map(\.nextCredential) == ["d.s"])
+        #expect(session.deregistrations.waiting.map(\.credential) == [Base.identity.credential])
     }
 
     @Test func `an install that is where it was renews nothing, and a new one is marked`() {

@@ -33,21 +33,21 @@ struct ServerIdentityTests {
         _ = session.timerFired(at: Self.start + .seconds(60))
         #expect(session.move == .registerDevice)
         #expect(session.registrationBegan(secret: "second").isEmpty)
-        #expect(session.registration == "first")
+        #expect(session.registration.secret == "first")
         let actions = session.deviceRegistered(Base.identity, server: "s1")
         #expect(actions.contains(.write(.saveServer(address: "https://new.example.com", id: "s1"))))
-        #expect(session.registration == "first")
-        #expect(session.serverID == "s1")
+        #expect(session.registration.secret == "first")
+        #expect(session.knownServer.id == "s1")
         _ = session.socketOpened(at: Self.start)
         #expect(Base.receive(.hello(Base.hello), &session).contains(.write(.saveRegistration(nil))))
-        #expect(session.registration == nil)
+        #expect(session.registration.secret == nil)
     }
 
     @Test func `an attempt that an earlier process made is gone on with`() {
         var session = ClientSession(Self.settings, restoring: StoredState(registration: "stored"))
         _ = session.started(at: Self.start)
         #expect(session.registrationBegan(secret: "fresh").isEmpty)
-        #expect(session.registration == "stored")
+        #expect(session.registration.secret == "stored")
     }
 
     // MARK: A server that moves
@@ -64,7 +64,7 @@ struct ServerIdentityTests {
     @Test func `the channels of a server that moved have its new address and their token, which is due again`() {
         var session = Self.moved()
         let actions = session.serverLocated(Self.there, at: Self.start, random: 0)
-        #expect(actions.contains(.deliver(.tellMoved, to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyMoved, to: Base.name)))
         #expect(session.channels[Base.name]?.endpoint?.text == "https://new.example.com/push/token")
         #expect(session.channels[Base.name]?.isTokenDue == true)
         #expect(session.channels[Base.name]?.state == .open)
@@ -77,7 +77,7 @@ struct ServerIdentityTests {
         let actions = session.serverLocated(other, at: Self.start, random: 0)
         #expect(actions.last?.kind == "noteFailure")
         #expect(!actions.contains { $0.kind == "write" })
-        #expect(session.identity == Base.identity)
+        #expect(session.registration.identity == Base.identity)
         #expect(session.move == .rest)
         _ = session.timerFired(at: Self.start + .seconds(60))
         #expect(session.move == .locateServer)
@@ -86,7 +86,7 @@ struct ServerIdentityTests {
     @Test(arguments: [true, false]) func `a moved server that does not answer is asked again`(isReached: Bool) {
         var session = Self.moved()
         let actions = session.serverNotLocated(isReached: isReached, at: Self.start, random: 0)
-        #expect(actions == [.tellAvailability(Availability(network: isReached, service: false))])
+        #expect(actions == [.notifyAvailability(Availability(network: isReached, service: false))])
         #expect(session.move == .rest)
         _ = session.timerFired(at: Self.start + .seconds(60))
         #expect(session.move == .locateServer)
@@ -102,15 +102,16 @@ struct ServerIdentityTests {
     }
 
     @Test func `the deletion of a device is not repeated before the server's hint`() {
-        let farewell = Farewell(device: "d", credential: "c", server: "")
-        var session = ClientSession(Self.settings, restoring: StoredState(identityWasLost: true, farewells: [farewell]))
+        let deregistration = Deregistration(device: "d", credential: "c", server: "")
+        var session = ClientSession(
+            Self.settings, restoring: StoredState(identityWasLost: true, deregistrations: [deregistration]))
         _ = session.started(at: Self.start)
-        #expect(session.move == .sayFarewell(farewell))
-        _ = session.farewellFailed(farewell, retryAfter: .seconds(300), at: Self.start, random: 0)
+        #expect(session.move == .deregister(deregistration))
+        _ = session.deregistrationFailed(deregistration, retryAfter: .seconds(300), at: Self.start, random: 0)
         _ = session.timerFired(at: Self.start + .seconds(299))
         #expect(session.move == .rest)
         _ = session.timerFired(at: Self.start + .seconds(300))
-        #expect(session.move == .sayFarewell(farewell))
+        #expect(session.move == .deregister(deregistration))
     }
 
     @Test func `after a connection that failed the server is asked for its sockets, and the address is refreshed`() {
@@ -136,9 +137,9 @@ struct ServerIdentityTests {
         var other = Self.there
         other.server = "s2"
         let actions = session.serverLocated(other, at: Self.start, random: 0)
-        #expect(actions == [.tellAvailability(Base.reachable)])
+        #expect(actions == [.notifyAvailability(Base.reachable)])
         #expect(session.move == .openSocket(Base.identity))
-        #expect(session.serverID == "s1")
+        #expect(session.knownServer.id == "s1")
     }
 
     @Test func `at the address that it was given, a client goes on with a server that does not say who it is`() {
@@ -167,28 +168,28 @@ struct ServerIdentityTests {
 
     @Test func `a device that signs out is forgotten at once, and the server is told until it knows`() throws {
         var session = Base.live(Base.stored(.open))
-        let farewell = Farewell(device: "d", credential: "c", server: "")
+        let deregistration = Deregistration(device: "d", credential: "c", server: "")
         let actions = session.signedOut(at: Self.start)
-        #expect(actions.contains(.write(.saveFarewell(farewell))))
+        #expect(actions.contains(.write(.saveDeregistration(deregistration))))
         #expect(actions.contains(.write(.eraseIdentity)))
         #expect(actions.contains(.write(.removeChannel(identifier: Base.name))))
-        #expect(actions.contains(.deliver(.tellClosed(token: "token"), to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyClosed(token: "token"), to: Base.name)))
         #expect(actions.last == .closeSocket(code: 1000))
-        #expect(session.identity == nil)
+        #expect(session.registration.identity == nil)
         _ = session.socketClosed(code: 1000, at: Self.start, random: 0)
         _ = session.timerFired(at: Self.start + .seconds(60))
         // Whoever signed out says so himself.
         #expect(session.move == .rest)
-        _ = session.farewellFailed(farewell, at: Self.start, random: 0)
+        _ = session.deregistrationFailed(deregistration, at: Self.start, random: 0)
         for _ in 0..<2 {
             #expect(session.move == .rest)
             _ = session.timerFired(at: Self.start + .seconds(60))
-            #expect(session.move == .sayFarewell(farewell))
-            _ = session.farewellFailed(farewell, at: Self.start, random: 0)
+            #expect(session.move == .deregister(deregistration))
+            _ = session.deregistrationFailed(deregistration, at: Self.start, random: 0)
         }
         _ = session.timerFired(at: Self.start + .seconds(60))
-        #expect(session.move == .sayFarewell(farewell))
-        #expect(session.farewellSaid(farewell).contains(.write(.removeFarewell(device: "d"))))
+        #expect(session.move == .deregister(deregistration))
+        #expect(session.deregistered(deregistration).contains(.write(.removeDeregistration(device: "d"))))
         // Nobody is registered until a channel is wanted.
         #expect(session.move == .rest)
         #expect(session.deadline == nil)
@@ -209,59 +210,61 @@ struct ServerIdentityTests {
     @Test func `a device of a server that moved is deleted where it was`() {
         var session = Self.moved()
         _ = session.signedOut(at: Self.start)
-        #expect(session.farewells.map(\.server) == ["http://old.example.com"])
+        #expect(session.deregistrations.waiting.map(\.server) == ["http://old.example.com"])
     }
 
-    @Test func `a farewell that fails does not keep another device from its registration`() throws {
-        let farewell = Farewell(device: "d", credential: "c", registration: "secret", server: "")
-        var session = ClientSession(Self.settings, restoring: StoredState(identityWasLost: true, farewells: [farewell]))
+    @Test func `a deregistration that fails does not keep another device from its registration`() throws {
+        let deregistration = Deregistration(device: "d", credential: "c", registration: "secret", server: "")
+        var session = ClientSession(
+            Self.settings, restoring: StoredState(identityWasLost: true, deregistrations: [deregistration]))
         _ = session.started(at: Self.start)
         _ = try session.connectRequested(Base.name, as: Base.id, deadline: nil)
-        #expect(session.move == .sayFarewell(farewell))
-        let next = session.farewellFailed(farewell, retryAfter: .seconds(40), at: Self.start, random: 0)
+        #expect(session.move == .deregister(deregistration))
+        let next = session.deregistrationFailed(deregistration, retryAfter: .seconds(40), at: Self.start, random: 0)
         #expect(next == [.wake] && session.move == .registerDevice)
         _ = session.registrationBegan(secret: "s")
         let later = Self.start + .seconds(41)
         _ = session.deviceRegistrationFailed(.unavailable(retryAfter: nil), at: Self.start, random: 0)
         _ = session.timerFired(at: Self.start + .seconds(5))
-        #expect(session.move == .registerDevice, "the farewell has its own time")
+        #expect(session.move == .registerDevice, "the deregistration has its own time")
         _ = session.deviceRegistrationFailed(.unavailable(retryAfter: nil), at: Self.start + .seconds(39), random: 0)
         _ = session.timerFired(at: later)
-        #expect(session.move == .sayFarewell(farewell))
-        _ = session.farewellFailed(farewell, at: later, random: 0)
+        #expect(session.move == .deregister(deregistration))
+        _ = session.deregistrationFailed(deregistration, at: later, random: 0)
         #expect(session.move == .registerDevice)
         _ = session.deviceRegistrationFailed(.refused, at: later, random: 0)
         #expect(session.channels[Base.name]?.state == .error)
         // The deletion is tried again all the same.
         #expect(session.move == .rest && session.deadline == later + .seconds(1))
         _ = session.timerFired(at: later + .seconds(1))
-        #expect(session.move == .sayFarewell(farewell))
+        #expect(session.move == .deregister(deregistration))
     }
 
-    @Test func `a wake says a farewell whose time has come, and no other`() {
-        let farewell = Farewell(device: "d", credential: "c", server: "")
+    @Test func `a wake says a deregistration whose time has come, and no other`() {
+        let deregistration = Deregistration(device: "d", credential: "c", server: "")
         var stored = Base.stored(.open)
-        stored.farewells = [farewell]
+        stored.deregistrations = [deregistration]
         for (seconds, isDue) in [(1, false), (9, true)] {
             var session = ClientSession(Self.settings, restoring: stored)
             _ = session.started(at: Self.start)
-            _ = session.farewellFailed(farewell, retryAfter: .seconds(5), at: Self.start, random: 0)
+            _ = session.deregistrationFailed(deregistration, retryAfter: .seconds(5), at: Self.start, random: 0)
             _ = session.socketFailed(reachedServer: false, at: Self.start, random: 0)
             _ = session.wakeReceived(at: Self.start + .seconds(seconds))
-            #expect(session.move == (isDue ? .sayFarewell(farewell) : .locateServer))
+            #expect(session.move == (isDue ? .deregister(deregistration) : .locateServer))
         }
     }
 
-    @Test func `a farewell that failed is said again beside the live connection of another device`() {
+    @Test func `a deregistration that failed is said again beside the live connection of another device`() {
         let (first, second) = (
-            Farewell(device: "1", credential: "c", server: ""), Farewell(device: "2", credential: "c", server: "")
+            Deregistration(device: "1", credential: "c", server: ""),
+            Deregistration(device: "2", credential: "c", server: "")
         )
         var stored = Base.stored(.open)
-        stored.farewells = [first, second]
+        stored.deregistrations = [first, second]
         var session = ClientSession(Self.settings, restoring: stored)
         _ = session.started(at: Self.start)
-        #expect(session.move == .sayFarewell(first))
-        _ = session.farewellFailed(first, at: Self.start, random: 0)
+        #expect(session.move == .deregister(first))
+        _ = session.deregistrationFailed(first, at: Self.start, random: 0)
         #expect(session.move == .openSocket(Base.identity))
         _ = session.socketOpened(at: Self.start)
         _ = Base.receive(.hello(Base.hello), &session)
@@ -269,23 +272,24 @@ struct ServerIdentityTests {
         let early = session.timerFired(at: Self.start + .milliseconds(400))
         #expect(early.isEmpty)
         let due = session.timerFired(at: Self.start + .milliseconds(500))
-        #expect(due.contains(.sayFarewell(second)), "the first one may never succeed")
+        #expect(due.contains(.deregister(second)), "the first one may never succeed")
         let again = session.timerFired(at: Self.start + .seconds(5))
-        #expect(!again.contains(.sayFarewell(second)), "it is under way")
-        let failed = session.farewellFailed(second, at: Self.start + .seconds(5), random: 0)
+        #expect(!again.contains(.deregister(second)), "it is under way")
+        let failed = session.deregistrationFailed(second, at: Self.start + .seconds(5), random: 0)
         #expect(failed.isEmpty && session.phase == .live)
         let third = session.timerFired(at: Self.start + .seconds(6))
-        #expect(third.contains(.sayFarewell(first)))
-        let said = session.farewellSaid(first)
-        #expect(said == [.write(.removeFarewell(device: "1")), .sayFarewell(second)])
-        let last = session.farewellSaid(second)
-        #expect(last == [.write(.removeFarewell(device: "2"))] && session.farewellDueAt == nil)
+        #expect(third.contains(.deregister(first)))
+        let said = session.deregistered(first)
+        #expect(said == [.write(.removeDeregistration(device: "1")), .deregister(second)])
+        let last = session.deregistered(second)
+        #expect(last == [.write(.removeDeregistration(device: "2"))] && session.farewellDueAt == nil)
     }
 
-    @Test func `a farewell that an earlier process owes is said at the start`() {
-        let farewell = Farewell(device: "d", credential: "c", server: "")
-        var session = ClientSession(Self.settings, restoring: StoredState(identityWasLost: true, farewells: [farewell]))
+    @Test func `a deregistration that an earlier process owes is said at the start`() {
+        let deregistration = Deregistration(device: "d", credential: "c", server: "")
+        var session = ClientSession(
+            Self.settings, restoring: StoredState(identityWasLost: true, deregistrations: [deregistration]))
         _ = session.started(at: Self.start)
-        #expect(session.move == .sayFarewell(farewell))
+        #expect(session.move == .deregister(deregistration))
     }
 }

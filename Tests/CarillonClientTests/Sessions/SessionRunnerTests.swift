@@ -48,7 +48,7 @@ struct SessionRunnerTests {
         try await runner.perform { _, _ in [] }
         #expect(runner.usableIdentity == nil)
         try await runner.perform { session, _ in
-            session.registration = nil
+            session.registration.secret = nil
             return []
         }
         #expect(!runner.repeatsRegistration(afterRefusalOf: Base.identity.credential))

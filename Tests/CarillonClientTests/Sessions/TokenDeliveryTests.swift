@@ -52,7 +52,7 @@ struct TokenDeliveryTests {
         _ = session.tokenDelivered(Base.name, token: "token", at: Self.start)
         let actions = Base.receive(lost(), &session)
         #expect(deliveries(actions) == ["token"])
-        #expect(actions.contains(.deliver(.tellPingFailed(code: 605), to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyPingFailed(code: 605), to: Base.name)))
         #expect(session.channels[Base.name]?.state == .open)
     }
 
@@ -71,7 +71,7 @@ struct TokenDeliveryTests {
         let event = ChannelEventFrame(channelID: Base.id.description, version: "1.a", event: .pingFailed(code: code))
         let actions = Base.receive(.channelEvent(event), &session)
         #expect(deliveries(actions).isEmpty)
-        #expect(actions.contains(.deliver(.tellPingFailed(code: code), to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyPingFailed(code: code), to: Base.name)))
     }
 
     @Test func `a token that is due is delivered at the start, and when the hook comes late`() throws {
@@ -102,17 +102,17 @@ struct TokenDeliveryTests {
 
     @Test func `an event of a newer server is answered for, and nothing comes of it`() throws {
         var (session, _) = try opened()
-        let before = session.channels
+        let before = session.channels.machines
         let event = ChannelEventFrame(channelID: Base.id.description, version: "1.a", event: .other("future"))
         #expect(Base.receive(.channelEvent(event), &session) == [.send(.ack([.init(version: "1.a", code: 102)]))])
-        #expect(session.channels == before)
+        #expect(session.channels.machines == before)
     }
 
     @Test func `recovery is told, and changes nothing`() throws {
         var (session, _) = try opened()
         let event = ChannelEventFrame(channelID: Base.id.description, version: "1.a", event: .recovered)
         let actions = Base.receive(.channelEvent(event), &session)
-        #expect(actions.contains(.deliver(.tellRecovered, to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyRecovered, to: Base.name)))
         #expect(session.channels[Base.name]?.state == .open)
     }
 }

@@ -8,7 +8,7 @@ import Testing
 struct UserSessionTests {
     private typealias Base = ClientSessionTests
 
-    private let ada = UserWord.signedIn("ada's token")
+    private let ada = UserClaim.signedIn("ada's token")
 
     private func registrations(_ actions: [SessionAction]) -> [ClientFrame.Register] {
         actions.compactMap { if case .send(.register(let frame)) = $0 { frame } else { nil } }
@@ -17,7 +17,7 @@ struct UserSessionTests {
     @Test func `a word is durable first, is said once there is a connection, and is forgotten when it was taken`() {
         var session = ClientSession(.init(), restoring: Base.stored())
         let said = session.userSet(ada, at: Base.start)
-        #expect(said == [.write(.saveUser(ada)), .tellSubscriptions(.paused)])
+        #expect(said == [.write(.saveUser(ada)), .notifySubscriptions(.paused)])
         _ = session.started(at: Base.start)
         _ = session.socketOpened(at: Base.start)
         let live = Base.receive(.hello(Base.hello), &session)
@@ -27,10 +27,10 @@ struct UserSessionTests {
         let taken = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(
             taken == [
-                .write(.saveTakenUser("ada")), .write(.saveUser(nil)), .tellDevice([.userTaken]),
-                .tellSubscriptions(.connected(version: 1)),
+                .write(.saveTakenUser("ada")), .write(.saveUser(nil)), .notifyDevice([.userTaken]),
+                .notifySubscriptions(.connected(version: 1)),
             ])
-        #expect(session.user == nil)
+        #expect(session.user.pending == nil)
     }
 
     @Test func `no channel is opened before the server knows whose it is`() throws {
@@ -49,9 +49,9 @@ struct UserSessionTests {
         _ = session.userSet(ada, at: Base.start)
         let error = PushError(.userRefused, "no")
         let refused = session.userRefused(ada, of: Base.identity, error, at: Base.start)
-        #expect(refused.contains(.tellDevice([.userRefused(error)])) && refused.contains(.write(.saveUser(nil))))
-        #expect(registrations(refused).isEmpty && refused.contains(.deliver(.tellError(code: 202), to: Base.name)))
-        #expect(session.user == nil)
+        #expect(refused.contains(.notifyDevice([.userRefused(error)])) && refused.contains(.write(.saveUser(nil))))
+        #expect(registrations(refused).isEmpty && refused.contains(.deliver(.notifyError(code: 202), to: Base.name)))
+        #expect(session.user.pending == nil)
         let stale = session.userRefused(ada, of: Base.identity, error, at: Base.start)
         #expect(stale.isEmpty)
     }
@@ -63,13 +63,13 @@ struct UserSessionTests {
         var session = Base.live(stored)
         _ = session.userSet(ada, at: Base.start)
         let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
-        #expect(!same.contains(.dropMessages(of: Base.name)) && session.buffers[Base.name] != nil)
-        #expect(!same.contains(.tellSubscriptions(.userChanged)), "firings of the same user stay")
+        #expect(!same.contains(.dropMessages(of: Base.name)) && session.messages.buffers[Base.name] != nil)
+        #expect(!same.contains(.notifySubscriptions(.userChanged)), "firings of the same user stay")
         _ = session.userSet(.signedOut, at: Base.start)
         let out = session.userTaken(.signedOut, of: Base.identity, as: nil, at: Base.start)
-        #expect(out.contains(.tellSubscriptions(.userChanged)))
+        #expect(out.contains(.notifySubscriptions(.userChanged)))
         #expect(out.contains(.write(.removeMessages(of: Base.name))) && out.contains(.dropMessages(of: Base.name)))
-        #expect(session.buffers[Base.name] == nil && session.takenUser == nil)
+        #expect(session.messages.buffers[Base.name] == nil && session.user.taken == nil)
     }
 
     @Test(arguments: [true, false])
@@ -80,7 +80,7 @@ struct UserSessionTests {
         _ = session.started(at: Base.start)
         _ = session.socketOpened(at: Base.start)
         if isLive { _ = Base.receive(.hello(Base.hello), &session) }
-        let bob = UserWord.signedIn("bob's token")
+        let bob = UserClaim.signedIn("bob's token")
         _ = session.userSet(ada, at: Base.start)
         let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(session.phase != .closing && !same.contains(.closeSocket(code: 1000)))
@@ -97,27 +97,27 @@ struct UserSessionTests {
 
     @Test func `what is said of the user is numbered, and the number of the last one counts as taken`() {
         var session = Base.live()
-        #expect(session.userNumbers.said == session.userNumbers.taken)
-        let bob = UserWord.signedIn("bob's token")
+        #expect(session.user.numbers.said == session.user.numbers.taken)
+        let bob = UserClaim.signedIn("bob's token")
         _ = session.userSet(ada, at: Base.start)
         _ = session.userSet(bob, at: Base.start)
         _ = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
-        #expect(session.userNumbers.said == 2 && session.userNumbers.taken == 0)
+        #expect(session.user.numbers.said == 2 && session.user.numbers.taken == 0)
         _ = session.userTaken(bob, of: Base.identity, as: "bob", at: Base.start)
-        #expect(session.userNumbers.taken == 2)
+        #expect(session.user.numbers.taken == 2)
         _ = session.userSet(ada, at: Base.start)
         _ = session.userRefused(ada, of: Base.identity, PushError(.userRefused, "no"), at: Base.start)
-        #expect(session.userNumbers.said == 3 && session.userNumbers.taken == 2)
+        #expect(session.user.numbers.said == 3 && session.user.numbers.taken == 2)
     }
 
     @Test func `a token of the same user is no other user, and a token that cannot be read may be`() {
-        func token(_ claims: String) -> UserWord { .signedIn("e30.\(Base64URL.encode(Array(claims.utf8))).c2ln") }
+        func token(_ claims: String) -> UserClaim { .signedIn("e30.\(Base64URL.encode(Array(claims.utf8))).c2ln") }
         #expect(!token(#"{"sub":"ada"}"#).mayDiffer(from: "ada"))
         #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: "bob"))
         #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: nil))
         #expect(token(#"{"sub":1}"#).mayDiffer(from: "ada"))
         #expect(ada.mayDiffer(from: "ada"))
-        #expect(UserWord.signedOut.mayDiffer(from: "ada") && !UserWord.signedOut.mayDiffer(from: nil))
+        #expect(UserClaim.signedOut.mayDiffer(from: "ada") && !UserClaim.signedOut.mayDiffer(from: nil))
     }
 
     @Test func `another run says what the one before was saying`() {
@@ -135,10 +135,10 @@ struct UserSessionTests {
         let first = session.userSet(ada, at: Base.start)
         #expect(first.contains(.reportUser(ada, Base.identity)))
         let second = session.userSet(.signedOut, at: Base.start)
-        #expect(second == [.write(.saveUser(.signedOut)), .tellSubscriptions(.paused)])
+        #expect(second == [.write(.saveUser(.signedOut)), .notifySubscriptions(.paused)])
         let answered = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(answered == [.write(.saveTakenUser("ada")), .reportUser(.signedOut, Base.identity)])
-        #expect(session.user == .signedOut)
+        #expect(session.user.pending == .signedOut)
     }
 
     @Test func `what cannot be said now is said later, and not before the server's hint`() throws {
@@ -158,28 +158,28 @@ struct UserSessionTests {
         _ = session.userSet(ada, at: Base.start)
         let stranger = DeviceIdentity(device: "other", credential: "c", socket: "ws://host/")
         let actions = session.userTaken(ada, of: stranger, as: "ada", at: Base.start)
-        #expect(actions == [.reportUser(ada, Base.identity)] && session.user == ada)
+        #expect(actions == [.reportUser(ada, Base.identity)] && session.user.pending == ada)
     }
 
     @Test func `signing out forgets what was to be said`() {
         var session = Base.live()
         _ = session.userSet(ada, at: Base.start)
         let actions = session.signedOut(at: Base.start)
-        #expect(actions.contains(.write(.saveUser(nil))) && session.user == nil)
+        #expect(actions.contains(.write(.saveUser(nil))) && session.user.pending == nil)
     }
 
     @Test func `messages that waited for the app are dropped with the user whose they were, and with no other error`() {
         for (code, isDropped) in [(ChannelErrorCode.userChanged, true), (500, false)] {
             var session = Base.live(Base.stored(.open))
             _ = Base.receive(.notification(Base.message("m")), &session)
-            #expect(session.buffers[Base.name]?.messages == 1)
+            #expect(session.messages.buffers[Base.name]?.messages == 1)
             let event = ChannelEventFrame(channelID: Base.id.description, version: "v", event: .error(code: code))
             let actions = Base.receive(.channelEvent(event), &session)
             #expect(actions.contains(.write(.removeMessages(of: Base.name))) == isDropped)
             #expect(actions.contains(.dropMessages(of: Base.name)) == isDropped)
-            #expect((session.buffers[Base.name] == nil) == isDropped)
-            #expect(actions.contains(.deliver(.tellError(code: code), to: Base.name)))
-            #expect(session.withdrawals.isEmpty != isDropped)
+            #expect((session.messages.buffers[Base.name] == nil) == isDropped)
+            #expect(actions.contains(.deliver(.notifyError(code: code), to: Base.name)))
+            #expect(session.channels.withdrawals.isEmpty != isDropped)
         }
     }
 }

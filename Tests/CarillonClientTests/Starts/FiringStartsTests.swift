@@ -29,7 +29,7 @@ struct FiringStartsTests {
     /// The device is sent a firing.
     private func send(_ id: String, starts: Int = 0, _ fixture: Fixture) async throws {
         let firing = try firing(id)
-        try await fixture.engine.runner.perform { _, _ in [.tellSubscriptions(.fired(firing, starts: starts))] }
+        try await fixture.engine.runner.perform { _, _ in [.notifySubscriptions(.fired(firing, starts: starts))] }
     }
 
     @Test func `ten starts that ended with the process end a firing, and nine do not`() throws {
@@ -38,7 +38,7 @@ struct FiringStartsTests {
         let frame = ServerFrame.fired(Self.frame("v"))
         let now = ContinuousClock.now
         let given = session.received(frame, answered: nil, firingStarts: 9, at: now, random: 0)
-        #expect(given == [.tellSubscriptions(.fired(firing, starts: 9))])
+        #expect(given == [.notifySubscriptions(.fired(firing, starts: 9))])
         let answer = MessageAnswer(id: "v", code: 301)
         let ended = session.received(frame, answered: nil, firingStarts: 10, at: now, random: 0)
         let expected: [SessionAction] = [
@@ -167,8 +167,8 @@ struct FiringStartsTests {
 
     private func answer(_ runner: SessionRunner, isTaken: Bool) async throws {
         try await runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
-            let bob = UserWord.signedIn("bob")
+            guard let identity = session.registration.identity else { return [] }
+            let bob = UserClaim.signedIn("bob")
             if isTaken { return session.userTaken(bob, of: identity, as: "bob", at: context.now) }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
@@ -246,7 +246,7 @@ struct FiringStartsTests {
 
     @Test func `a run begins without firings if an earlier one named another user`() async throws {
         let fixture = try await Fixture()
-        let users: [UserWord?] = [.signedIn("bob"), nil]
+        let users: [UserClaim?] = [.signedIn("bob"), nil]
         for user in users {
             var stored = StoredState()
             stored.user = user
@@ -487,8 +487,8 @@ struct FiringStartsTests {
     @Test func `the newest thousand firings that were told are remembered, and none of a former owner`() throws {
         let queue = FiringQueue(.init())
         for number in 0...1000 {
-            #expect(queue.tells(try firing("\(number)"), starts: 1) != nil)
-            #expect(queue.tells(try firing("\(number)"), starts: 1) == nil)
+            #expect(queue.notifies(try firing("\(number)"), starts: 1) != nil)
+            #expect(queue.notifies(try firing("\(number)"), starts: 1) == nil)
         }
         #expect(queue.starts(of: "0") == nil && queue.starts(of: "1") == 1 && queue.starts(of: "1000") == 1)
         queue.ownerChanged()
@@ -502,7 +502,7 @@ struct FiringStartsTests {
         var events = PushDeviceEvents(listeners: runner.deviceListeners).makeAsyncIterator()
         let crashed = try firing("a")
         try await runner.perform { _, _ in
-            [.tellDevice([.firingCrashed(crashed), .resumed]), .tellSubscriptions(fact)]
+            [.notifyDevice([.firingCrashed(crashed), .resumed]), .notifySubscriptions(fact)]
         }
         #expect(await events.next() == .resumed)
     }

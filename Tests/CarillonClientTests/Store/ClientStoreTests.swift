@@ -89,17 +89,17 @@ struct ClientStoreTests {
         #expect(state.channels["a"]?.keys == nil)
     }
 
-    @Test func `a storage of version 13 is taken over with its farewells`() async throws {
-        let farewell = Farewell(device: "d", credential: "c", nextCredential: "n", server: "s")
+    @Test func `a storage of version 13 is taken over with its deregistrations`() async throws {
+        let deregistration = Deregistration(device: "d", credential: "c", nextCredential: "n", server: "s")
         do {
             let (store, _) = try open()
-            try await commit([.saveFarewell(farewell)], to: store)
+            try await commit([.saveDeregistration(deregistration)], to: store)
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { try ClientSchemaUndo.version14($0) }
         try queue.close()
         let (_, state) = try open()
-        #expect(state.farewells == [farewell])
+        #expect(state.deregistrations == [deregistration])
     }
 
     private static func undoVersion8(_ database: Database) throws {
@@ -158,11 +158,11 @@ struct ClientStoreTests {
         do {
             let (store, state) = try open()
             #expect(!state.isRestored && state.renewal == "s" && state.takenUser == "ada")
-            let farewell = Farewell(device: "d", credential: "c", nextCredential: "n", server: "s")
-            try await commit([.saveRenewal(nil), .saveTakenUser(nil), .saveFarewell(farewell)], to: store)
+            let deregistration = Deregistration(device: "d", credential: "c", nextCredential: "n", server: "s")
+            try await commit([.saveRenewal(nil), .saveTakenUser(nil), .saveDeregistration(deregistration)], to: store)
         }
         let (_, state) = try open()
-        #expect(state.renewal == nil && state.takenUser == nil && state.farewells.map(\.nextCredential) == ["n"])
+        #expect(state.renewal == nil && state.takenUser == nil && state.deregistrations.map(\.nextCredential) == ["n"])
     }
 
     @Test func `a storage of version 4 is taken over, and what is to be said of the user is kept`() async throws {
@@ -173,19 +173,21 @@ struct ClientStoreTests {
         let channel = ChannelMachine(
             state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
             wake: .alert)
-        for word in [nil, UserWord.signedIn("t"), .signedOut, nil] {
+        for claim in [nil, UserClaim.signedIn("t"), .signedOut, nil] {
             do {
                 let (store, _) = try open()
-                try await commit([.saveUser(word), .saveChannel(identifier: "a", channel)], to: store)
+                try await commit([.saveUser(claim), .saveChannel(identifier: "a", channel)], to: store)
             }
             let (_, state) = try open()
-            #expect(state.user == word)
+            #expect(state.user == claim)
             #expect(state.channels["a"]?.wake == .alert)
         }
     }
 
     private static func undoVersion3(_ database: Database) throws {
-        for table in ["message", "report", "farewell", "push_device"] { try database.execute(sql: "DROP TABLE \(table)") }
+        for table in ["message", "report", "deregistration", "push_device"] {
+            try database.execute(sql: "DROP TABLE \(table)")
+        }
         for column in ["server_id", "registration"] {
             try database.execute(sql: "ALTER TABLE owner DROP COLUMN \(column)")
         }
@@ -323,21 +325,22 @@ struct ClientStoreTests {
             } == 301)
     }
 
-    @Test func `reports, farewells and the secret of a registration outlive the process`() async throws {
+    @Test func `reports, deregistrations and the secret of a registration outlive the process`() async throws {
         let reports = [MessageAnswer(id: "b", code: 301), MessageAnswer(id: "a", code: 303)]
-        let farewell = Farewell(device: "d", credential: "c", registration: "secret-1", server: "http://host")
+        let deregistration = Deregistration(device: "d", credential: "c", registration: "secret-1", server: "http://host")
         do {
             let (store, _) = try open()
             try await commit(
-                reports.map { .saveReport($0) } + [.saveFarewell(farewell), .saveRegistration("secret")], to: store)
+                reports.map { .saveReport($0) } + [.saveDeregistration(deregistration), .saveRegistration("secret")],
+                to: store)
         }
         do {
             let (store, state) = try open()
             #expect(state.reports == reports)
-            #expect(state.farewells == [farewell])
+            #expect(state.deregistrations == [deregistration])
             #expect(state.registration == "secret")
             try await commit(
-                [.removeReports, .removeFarewell(device: "d"), .saveIdentity(Self.identity)], to: store)
+                [.removeReports, .removeDeregistration(device: "d"), .saveIdentity(Self.identity)], to: store)
         }
         do {
             let (store, state) = try open()
@@ -346,7 +349,7 @@ struct ClientStoreTests {
         }
         let (_, state) = try open()
         #expect(state.reports.isEmpty)
-        #expect(state.farewells.isEmpty)
+        #expect(state.deregistrations.isEmpty)
         #expect(state.registration == nil)
     }
 

@@ -43,7 +43,7 @@ struct NamedServersTests {
         let question = WebQuestion(
             method: .delete, address: try #require(WebAddress(http: Self.base + "/v1/device")), answerLimit: 1000)
         let recognition = ServerRecognition(memory: memory)
-        let answer = try await recognition.askForNoContent(question, of: Self.base, over: server)
+        let answer = await ServerAPI(Self.base, over: server, recognition: recognition).send(question, expecting: .noContent)
         try await store.inStep { _ in }
         if case .success = answer { return true }
         return false
@@ -89,15 +89,14 @@ struct NamedServersTests {
             memory: NamedServers(named, store: store, now: { clock.withLock { $0 } }))
         let address = try #require(WebAddress(http: Self.base + "/v1/server"))
         let question = WebQuestion(method: .get, address: address, answerLimit: 1000)
-        let described = try await recognition.ask(question, of: Self.base, over: Server(id: "s", isNamed: true)) {
-            $0.json(200, as: ServerBody.self)
-        }
+        let described = await ServerAPI(Self.base, over: Server(id: "s", isNamed: true), recognition: recognition)
+            .send(question, expecting: .json(200, as: ServerBody.self))
         guard case .success = described else { return true }
         try await store.inStep { _ in }
         clock.withLock { $0 = time }
         let deletion = WebQuestion(
             method: .delete, address: try #require(WebAddress(http: Self.base + "/v1/device")), answerLimit: 1000)
-        let answer = try await recognition.askForNoContent(deletion, of: Self.base, over: server)
+        let answer = await ServerAPI(Self.base, over: server, recognition: recognition).send(deletion, expecting: .noContent)
         if case .success = answer { return true }
         return false
     }

@@ -10,7 +10,7 @@ import Testing
 struct PrivateSubscriptionTests {
     private func subscriptions(_ folder: SharedFolder?) -> NotificationSubscriptions {
         let subscriptions = NotificationSubscriptions(shared: folder) { _ in
-        } tell: { _ in
+        } notify: { _ in
         }
         subscriptions.connected(version: 3)
         return subscriptions

@@ -39,7 +39,7 @@ struct SubscriptionsMachineTests {
 
     private static func events(_ actions: [Action]) -> [NotificationSubscriptionEvent] {
         actions.flatMap { action -> [NotificationSubscriptionEvent] in
-            if case .tell(_, _, let events) = action { events } else { [] }
+            if case .notify(_, _, let events) = action { events } else { [] }
         }
     }
 
@@ -67,9 +67,9 @@ struct SubscriptionsMachineTests {
         let (number, _) = machine.subscribed(Self.definition("k"))
         let request = try Self.request(machine.connected(version: 3))
         _ = try answer(request, 201, Self.body("01", Self.definition("k")))
-        #expect(Self.events(machine.fired("01", at: 5, isTold: false)) == [.statusChanged(.triggered)])
+        #expect(Self.events(machine.fired("01", at: 5, isNotified: false)) == [.statusChanged(.triggered)])
         #expect(machine.entries[number]?.statusAt == 5)
-        let again = machine.fired("01", at: 6, isTold: false)
+        let again = machine.fired("01", at: 6, isNotified: false)
         #expect(again.isEmpty)
     }
 
@@ -302,7 +302,7 @@ struct SubscriptionsMachineTests {
             actions = machine.answered(
                 .init(id: request.id, status: 200, body: Array(#"{"wanted":[],"removed":1,"subscriptions":[]}"#.utf8)))
         }
-        #expect(asked.contains("DELETE /v1/device/subscriptions?key=%c3%a4%20b"), "\(asked)")
+        #expect(asked.contains("DELETE /v1/device/subscriptions?key=%C3%A4%20b"), "\(asked)")
         #expect(machine.entries.isEmpty)
     }
 
@@ -517,7 +517,7 @@ struct NotificationSubscriptionTests {
     ])
     func `a trigger is read before it is sent`(trigger: String, code: PushError.Code, word: String) throws {
         let subscriptions = NotificationSubscriptions { _ in
-        } tell: { _ in
+        } notify: { _ in
         }
         let wrong = NotificationSubscription(
             items: ["i"], fields: ["price"], format: NotificationFormat(title: "t"), trigger: trigger)
@@ -528,7 +528,7 @@ struct NotificationSubscriptionTests {
 
     @Test func `what cannot be given is refused at once`() throws {
         let subscriptions = NotificationSubscriptions { _ in
-        } tell: { _ in
+        } notify: { _ in
         }
         func make(_ key: String?, _ format: NotificationFormat = NotificationFormat(title: "t")) -> NotificationSubscription
         {
@@ -563,7 +563,7 @@ struct SubscriptionFiringTests {
         let firing = try #require(SubscriptionFiring(Self.frame))
         #expect(
             firing.notification.title == "t" && firing.key == "k" && firing.updatedAt == Date(timeIntervalSince1970: 0.005))
-        #expect(ClientSessionTests.receive(.fired(Self.frame), &session) == [.tellSubscriptions(.fired(firing))])
+        #expect(ClientSessionTests.receive(.fired(Self.frame), &session) == [.notifySubscriptions(.fired(firing))])
         let answer = MessageAnswer(id: "v", code: 100)
         let stored: [SessionAction] = [.write(.saveAnswer(answer)), .write(.saveFiringStarts(id: "v", 0))]
         #expect(session.firingHandled(firing) == stored + [.send(answer.frame)])

@@ -101,9 +101,10 @@ struct ClientRegistrarTests {
     }
 
     @Test func `a device that was signed out while it renewed is deleted under either credential`() async throws {
-        let farewell = Farewell(device: "d", credential: "d.old", nextCredential: "d.new", server: "http://host:1")
+        let deregistration = Deregistration(
+            device: "d", credential: "d.old", nextCredential: "d.new", server: "http://host:1")
         let answers = Answers([problem(.credentialInvalid), (204, "")])
-        guard case .done = try await registrar(answers).delete(farewell) else {
+        guard case .done = try await registrar(answers).delete(deregistration) else {
             Issue.record("it was not deleted")
             return
         }
@@ -117,9 +118,9 @@ struct ClientRegistrarTests {
         let registrar = ClientRegistrar(
             server: try #require(WebAddress(http: "http://host:1/")), app: "com.example.app", clientKey: key,
             transport: answers)
-        let farewell = Farewell(device: "d", credential: "d.old", registration: "secret", server: server)
+        let deregistration = Deregistration(device: "d", credential: "d.old", registration: "secret", server: server)
         let name =
-            switch await registrar.delete(farewell) {
+            switch await registrar.delete(deregistration) {
             case .done: "done"
             case .failed(let failure, _): "\(failure)"
             }
@@ -141,7 +142,7 @@ struct ClientRegistrarTests {
         #expect(try await deletion([refused]) == ("unreachable", ["d.old", "key"]))
     }
 
-    @Test func `a refusal of the repeated registration does not end a farewell`() async throws {
+    @Test func `a refusal of the repeated registration does not end a deregistration`() async throws {
         let refused = problem(.credentialInvalid)
         for code in [ErrorCode.credentialInvalid, .roleForbidden] {
             #expect(
@@ -166,10 +167,10 @@ struct ClientRegistrarTests {
 
     // MARK: Users
 
-    private func said(_ word: UserWord, _ answer: (status: Int, body: String)) async throws -> (String, String) {
+    private func said(_ claim: UserClaim, _ answer: (status: Int, body: String)) async throws -> (String, String) {
         let answers = Answers([answer])
         let name =
-            switch try await registrar(answers).report(word, identity) {
+            switch try await registrar(answers).report(claim, identity) {
             case .done(let user): "done: \(user ?? "nobody")"
             case .failed(let failure, _): "\(failure)"
             }

@@ -13,8 +13,8 @@ struct RefusedCredentialTests {
     private static let identity = DeviceIdentity(device: "d", credential: "c", socket: "ws://127.0.0.1:1/")
     private static let path = "/v1/services/requests"
 
-    private func services(_ web: ScriptedWeb, isRepeated: Bool) -> ServiceServer {
-        ServiceServer(
+    private func services(_ web: ScriptedWeb, isRepeated: Bool) -> ServiceAPI {
+        ServiceAPI(
             base: ScriptedWeb.base, transport: web, backOff: .init(), asks: SocketAsks { _ in }
         ) {
             Self.identity

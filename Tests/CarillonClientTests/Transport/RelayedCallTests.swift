@@ -65,8 +65,8 @@ struct RelayedCallTests {
             return (failure, error)
         },
         Call(name: "delete", right: noContent) { registrar in
-            let farewell = Farewell(device: "d", credential: "d.c", nextCredential: nil, server: "http://host:1")
-            guard case .failed(let failure, let error) = await registrar.delete(farewell) else { return nil }
+            let deregistration = Deregistration(device: "d", credential: "d.c", nextCredential: nil, server: "http://host:1")
+            guard case .failed(let failure, let error) = await registrar.delete(deregistration) else { return nil }
             return (failure, error)
         },
         Call(name: "renew", right: noContent) { registrar in
@@ -82,7 +82,7 @@ struct RelayedCallTests {
             return (failure, error)
         },
         Call(name: "user", right: device) { registrar in
-            guard case .failed(let failure, let error) = await registrar.report(UserWord.signedOut, identity) else {
+            guard case .failed(let failure, let error) = await registrar.report(UserClaim.signedOut, identity) else {
                 return nil
             }
             return (failure, error)
@@ -142,8 +142,8 @@ struct RelayedCallTests {
         (.post, "/v1/services/requests/a/reply", noContent), (.delete, "/v1/attachments/a", noContent),
     ]
 
-    private func services(_ transport: Relay, _ failures: FailureNote) -> ServiceServer {
-        ServiceServer(
+    private func services(_ transport: Relay, _ failures: FailureNote) -> ServiceAPI {
+        ServiceAPI(
             base: "http://host:1", transport: transport,
             backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), asks: SocketAsks { _ in },
             failures: failures

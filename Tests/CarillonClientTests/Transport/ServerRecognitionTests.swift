@@ -42,7 +42,8 @@ struct ServerRecognitionTests {
     private func isDone(_ recognition: ServerRecognition, _ server: Server) async throws -> Bool {
         let address = try #require(WebAddress(http: "http://host/v1/device"))
         let question = WebQuestion(method: .delete, address: address, answerLimit: 1000)
-        let answer = try await recognition.askForNoContent(question, of: "http://host", over: server)
+        let api = ServerAPI("http://host", over: server, recognition: recognition)
+        let answer = await api.send(question, expecting: .noContent)
         if case .success = answer { return true }
         return false
     }
@@ -96,10 +97,9 @@ struct ServerRecognitionTests {
             status: 503, retryAfter: value, body: Data("<html>".utf8), contentType: "text/html")
         let address = try #require(WebAddress(http: "http://host/v1/server"))
         let question = WebQuestion(method: .get, address: address, answerLimit: 1000)
-        let recognition = ServerRecognition(.init(initial: .seconds(1), maximum: .seconds(10)))
-        let answer = try await recognition.ask(question, of: "http://host", over: Server(description: page)) {
-            $0.json(200, as: ServerBody.self)
-        }
+        let api = ServerAPI(
+            "http://host", over: Server(description: page), backOff: .init(initial: .seconds(1), maximum: .seconds(10)))
+        let answer = await api.send(question, expecting: .json(200, as: ServerBody.self))
         guard case .foreign(_, let wait) = answer else {
             Issue.record("the page is not the server's")
             return

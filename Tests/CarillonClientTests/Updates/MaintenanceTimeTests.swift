@@ -17,14 +17,14 @@ struct MaintenanceTimeTests {
         let server: Int64
         let worker: UpdateWorker
 
-        init(off: Int64, isTold: Bool = true) async throws {
+        init(off: Int64, isNotified: Bool = true) async throws {
             world = try await Fixture()
             server = world.clock.withLock { $0 }
             world.clock.withLock { $0 += off }
             let from = Timestamp3339.text(server + 10 * MaintenanceTimeTests.minute)
             let until = Timestamp3339.text(server + 40 * MaintenanceTimeTests.minute)
             var frame = Fixture.frame("a", "status", #"{"status":"maintenance","from":"\#(from)","until":"\#(until)"}"#)
-            if isTold { (frame.startsIn, frame.endsIn) = (600, 2400) }
+            if isNotified { (frame.startsIn, frame.endsIn) = (600, 2400) }
             try await world.receive(frame)
             worker = world.worker()
             try await worker.processAll()
@@ -89,7 +89,7 @@ struct MaintenanceTimeTests {
     }
 
     @Test func `a server of before says no seconds, and the phone's clock counts`() async throws {
-        let announced = try await Announced(off: -60 * Self.minute, isTold: false)
+        let announced = try await Announced(off: -60 * Self.minute, isNotified: false)
         announced.pass(minutes: 10)
         #expect(try await !announced.isUnderWay())
         announced.pass(minutes: 60)

@@ -90,8 +90,9 @@ struct PushUpdatesTests {
                 store: store, session: ClientSession(settings, restoring: stored), logger: Logger(label: "test"))
             inbox = UpdateInbox(store: store)
             updates = PushUpdates(
-                runner: runner, server: try #require(WebAddress(http: "http://host:1/")), transport: door, store: store,
-                backOff: backOff, refusedFor: refusedFor)
+                runner: runner, server: try #require(WebAddress(http: "http://host:1/")),
+                api: ServerAPI("http://host:1/", over: door, backOff: backOff, failures: runner.failures),
+                store: store, refusedFor: refusedFor)
             updates.settings.needsUser = false
         }
 

@@ -72,10 +72,10 @@ struct UpdatePlanTests {
     func `row 8: in other modes definitions wait for the changes to be committed, or fail`(_ mode: SyncMode) {
         for var situation in Self.situations(mode, isDirty: true) {
             let waits = UpdateOutcome.deferred(until: .committed, reason: "uncommitted changes")
-            #expect(UpdatePlan(for: .definitions, in: situation) == UpdatePlan([.tellConflict], .finish(waits)))
+            #expect(UpdatePlan(for: .definitions, in: situation) == UpdatePlan([.notifyConflict], .finish(waits)))
             situation.settings.failsConflicts = true
             let fails = UpdateOutcome.failed(isPermanent: false, reason: "uncommitted changes")
-            #expect(UpdatePlan(for: .definitions, in: situation) == UpdatePlan([.tellConflict], .finish(fails)))
+            #expect(UpdatePlan(for: .definitions, in: situation) == UpdatePlan([.notifyConflict], .finish(fails)))
         }
     }
 

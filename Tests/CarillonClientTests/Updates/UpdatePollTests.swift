@@ -102,22 +102,22 @@ struct UpdatePollTests {
     @Test func `row 14: a failure is told once, until something worked, and a maintenance is quiet`() {
         var notes = FailureNotes()
         let now = ContinuousClock.now
-        func isTold(_ kind: UpdateFailure.Kind, after: Duration = .zero) -> Bool { notes.failed(kind, at: now + after) }
-        #expect(isTold(.unreachable))
-        #expect(!isTold(.unreachable))
-        #expect(isTold(.refused), "another")
-        #expect(isTold(.unreachable))
+        func isNotified(_ kind: UpdateFailure.Kind, after: Duration = .zero) -> Bool { notes.failed(kind, at: now + after) }
+        #expect(isNotified(.unreachable))
+        #expect(!isNotified(.unreachable))
+        #expect(isNotified(.refused), "another")
+        #expect(isNotified(.unreachable))
         notes.succeeded()
-        #expect(isTold(.unreachable))
+        #expect(isNotified(.unreachable))
         notes.succeeded()
         notes.maintenanceEnded(at: now)
-        #expect(isTold(.unreachable), "there was none")
+        #expect(isNotified(.unreachable), "there was none")
         notes.succeeded()
         notes.maintenanceBegan()
-        #expect(!isTold(.unreachable))
-        #expect(isTold(.incompatible), "that is no maintenance")
+        #expect(!isNotified(.unreachable))
+        #expect(isNotified(.incompatible), "that is no maintenance")
         notes.maintenanceEnded(at: now)
-        #expect(!isTold(.unreachable, after: .seconds(299)))
-        #expect(isTold(.unreachable, after: .seconds(300)))
+        #expect(!isNotified(.unreachable, after: .seconds(299)))
+        #expect(isNotified(.unreachable, after: .seconds(300)))
     }
 }

@@ -10,7 +10,7 @@ private func page(_ envelopes: [Envelope], isComplete: Bool = true) -> InboxRead
 extension [DeliveryMachine.Action] {
     fileprivate var given: [Envelope] { compactMap { if case .give(let envelope) = $0 { envelope } else { nil } } }
     fileprivate var gives: Bool { !given.isEmpty }
-    fileprivate var load: InboxLoad? {
+    fileprivate var load: PageRequest? {
         compactMap { if case .load(let load) = $0 { load } else { nil } }.first
     }
     fileprivate var isCaughtUp: Bool { contains(.caughtUp) }
@@ -258,7 +258,7 @@ struct DeliveryMachineTests {
     @Test(arguments: RandomSeed.some(80))
     func `whatever happens, what is wanted is given once, in order, and nothing else is`(seed: UInt64) {
         var model = DeliveryModel(seed: seed)
-        var turns = StoryTurns(400)
+        var turns = ScenarioTurns(400)
         while turns.next(unless: model.givenCount > 20) { model.step() }
         model.windDown()
         #expect(model.faults.isEmpty, "seed \(seed): \(model.faults.prefix(3))")
@@ -281,7 +281,7 @@ private struct DeliveryModel {
     private var stored: [Stored] = []
     /// Offers on their way from the publisher, in order.
     private var offers: [Envelope] = []
-    private var pending: InboxLoad?
+    private var pending: PageRequest?
     /// What a load read, on its way back.
     private var answer: (envelopes: [Envelope], isComplete: Bool)?
     private var lastGiven: Int64 = 0
@@ -295,7 +295,7 @@ private struct DeliveryModel {
 
     var givenCount: Int { stored.count { $0.wasGiven } }
 
-    private mutating func want(_ load: InboxLoad?) {
+    private mutating func want(_ load: PageRequest?) {
         guard let load else { return }
         if pending != nil || answer != nil { faults.append("two loads at once") }
         if isPaused { faults.append("a load while paused") }
@@ -394,7 +394,7 @@ private struct DeliveryModel {
         want(machine.outputResumed(at: now).load)
     }
 
-    /// Everything that can happen happens: what is left over was forgotten by the machine.
+    /// Everything that can happen happens: what is stale was forgotten by the machine.
     mutating func windDown() {
         if isPaused { pauseOrResume() }
         for _ in 0..<3 * stored.count + 30 {

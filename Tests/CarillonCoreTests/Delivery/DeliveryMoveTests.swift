@@ -13,7 +13,7 @@ struct DeliveryMoveTests {
     }
 
     private func load(after position: Int64, limit: Int = 8, bytes: Int = 5000) -> Action {
-        .load(InboxLoad(after: position, limit: limit, bytes: bytes))
+        .load(PageRequest(after: position, limit: limit, bytes: bytes))
     }
 
     private func live() -> DeliveryMachine {

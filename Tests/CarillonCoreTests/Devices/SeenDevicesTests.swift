@@ -22,15 +22,15 @@ struct SeenDevicesTests {
             seen.came(device)
         }
         #expect(seen.take(in: Shard(number: 7)).anonymous == [own])
-        #expect(seen.takeThoseWhoCame(in: Shard(number: 7)) == [own])
+        #expect(seen.takeConnected(in: Shard(number: 7)) == [own])
         #expect(seen.take(in: Shard(number: 7)).anonymous.isEmpty)
-        #expect(seen.take().anonymous == [other] && seen.takeThoseWhoCame() == [other])
+        #expect(seen.take().anonymous == [other] && seen.takeConnected() == [other])
     }
 
     @Test func `who came is known once, and only so many`() {
         let seen = SeenDevices(time: TimeSource { Sample.now })
         for _ in 0..<2 { for serial in Int64(1)...120_000 { seen.came(DeviceSerial(serial)) } }
-        #expect(seen.takeThoseWhoCame().count == 100_000)
-        #expect(seen.takeThoseWhoCame().isEmpty)
+        #expect(seen.takeConnected().count == 100_000)
+        #expect(seen.takeConnected().isEmpty)
     }
 }

@@ -98,7 +98,7 @@ struct GatedHomes: Sendable {
             kind: .message(.init(body: [1], coding: nil)), acceptedAt: Self.now, expiresAt: Self.now.adding(seconds: 600))
     }
 
-    static let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
+    static let load = PageRequest(after: 0, limit: 9, bytes: 10_000)
 
     func arrive(at home: any Home, as session: any LiveSession) async throws(HomeFault) -> Arrived {
         try await home.arrive(
@@ -151,8 +151,8 @@ struct GatedHomes: Sendable {
         from place: Int = 0, took: @escaping @Sendable (Shard) async -> Void = { _ in },
         giveUp: @escaping @Sendable (Shard) async -> Bool = { _ in true }
     ) async throws -> ShardMove.Result {
-        func party(_ place: Int) -> ShardMove.Party {
-            ShardMove.Party(runtimes[place], node: Self.node(place), place: place, giveUp: giveUp, took: took)
+        func party(_ place: Int) -> ShardMove.Participant {
+            ShardMove.Participant(runtimes[place], node: Self.node(place), place: place, giveUp: giveUp, took: took)
         }
         // On a busy machine, no move fails because of its time.
         return try await ShardMove(homes: homes, store: store, longestClosing: .seconds(30))

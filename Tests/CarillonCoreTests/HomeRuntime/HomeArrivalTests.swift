@@ -39,7 +39,7 @@ struct HomeArrivalTests {
     }
 
     private func arrive(with credential: SecretHash = HomeArrivalTests.credential) async throws -> InboxPage? {
-        let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
+        let load = PageRequest(after: 0, limit: 9, bytes: 1000)
         let arrived = try await home.arrive(
             .credential(credential), .credential(credential), load, speaking: 1, as: session)
         switch arrived {
@@ -138,7 +138,7 @@ struct HomeArrivalTests {
         store.onArrival { [home] number in
             guard number == 1 else { return }
             do {
-                let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
+                let load = PageRequest(after: 0, limit: 9, bytes: 1000)
                 let arrived = try await home.arrive(
                     .credential(Self.credential), .credential(Self.credential), load, speaking: 1, as: newer)
                 pages.withLock { $0.append(arrived.device?.page) }
@@ -163,7 +163,7 @@ struct HomeArrivalTests {
     }
 
     @Test func `a user agent identifier of another device is no proof`() async throws {
-        let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
+        let load = PageRequest(after: 0, limit: 9, bytes: 1000)
         let proof = DeviceProof.userAgent(SecretHash(of: [2]))
         let arrived = try await home.arrive(.credential(Self.credential), proof, load, speaking: 1, as: session)
         #expect(arrived.device == nil)

@@ -24,7 +24,7 @@ struct InboxWriterTests {
         let commit = store.hold()
         async let first = writer.write(append(1))
         await commit.begun()
-        let answered = Answers()
+        let answered = ResultCollector()
         for position in Int64(2)...20 {
             #expect(writer.enqueue(append(position), urgency: .now) { answered.add(position, $0) })
         }
@@ -78,7 +78,7 @@ struct InboxWriterTests {
         store.answer = { operations in
             operations.map { $0 == append(3) ? .failed(StoreFault(.damaged, "bad row")) : .stored(replaced: nil) }
         }
-        let answered = Answers()
+        let answered = ResultCollector()
         for position in Int64(2)...4 {
             _ = writer.enqueue(append(position), urgency: .now) { answered.add(position, $0) }
         }
@@ -94,7 +94,7 @@ struct InboxWriterTests {
         let commit = store.hold()
         async let first = writer.write(append(1))
         await commit.begun()
-        let answered = Answers()
+        let answered = ResultCollector()
         let taken = (Int64(2)...9).filter { position in
             writer.enqueue(append(position), urgency: .now) { answered.add(position, $0) }
         }
@@ -149,7 +149,7 @@ struct InboxWriterTests {
 
     @Test func `an acknowledgement that overtakes the write answers its sender at once`() async {
         let writer = writer()
-        let answered = Answers()
+        let answered = ResultCollector()
         let settlement = Settlement(.acknowledged, at: Sample.now)
         _ = writer.enqueue(append(1), urgency: .offered) { answered.add(1, $0) }
         writer.settled(Sample.id(1), device: Sample.device, settlement)
@@ -164,7 +164,7 @@ struct InboxWriterTests {
         let session = HeldWithdrawal()
         sessions.join(session, device: Sample.device)
         store.answer = { $0.map { _ in .stored(replaced: Sample.id(1)) } }
-        let answered = Answers()
+        let answered = ResultCollector()
         _ = writer.enqueue(append(2), urgency: .now) { answered.add(2, $0) }
         await writer.flush()
         #expect(session.asked == [.envelope(1)])
@@ -240,14 +240,14 @@ struct InboxWriterTests {
 }
 
 /// What waiters were told, in order.
-private final class Answers: Sendable {
-    private let told = Mutex<[(Int64, InboxWriter.Written)]>([])
+private final class ResultCollector: Sendable {
+    private let notified = Mutex<[(Int64, InboxWriter.Written)]>([])
 
-    func add(_ position: Int64, _ written: InboxWriter.Written) { told.withLock { $0.append((position, written)) } }
+    func add(_ position: Int64, _ written: InboxWriter.Written) { notified.withLock { $0.append((position, written)) } }
 
-    var positions: [Int64] { told.withLock { $0.map(\.0) } }
-    var failed: [Int64] { told.withLock { $0.compactMap { if case .failed = $0.1 { $0.0 } else { nil } } } }
-    var settled: [Int64] { told.withLock { $0.compactMap { if case .settled = $0.1 { $0.0 } else { nil } } } }
+    var positions: [Int64] { notified.withLock { $0.map(\.0) } }
+    var failed: [Int64] { notified.withLock { $0.compactMap { if case .failed = $0.1 { $0.0 } else { nil } } } }
+    var settled: [Int64] { notified.withLock { $0.compactMap { if case .settled = $0.1 { $0.0 } else { nil } } } }
 }
 
 /// A session that has withdrawn when the test says so.

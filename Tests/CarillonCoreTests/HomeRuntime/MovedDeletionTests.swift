@@ -23,7 +23,7 @@ struct MovedDeletionTests {
             devices: store, home: home, directory: directory, news: StatusNews(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
             subscriptions: NoListener(), allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
-            vetoes: NoVetoes(), time: time, random: Sample.random)
+            approvalHooks: NoApprovalHooks(), time: time, random: Sample.random)
     }
 
     /// Makes a further device of the first home.

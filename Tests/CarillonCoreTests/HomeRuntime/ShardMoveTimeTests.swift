@@ -23,7 +23,7 @@ struct ShardMoveTimeTests {
         in world: GatedHomes, within time: Duration, giveUp: @escaping @Sendable (Shard) async -> Bool = { _ in true }
     ) async throws -> ShardMove.Result {
         let parties = (0..<2).map { place in
-            ShardMove.Party(
+            ShardMove.Participant(
                 world.runtimes[place], node: GatedHomes.node(place), place: place, giveUp: giveUp, took: { _ in })
         }
         let move = ShardMove(homes: world.homes, store: world.store, longestClosing: time)

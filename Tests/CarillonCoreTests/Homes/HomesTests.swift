@@ -41,7 +41,7 @@ struct HomesTests {
         let link = SilentHome(fault)
         let homes = Homes(only: runtime, reachedBy: link)
         let session = RecordingSession()
-        let (load, hash) = (InboxLoad(after: 0, limit: 9, bytes: 1000), SecretHash(of: [1]))
+        let (load, hash) = (PageRequest(after: 0, limit: 9, bytes: 1000), SecretHash(of: [1]))
         await #expect(throws: fault) {
             try await homes.arrive(.credential(hash), .credential(hash), load, speaking: 1, as: session)
         }
@@ -70,7 +70,7 @@ struct HomesTests {
         let (former, present) = (SilentHome(.moved(to: Shard(number: 1))), SilentHome(.unreachable))
         let homes = Homes([former, present].map { Homes.Place($0, local: nil) }) { $0.number == 1 ? 1 : 0 }
         let name = DeviceName.id(DeviceID(Bytes16(high: 1, low: 7)), credential: SecretHash(of: [1]))
-        let load = InboxLoad(after: 0, limit: 1, bytes: 1)
+        let load = PageRequest(after: 0, limit: 1, bytes: 1)
         await #expect(throws: HomeFault.unreachable) {
             try await homes.arrive(name, .credential(SecretHash(of: [1])), load, speaking: 1, as: RecordingSession())
         }
@@ -173,14 +173,14 @@ private final class SilentHome: Home {
     init(_ fault: HomeFault) { self.fault = fault }
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         times.withLock { $0.append(openedAt) }
         throw fault
     }
 
-    func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
         throw fault
     }
 

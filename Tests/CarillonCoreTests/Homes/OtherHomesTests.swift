@@ -67,7 +67,7 @@ struct OtherHomesTests {
             subscription: SubscriptionID(Bytes16(high: 1, low: 1)), key: nil, item: "i", at: 0, notification: .object([]))
         let delivery = FiringDelivery(
             device: device, app: AppSerial(1), origin: .device(device), notification: notification, topic: nil, ttl: 60,
-            isAlwaysPushed: false, effect: .statusTold(device, at: GatedHomes.now), at: GatedHomes.now)
+            isAlwaysPushed: false, effect: .statusNotified(device, at: GatedHomes.now), at: GatedHomes.now)
         var step = FiringStep(3)
         for place in 0..<3 { firings.deliver(delivery, place, of: &step) }
         let results = await firings.results(of: step)

@@ -14,8 +14,8 @@ struct EffectTests {
         var effects: [Effect] = [
             .pinged(WatchSample.record()), .pinged(WatchSample.record(revision: 5)),
             .vouchedFor(ChannelSerial(1)), .vouchedFor(ChannelSerial(2)),
-            .statusTold(DeviceSerial(1), at: now), .statusTold(DeviceSerial(1), at: later),
-            .heldTold(1, at: now), .heldTold(1, at: later),
+            .statusNotified(DeviceSerial(1), at: now), .statusNotified(DeviceSerial(1), at: later),
+            .throttledNotified(1, at: now), .throttledNotified(1, at: later),
         ]
         effects += [
             .fired(target, on: one, by: 1, at: now), .fired(target, on: one, by: 1, at: later),

@@ -20,7 +20,7 @@ final class ScriptedInboxStore: InboxStore {
         var hold: Hold?
         var answer: Answer?
         var found: Result<Arrival?, StoreFault> = .success(nil)
-        var arrivals: [InboxLoad] = []
+        var arrivals: [PageRequest] = []
         var onArrival: (@Sendable (_ number: Int) async -> Void)?
     }
 
@@ -42,7 +42,7 @@ final class ScriptedInboxStore: InboxStore {
     var arrivals: Int { loads.count }
 
     /// What was to be read of their inboxes.
-    var loads: [InboxLoad] { state.withLock { $0.arrivals } }
+    var loads: [PageRequest] { state.withLock { $0.arrivals } }
 
     /// Runs the work after each read of an arriving device, before the read is answered.
     func onArrival(_ work: @escaping @Sendable (_ number: Int) async -> Void) { state.withLock { $0.onArrival = work } }
@@ -71,7 +71,7 @@ final class ScriptedInboxStore: InboxStore {
     func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
     ) async throws -> [Envelope]? { throw NotAsked() }
-    func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival? {
+    func arrival(of name: DeviceName, _ load: PageRequest, at now: Timestamp) async throws -> Arrival? {
         let (found, number, then) = state.withLock { state in
             state.arrivals.append(load)
             return (state.found, state.arrivals.count, state.onArrival)

@@ -5,7 +5,7 @@ struct SecretSealerTests {
     private let first = TokenKey(id: 1, bytes: Array(repeating: 1, count: 32))
     private let second = TokenKey(id: 2, bytes: Array(repeating: 2, count: 32))
     private let channel = ChannelSerial(7)
-    private let secret = Array("a secret of a back end".utf8)
+    private let secret = Array("a secret of a backend".utf8)
 
     @Test func `what was sealed is read again, by every key that is still there`() throws {
         let sealed = try SecretSealer(keys: [first], for: .watch, random: Sample.random).seal(secret, for: channel.rawValue)

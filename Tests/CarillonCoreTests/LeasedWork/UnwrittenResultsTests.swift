@@ -40,7 +40,7 @@ private final class EndlessWork: LeasedWorkStore {
     func bringBackWork(in shards: ShardSet, at now: Timestamp) async throws {}
 
     func dueWork(
-        in shards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int
+        in shards: ShardSet, at now: Timestamp, besides busy: BusyPeerSets, limit: Int
     ) async throws -> [DueWork] {
         guard !isOver.withLock({ $0 }) else { return [] }
         return last.withLock { last in
@@ -66,7 +66,8 @@ private final class ForgetfulUser: WorkUser {
         LeasedItems(
             items: work.map { work in
                 LeasedItem(
-                    lease: WorkLease(work: work.serial, fence: 1), due: work, standing: PeerStanding(), subject: work.serial)
+                    lease: WorkLease(work: work.serial, fence: 1), due: work, standing: EndpointHealth(),
+                    subject: work.serial)
             }, unreadable: 0)
     }
 

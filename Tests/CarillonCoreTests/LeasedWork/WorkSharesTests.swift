@@ -50,7 +50,7 @@ struct CallSharesTests {
         var shares = WorkShares(slots: slots)
         let due = calls.make(100) { calls, _ in calls.make(app: 1, device: 1) }
         #expect(shares.begin(due, room: slots).count == max(1, slots / 16))
-        #expect(shares.crowd(onTrial: false).devices == [DeviceSerial(1)])
+        #expect(shares.busy(onTrial: false).devices == [DeviceSerial(1)])
     }
 
     @Test func `a host has a sixteenth of the slots, whatever its port and whoever asks`() {
@@ -58,7 +58,7 @@ struct CallSharesTests {
         var shares = WorkShares(slots: 64)
         let due = calls.make(100) { calls, number in calls.make(host: "one.example", port: number + 1) }
         #expect(shares.begin(due, room: 64).count == 4)
-        #expect(shares.crowd(onTrial: false).hosts == ["one.example"])
+        #expect(shares.busy(onTrial: false).hosts == ["one.example"])
     }
 
     @Test func `a host and port is called by one at a time`() {
@@ -67,9 +67,9 @@ struct CallSharesTests {
         let due = calls.make(9) { calls, _ in calls.make(host: "one.example") }
         let begun = shares.begin(due, room: 64)
         #expect(begun.count == 1)
-        #expect(shares.crowd(onTrial: false).peers == ["one.example:80"])
+        #expect(shares.busy(onTrial: false).peers == ["one.example:80"])
         shares.ended(begun[0])
-        #expect(shares.crowd(onTrial: false) == WorkCrowd())
+        #expect(shares.busy(onTrial: false) == BusyPeers())
         #expect(shares.begin(due, room: 64).count == 1)
     }
 
@@ -116,10 +116,10 @@ struct CallSharesTests {
         }
         let begun = shares.begin(trials, room: 64)
         #expect(begun.count == 2)
-        #expect(shares.crowd(onTrial: true).devices == [DeviceSerial(7)])
-        #expect(shares.crowd(onTrial: true).hosts == ["mixed.example"])
-        #expect(shares.crowd(onTrial: false).devices.isEmpty)
-        #expect(shares.crowd(onTrial: false).hosts.isEmpty)
+        #expect(shares.busy(onTrial: true).devices == [DeviceSerial(7)])
+        #expect(shares.busy(onTrial: true).hosts == ["mixed.example"])
+        #expect(shares.busy(onTrial: false).devices.isEmpty)
+        #expect(shares.busy(onTrial: false).hosts.isEmpty)
         let proven = calls.make(app: 1, device: 7, host: "mixed.example")
         #expect(shares.begin(trials + [proven], room: 64) == [proven])
         for call in begun + [proven] { shares.ended(call) }
@@ -156,7 +156,7 @@ struct CallSharesTests {
         #expect(shares.begin(first + second, room: 4).map(\.app.rawValue) == [1, 2, 1, 2])
     }
 
-    @Test func `among equals those go first that have waited the longest since their lane's turn`() {
+    @Test func `among equals those go first that have waited the longest since their queue's turn`() {
         var calls = calls
         let overdueButServed = calls.make(app: 1, readyAt: 1, servedAt: 50)
         let waiting = calls.make(app: 1, readyAt: 20, servedAt: 2)
@@ -184,11 +184,11 @@ struct CallSharesTests {
 
         /// What a store gives: of each app, kind and standing the first few of those who do not have their share.
         private func candidates(_ due: [DueWork]) -> [DueWork] {
-            let crowds = [shares.crowd(onTrial: false), shares.crowd(onTrial: true)]
+            let busySets = [shares.busy(onTrial: false), shares.busy(onTrial: true)]
             var counts: [Int64: Int] = [:]
             return due.filter { call in
-                let crowd = crowds[call.isOnTrial ? 1 : 0]
-                guard !crowd.devices.contains(call.device), !crowd.hosts.contains(call.host) else { return false }
+                let busy = busySets[call.isOnTrial ? 1 : 0]
+                guard !busy.devices.contains(call.device), !busy.hosts.contains(call.host) else { return false }
                 let share = call.app.rawValue * 4 + Int64(call.kind.rawValue * 2) + (call.isOnTrial ? 1 : 0)
                 counts[share, default: 0] += 1
                 return counts[share, default: 0] <= 16

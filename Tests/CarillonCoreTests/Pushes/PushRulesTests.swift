@@ -18,7 +18,7 @@ struct PushRulesTests {
         #expect(
             verdict(.tokenOfAnotherApp(reason: "DeviceTokenNotForTopic"))
                 == .parked(reason: "DeviceTokenNotForTopic", isOfAddress: true))
-        #expect(LaneSignal(.tokenOfAnotherApp(reason: "x")) == .well)
+        #expect(BreakerSignal(.tokenOfAnotherApp(reason: "x")) == .well)
     }
 
     @Test func `a token that is unknown here is tried in the other environment, once, if there is one`() {
@@ -87,21 +87,21 @@ struct PushRulesTests {
         }
     }
 
-    @Test func `what an answer says of the lane`() {
-        #expect(LaneSignal(.tokenDead(reason: "Unregistered", since: nil)) == .well)
-        #expect(LaneSignal(.later(reason: "x", seconds: 1)) == .well)
-        #expect(LaneSignal(.notSent) == .nothing)
-        #expect(LaneSignal(.unanswered(reason: "x")) == .silent)
-        #expect(LaneSignal(.unknown(reason: "404", description: "404: x")) == .unknown(description: "404: x"))
-        #expect(LaneSignal(.unreachable(reason: "x")) == .unreachable(reason: "x"))
-        #expect(LaneSignal(.credentialsRefused(reason: "x")) == .credentialsRefused(reason: "x"))
+    @Test func `what an answer says of the push queue`() {
+        #expect(BreakerSignal(.tokenDead(reason: "Unregistered", since: nil)) == .well)
+        #expect(BreakerSignal(.later(reason: "x", seconds: 1)) == .well)
+        #expect(BreakerSignal(.notSent) == .nothing)
+        #expect(BreakerSignal(.unanswered(reason: "x")) == .silent)
+        #expect(BreakerSignal(.unknown(reason: "404", description: "404: x")) == .unknown(description: "404: x"))
+        #expect(BreakerSignal(.unreachable(reason: "x")) == .unreachable(reason: "x"))
+        #expect(BreakerSignal(.credentialsRefused(reason: "x")) == .credentialsRefused(reason: "x"))
     }
 
     @Test(arguments: PushEnvironment.allCases)
-    func `a lane's number says which it is`(_ environment: PushEnvironment) {
-        let lane = PushLane(app: AppSerial(77), environment: environment)
-        #expect(PushLane(number: lane.number) == lane)
-        #expect(PushLane(number: 3) == nil)
-        #expect(lane.other?.other == (environment == .test ? nil : lane))
+    func `a push queue's number says which it is`(_ environment: PushEnvironment) {
+        let queue = PushQueue(app: AppSerial(77), environment: environment)
+        #expect(PushQueue(number: queue.number) == queue)
+        #expect(PushQueue(number: 3) == nil)
+        #expect(queue.other?.other == (environment == .test ? nil : queue))
     }
 }

@@ -70,7 +70,7 @@ struct SessionMachineTests {
         return nil
     }
 
-    private let load = InboxLoad(after: 0, limit: 4, bytes: 65_536)
+    private let load = PageRequest(after: 0, limit: 4, bytes: 65_536)
 
     @Test func `hello leads to identification with the first page, then to the answer and the inbox, in this order`() {
         var machine = SessionMachine(settings: settings)
@@ -241,7 +241,7 @@ struct SessionMachineTests {
                 == [.perform(.register(.provisional(userAgent), Sample.channelID, register))])
         let actions = machine.answered(
             .registered(asWritten: register.channelID, endpoint: "e", device: DeviceSerial(9)))
-        let load = InboxLoad(after: 0, limit: 4, bytes: 65_536)
+        let load = PageRequest(after: 0, limit: 4, bytes: 65_536)
         #expect(actions.first == .arrive(userAgent, DeviceSerial(9), load, speaking: 0))
         #expect(machine.device == DeviceSerial(9))
         #expect(machine.offered(Sample.envelope(2), isVolatile: false, at: Sample.now).isEmpty)
@@ -383,7 +383,7 @@ struct SessionMachineTests {
         _ = machine.received(.register(register))
         machine.outputPaused()
         let actions = machine.answered(.registered(asWritten: register.channelID, endpoint: "e", device: Sample.device))
-        let nothing = InboxLoad(after: 0, limit: 0, bytes: 65_536)
+        let nothing = PageRequest(after: 0, limit: 0, bytes: 65_536)
         #expect(actions.contains(.arrive(userAgent, Sample.device, nothing, speaking: 0)))
         #expect(!actions.contains { if case .load = $0 { true } else { false } })
         let load = SessionMachine.Action.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)

@@ -8,7 +8,7 @@ struct SessionMoveTests {
 
     private let identity = SessionMachine.Identity(owner: .device(Sample.device), uaid: "u")
     private let hello = Action.send(.hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60))))
-    private let load = Action.load(InboxLoad(after: 0, limit: 4, bytes: 65_536), Sample.device)
+    private let load = Action.load(PageRequest(after: 0, limit: 4, bytes: 65_536), Sample.device)
 
     private func page(_ positions: Int64...) -> InboxPage {
         InboxPage(envelopes: positions.map { Sample.envelope($0) }, isComplete: true)
@@ -70,7 +70,7 @@ struct SessionMoveTests {
                 .settle(Sample.id(1), Sample.device, .acknowledged, code: nil)
             ])
         #expect(machine.received(.unregister(channelID: Sample.channelID.description, code: nil)).count == 1)
-        let behind = Action.load(InboxLoad(after: 1, limit: 4, bytes: 65_536), Sample.device)
+        let behind = Action.load(PageRequest(after: 1, limit: 4, bytes: 65_536), Sample.device)
         #expect(machine.moved(at: Sample.now) == [behind])
         #expect(machine.loaded(.page(page(2)), at: Sample.now) == [frame(2)])
     }
@@ -79,7 +79,7 @@ struct SessionMoveTests {
         var machine = live()
         for position in Int64(1)...5 { _ = machine.offered(Sample.envelope(position), isVolatile: false, at: Sample.now) }
         machine.moving()
-        let behind = Action.load(InboxLoad(after: 4, limit: 4, bytes: 65_536), Sample.device)
+        let behind = Action.load(PageRequest(after: 4, limit: 4, bytes: 65_536), Sample.device)
         #expect(machine.arrivedAgain(at: Sample.now) == [behind])
     }
 

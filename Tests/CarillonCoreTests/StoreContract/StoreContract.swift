@@ -68,7 +68,7 @@ struct StoreContract {
 
     /// The requirements of a protocol that no source uses.
     ///
-    /// Methods of one name are told apart by their labels. A method that is alone with its name may be called with any.
+    /// Methods of one name are notified apart by their labels. A method that is alone with its name may be called with any.
     func unused(of name: String, by calls: [Call]) -> [Requirement] {
         let calls = Dictionary(grouping: calls, by: \.name)
         let overloads = Dictionary(grouping: Set(requirements.values.joined()), by: \.name)

@@ -87,7 +87,7 @@ struct ItemRulesTests {
             ItemValue(.list([.list([.int(1)]), .string("")])), ItemValue(.duration(.init(nanoseconds: -5))),
         ]
         let fields = Dictionary(uniqueKeysWithValues: list.enumerated().map { ("f\($0.offset)", $0.element) })
-        let bytes = ValueCoding.encode(fields)
+        let bytes = try #require(ValueCoding.encode(fields))
         let read = try #require(ValueCoding.fields(bytes))
         #expect(read.count == fields.count)
         for (name, value) in fields { #expect(read[name]?.isSame(as: value) == true, "\(name)") }
@@ -99,6 +99,8 @@ struct ItemRulesTests {
         }
         #expect(ValueCoding.values([8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]) == nil, "a list of very many")
         #expect(ValueCoding.encode([.type(.int)]) == nil)
+        #expect(ValueCoding.encode(["a": ItemValue(.type(.int))]) == nil)
+        #expect(ValueCoding.values(ValueCoding.encode(["", "é"]))?.map { ItemValue($0).text } == ["", "é"])
         let pairs: [(Int64, Int64)] = [(1, 1), (5, 2), (3, .max), (.max, .min)]
         let again = try #require(ValueCoding.pairs(ValueCoding.encode(pairs)))
         #expect(again.map(\.0) == pairs.map(\.0) && again.map(\.1) == pairs.map(\.1))

@@ -168,7 +168,7 @@ struct AudienceTests {
             plain.variables, extensions: plain.extensions, limits: plain.limits, usesSets: false)
         let app = try #require(AppID("com.example.app"))
         var (belonging, missing) = (0, 0)
-        var turns = StoryTurns(600)
+        var turns = ScenarioTurns(600)
         while turns.next(unless: belonging > 100 && missing > 100) {
             let source = generator.condition(3)
             guard let audience = try? audience(source) else { continue }

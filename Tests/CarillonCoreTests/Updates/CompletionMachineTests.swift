@@ -175,7 +175,7 @@ struct CompletionMachineTests {
         }
     }
 
-    @Test func `others are held up by what is neither final nor parked`() {
+    @Test func `others are evaluated up by what is neither final nor parked`() {
         for state in CompletionMachine.State.allCases {
             let holdsUp = [.waiting, .stored, .deferred, .failed].contains(state)
             #expect(CompletionMachine(state, attempt: 1).holdsUpOthers == holdsUp)

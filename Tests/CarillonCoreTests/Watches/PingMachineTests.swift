@@ -16,7 +16,7 @@ struct PingMachineTests {
 
     @Test(arguments: [
         (200, PingVerdict.well), (204, .well), (299, .well),
-        (410, .failed(.tokenLost, detail: "the back end answered 410: it does not know the token")),
+        (410, .failed(.tokenLost, detail: "the backend answered 410: it does not know the token")),
     ])
     func `2xx is well, and 410 means that the token is lost`(status: Int, verdict: PingVerdict) {
         #expect(PingVerdict(.answered(status: status)) == verdict)
@@ -31,7 +31,7 @@ struct PingMachineTests {
         #expect(detail.contains("\(status)"))
     }
 
-    @Test func `a channel whose back end answers hears nothing`() {
+    @Test func `a channel whose backend answers hears nothing`() {
         #expect(news(.answered(status: 200), .answered(status: 204), .answered(status: 200)) == [nil, nil, nil])
     }
 
@@ -51,7 +51,7 @@ struct PingMachineTests {
             ])
     }
 
-    @Test func `a call that could not be made says nothing of the back end, and is made up for soon`() {
+    @Test func `a call that could not be made says nothing of the backend, and is made up for soon`() {
         var machine = PingMachine()
         _ = machine.pinged(failed(.noConnection), every: 3600, at: now, chance: 0)
         let before = machine
@@ -84,7 +84,7 @@ struct PingMachineTests {
         }
     }
 
-    @Test func `an unreachable back end is pinged ever less, to once an hour, and as before when it answers`() {
+    @Test func `an unreachable backend is pinged ever less, to once an hour, and as before when it answers`() {
         var machine = PingMachine()
         let delays = (0..<10).map { _ in
             machine.pinged(failed(.noConnection), every: 60, at: now, chance: 0).dueAt.seconds - now.seconds
@@ -95,7 +95,7 @@ struct PingMachineTests {
     }
 
     @Test(arguments: [(120, 120), (86_400, 3600), (1, 54)] as [(Int, Int64)])
-    func `a back end that refuses can ask for a longer wait, up to an hour`(seconds: Int, wait: Int64) {
+    func `a backend that refuses can ask for a longer wait, up to an hour`(seconds: Int, wait: Int64) {
         var machine = PingMachine()
         let refusal = CallResult.answered(status: 429, retryAfter: .seconds(seconds))
         #expect(machine.pinged(refusal, every: 60, at: now, chance: 0).dueAt == now.adding(seconds: wait))
@@ -111,7 +111,7 @@ struct PingMachineTests {
         }
     }
 
-    @Test func `a back end that lost the token is there, and is not pinged less`() {
+    @Test func `a backend that lost the token is there, and is not pinged less`() {
         var machine = PingMachine()
         for _ in 0..<9 {
             #expect(machine.pinged(.answered(status: 410), every: 60, at: now, chance: 0).dueAt == now.adding(seconds: 54))

@@ -93,7 +93,7 @@ struct TermTests {
             }
         }
         var held = 0
-        var turns = StoryTurns(400)
+        var turns = ScenarioTurns(400)
         while turns.next(unless: held > 1000) {
             let source = condition(0)
             let program = try ExpressionProgram.unchecked(source, in: Self.environment)

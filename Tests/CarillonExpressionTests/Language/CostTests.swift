@@ -126,7 +126,7 @@ struct CostTests {
     @Test func `no evaluation costs more than was said`() throws {
         var generator = Generator(random: .forTest())
         var tried = 0
-        var turns = StoryTurns(1500)
+        var turns = ScenarioTurns(1500)
         while turns.next(unless: tried > 700) {
             let source = generator.bool(3)
             guard let program = try? ExpressionProgram(source, in: Self.environment) else { continue }

@@ -12,19 +12,19 @@ import Testing
 struct AttachmentRowTests {
     private let start = StoreFixture.start
 
-    private func wish(
+    private func request(
         _ number: UInt64, _ fixture: StoreFixture, by owner: Party, length: Int64 = 100, readers: [Party] = [.senders],
         _ limits: AttachmentLimits = .init()
-    ) -> AttachmentWish {
-        AttachmentWish(
+    ) -> AttachmentRequest {
+        AttachmentRequest(
             proposed: AttachmentID(Bytes16(high: 3, low: number)),
             owner: AttachmentUser(app: fixture.device.app, party: owner), length: length, digest: nil, readers: readers,
             lifetimeSeconds: 50, idempotency: nil, limits: limits)
     }
 
     @discardableResult
-    private func add(_ wish: AttachmentWish, _ fixture: StoreFixture) async throws -> AttachmentSerial {
-        guard case .added(let attachment) = try await fixture.store.addAttachment(wish, at: start) else {
+    private func add(_ request: AttachmentRequest, _ fixture: StoreFixture) async throws -> AttachmentSerial {
+        guard case .added(let attachment) = try await fixture.store.addAttachment(request, at: start) else {
             throw StoreFixture.Missing()
         }
         return attachment.serial
@@ -58,9 +58,9 @@ struct AttachmentRowTests {
         #expect(rows == expected)
     }
 
-    private func sign(_ word: UserWord, _ device: DeviceSerial, _ store: SQLiteStore) async throws {
+    private func sign(_ claim: UserClaim, _ device: DeviceSerial, _ store: SQLiteStore) async throws {
         let result = try await store.changeRegistration(of: device, at: start) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -77,13 +77,13 @@ struct AttachmentRowTests {
         let (store, limits) = (fixture.sqlite, limits)
         let device = Party.device(fixture.device.serial)
         let own = "d\(fixture.device.serial.rawValue)"
-        let upload = try await add(wish(1, fixture, by: device, length: 900, limits), fixture)
-        let empty = try await add(wish(2, fixture, by: .senders, length: 0, limits), fixture)
+        let upload = try await add(request(1, fixture, by: device, length: 900, limits), fixture)
+        let empty = try await add(request(2, fixture, by: .senders, length: 0, limits), fixture)
         try await expectTotals(store, ["": 110, own: 100, "s": 10])
         #expect(try await store.reserve(upload, received: 300, limits) == .reserved)
         try await expectTotals(store, ["": 410, own: 400, "s": 10])
         #expect(try await store.reserve(upload, received: 300, limits) == .reserved)
-        let other = try await add(wish(3, fixture, by: device, length: 90, limits), fixture)
+        let other = try await add(request(3, fixture, by: device, length: 90, limits), fixture)
         try await expectTotals(store, ["": 500, own: 490, "s": 10])
         var fewer = limits
         fewer.userBytes = 900
@@ -110,7 +110,7 @@ struct AttachmentRowTests {
         let other = try await addDevice(1, fixture)
         let owners: [Party] = [.device(other), .device(fixture.device.serial), .device(fixture.device.serial), .senders]
         for (number, owner) in owners.enumerated() {
-            try await add(wish(UInt64(number), fixture, by: owner, limits), fixture)
+            try await add(request(UInt64(number), fixture, by: owner, limits), fixture)
         }
         let own = "d\(fixture.device.serial.rawValue)"
         try await expectTotals(store, ["": 400, own: 200, "d\(other.rawValue)": 100, "s": 100])
@@ -136,13 +136,13 @@ struct AttachmentRowTests {
         let user = try #require(UserID("ada"))
         try await sign(.signedIn(user), fixture.device.serial, store)
         let device = Party.device(fixture.device.serial)
-        try await add(wish(1, fixture, by: device, limits), fixture)
-        let whole = try await add(wish(2, fixture, by: device, limits), fixture)
+        try await add(request(1, fixture, by: device, limits), fixture)
+        let whole = try await add(request(2, fixture, by: device, limits), fixture)
         #expect(try await store.completeAttachment(whole, expiresAt: start.adding(seconds: 60)))
-        try await add(wish(3, fixture, by: .device(owner), limits), fixture)
-        try await add(wish(4, fixture, by: .senders, readers: [.device(reader)], limits), fixture)
-        try await add(wish(5, fixture, by: .senders, readers: [device], limits), fixture)
-        try await add(wish(6, fixture, by: .senders, limits), fixture)
+        try await add(request(3, fixture, by: .device(owner), limits), fixture)
+        try await add(request(4, fixture, by: .senders, readers: [.device(reader)], limits), fixture)
+        try await add(request(5, fixture, by: .senders, readers: [device], limits), fixture)
+        try await add(request(6, fixture, by: .senders, limits), fixture)
         let own = "d\(owner.rawValue)"
         try await expectTotals(store, ["": 600, "uada": 200, own: 100, "s": 300])
         try await sign(.signedOut, fixture.device.serial, store)
@@ -164,20 +164,20 @@ struct AttachmentRowTests {
     @Test func `two uploads of one allowance in one commit count both`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, now) = (fixture.sqlite, start)
-        let wishes = [UInt64(1), 2].map { wish($0, fixture, by: .senders, limits) }
-        let failing = wish(3, fixture, by: .senders, limits)
+        let requests = [UInt64(1), 2].map { request($0, fixture, by: .senders, limits) }
+        let failing = request(3, fixture, by: .senders, limits)
         let gate = Gate()
         async let before: Void = store.group.run { _ in gate.pass() }
         await gate.reached()
         let works: [@Sendable () async throws -> Void] = [
-            { _ = try await store.addAttachment(wishes[0], at: now) },
+            { _ = try await store.addAttachment(requests[0], at: now) },
             {
                 try await store.group.run { db in
                     _ = try AttachmentTable(db).add(failing, at: now)
                     throw StoreFault(.full, "its own")
                 }
             },
-            { _ = try await store.addAttachment(wishes[1], at: now) },
+            { _ = try await store.addAttachment(requests[1], at: now) },
         ]
         let results = await together(works) { gate.open() }
         try await before
@@ -196,7 +196,7 @@ struct AttachmentRowTests {
         }
         var uploads: [AttachmentSerial] = []
         for (number, owner) in [device, device, .senders].enumerated() {
-            let proposed = wish(UInt64(number), fixture, by: owner, length: 900, limits)
+            let proposed = request(UInt64(number), fixture, by: owner, length: 900, limits)
             let new = try await count {
                 let serial = try await add(proposed, fixture)
                 uploads.append(serial)
@@ -219,8 +219,8 @@ struct AttachmentRowTests {
     @Test func `the end of a device or an app leaves its attachments by one statement`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
-        try await add(wish(1, fixture, by: .device(fixture.device.serial)), fixture)
-        try await add(wish(2, fixture, by: .senders), fixture)
+        try await add(request(1, fixture, by: .device(fixture.device.serial)), fixture)
+        try await add(request(2, fixture, by: .senders), fixture)
         func count(_ work: () async throws -> Void) async throws -> Int {
             Set(try await store.tracing(work).statements).count { $0.contains("attachment") }
         }
@@ -245,8 +245,8 @@ struct AttachmentRowTests {
         let reader = try await addDevice(1, fixture)
         let none = try await addDevice(2, fixture)
         let owner = fixture.device.serial
-        try await add(wish(1, fixture, by: .device(owner), readers: [.device(reader)]), fixture)
-        try await add(wish(2, fixture, by: .senders), fixture)
+        try await add(request(1, fixture, by: .device(owner), readers: [.device(reader)]), fixture)
+        try await add(request(2, fixture, by: .senders), fixture)
         for device in [none, reader, owner] { _ = try await store.deleteDevice(device, at: start) }
         #expect(try await gone(store) == [owner.rawValue, reader.rawValue])
         let swept = try await store.removeEndedAttachments(at: start, limit: 10)
@@ -263,7 +263,7 @@ struct AttachmentRowTests {
         _ = try await store.createApp(other, at: start)
         _ = try await store.deleteApp(other, at: start)
         #expect(try await gone(store) == [])
-        try await add(wish(1, fixture, by: .senders), fixture)
+        try await add(request(1, fixture, by: .senders), fixture)
         _ = try await store.deleteApp(fixture.device.appID, at: start)
         #expect(try await gone(store) == [0])
         while try await !store.continueDeletions(at: start, limit: 1).isDone {}

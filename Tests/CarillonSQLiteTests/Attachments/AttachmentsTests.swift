@@ -19,11 +19,11 @@ private final class FaultyFiles: AttachmentFiles {
     init(_ folder: AttachmentFolder) { self.folder = folder }
 
     /// The fault is told once alone, as the kernel does of what did not reach the disk.
-    let isToldOnce = Mutex(false)
+    let isNotifiedOnce = Mutex(false)
 
     func meet(_ call: String) throws {
         guard let fault = fault.withLock({ $0 }), fault.call == call else { return }
-        if isToldOnce.withLock({ $0 }) { self.fault.withLock { $0 = nil } }
+        if isNotifiedOnce.withLock({ $0 }) { self.fault.withLock { $0 = nil } }
         throw StoreFault(fault.kind, call)
     }
 
@@ -58,8 +58,8 @@ private final class FaultyFiles: AttachmentFiles {
     func remove(_ ids: [AttachmentID]) async throws { try await folder.remove(ids) }
     func digest(ofGrowing id: AttachmentID) async throws -> [UInt8] { try await folder.digest(ofGrowing: id) }
     func freeBytes() async throws -> Int64 { free.withLock { $0 } }
-    func files(after place: Int, before moment: Timestamp) async throws -> (ids: [AttachmentID], place: Int)? {
-        try await folder.files(after: place, before: moment)
+    func list(after place: String?, before moment: Timestamp) async throws -> AttachmentPage {
+        try await folder.list(after: place, before: moment)
     }
 }
 
@@ -116,11 +116,11 @@ private final class World: Sendable {
 
     var orphansGone: Bool {
         get async throws {
-            var place = -1
-            while let next = try await attachments.removeOrphans(after: place, before: Timestamp(milliseconds: .max)) {
-                place = next
-            }
-            return try await files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil
+            var place: String?
+            repeat {
+                place = try await attachments.removeOrphans(after: place, before: Timestamp(milliseconds: .max))
+            } while place != nil
+            return try await files.listed().isEmpty
         }
     }
 }
@@ -168,7 +168,7 @@ struct AttachmentsTests {
         #expect(await world.code { try await world.append(id, [], at: 10) } == .uploadCompleted)
         #expect(await world.code { try await world.append(id, [], at: 9, isLast: true) } == .uploadCompleted)
         try await world.attachments.end(id, by: world.senders)
-        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+        #expect(try await world.files.listed().isEmpty)
     }
 
     @Test func `an offset is what is on disk, and is noted as so much has come`() async throws {
@@ -200,7 +200,7 @@ struct AttachmentsTests {
     @Test func `what could not be synced once is not believed to be on disk`() async throws {
         let world = try await World()
         let id = try await world.begin(6)
-        world.files.isToldOnce.withLock { $0 = true }
+        world.files.isNotifiedOnce.withLock { $0 = true }
         world.files.fault.withLock { $0 = ("sync", .unavailable) }
         await #expect(throws: StoreFault.self) { try await world.append(id, ["abc"], at: 0) }
         #expect(world.files.syncs.withLock { $0 } == 1)
@@ -248,7 +248,7 @@ struct AttachmentsTests {
         #expect(try await world.standing(id).synced == 4, "fewer can go on")
         #expect(await world.code { try await world.append(id, ["ef"], at: 4) } == .uploadLengthInconsistent)
         #expect(await world.code { _ = try await world.standing(id) } == .attachmentUnknown)
-        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+        #expect(try await world.files.listed().isEmpty)
     }
 
     @Test func `of a body whose digest does not hold nothing is kept, however long it is`() async throws {
@@ -361,7 +361,7 @@ struct AttachmentsTests {
         for await _ in begun { break }
         try await world.attachments.end(id, by: world.owner)
         await #expect(throws: Refusal.self) { try await older.value }
-        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+        #expect(try await world.files.listed().isEmpty)
     }
 
     @Test func `what is removed as it becomes whole leaves no file`() async throws {
@@ -371,7 +371,7 @@ struct AttachmentsTests {
         let store = world.fixture.store
         world.files.onPublish.withLock { $0 = { _ = try await store.removeAttachment(serial) } }
         #expect(await world.code { try await world.append(id, ["abc"], at: 0, isLast: true) } == .attachmentUnknown)
-        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+        #expect(try await world.files.listed().isEmpty)
     }
 
     @Test func `senders of another app are strangers`() async throws {
@@ -387,11 +387,11 @@ struct AttachmentsTests {
     @Test func `of many who come at once one works, and the others are told`() async throws {
         let turns = UploadTurns()
         let inside = Inside()
-        let told = await withTaskGroup(of: Bool.self) { group in
+        let notified = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<50 { group.addTask { await inside.work(turns) } }
             return await group.reduce(0) { $0 + ($1 ? 0 : 1) }
         }
-        #expect(inside.count.withLock { $0.most } == 1 && told < 50)
+        #expect(inside.count.withLock { $0.most } == 1 && notified < 50)
         #expect(turns.count == 0)
     }
 
@@ -545,9 +545,7 @@ struct AttachmentsTests {
         try await world.files.create(AttachmentID(Bytes16(high: 8, low: 7)))
         try await world.files.publish(AttachmentID(Bytes16(high: 8, low: 7)))
         #expect(try await !world.orphansGone)
-        let left = try await world.files.files(after: -1, before: Timestamp(milliseconds: .max))
-        #expect(left?.ids == [kept])
-        #expect(try await world.files.files(after: left?.place ?? 0, before: Timestamp(milliseconds: .max)) == nil)
+        #expect(try await world.files.listed() == [kept])
     }
 
     @Test func `an upload whose file is gone is nothing any more`() async throws {
@@ -561,9 +559,9 @@ struct AttachmentsTests {
     @Test func `what is refused leaves no file`() async throws {
         let world = try await World { ($0.uploadsOfDevice, $0.fileBytes) = (1, 100) }
         #expect(await world.code { _ = try await world.begin(101) } == .attachmentTooLarge)
-        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+        #expect(try await world.files.listed().isEmpty)
         let id = try await world.begin(100)
         #expect(await world.code { _ = try await world.begin(1) } == .uploadsTooMany)
-        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max))?.ids == [id])
+        #expect(try await world.files.listed() == [id])
     }
 }

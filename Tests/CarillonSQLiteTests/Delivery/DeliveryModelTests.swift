@@ -14,7 +14,7 @@ struct DeliveryModelTests {
     @Test(arguments: RandomSeed.some(25))
     func `nothing accepted is lost, nothing final comes back, and every outcome is true`(seed: UInt64) async throws {
         var model = try await DeliveryModel(seed: seed)
-        var turns = StoryTurns(250)
+        var turns = ScenarioTurns(250)
         while turns.next(unless: model.acceptedCount > 30 && model.acknowledgedCount > 10) { try await model.step() }
         try await model.windDown()
         #expect(model.faults.isEmpty, "seed \(seed): \(model.faults.prefix(3))")

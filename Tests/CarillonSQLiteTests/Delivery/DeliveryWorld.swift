@@ -118,7 +118,7 @@ final class MortalStore: InboxStore {
         try await store.waiting(device: device, after: position, limit: limit, bytes: bytes, at: now)
     }
 
-    func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival? {
+    func arrival(of name: DeviceName, _ load: PageRequest, at now: Timestamp) async throws -> Arrival? {
         try await store.arrival(of: name, load, at: now)
     }
 
@@ -142,7 +142,7 @@ final class WindowedSession: LiveSession {
     private struct State {
         var machine: DeliveryMachine
         var given: [Envelope] = []
-        var load: InboxLoad?
+        var load: PageRequest?
         var isOpen = true
     }
 

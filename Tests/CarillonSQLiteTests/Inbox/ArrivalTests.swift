@@ -10,7 +10,7 @@ struct ArrivalTests {
         let fixture = try await StoreFixture(.file)
         _ = try await fixture.append(fixture.envelope(1))
         try await fixture.sqlite.run("UPDATE envelope SET kind = 999")
-        let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
+        let load = PageRequest(after: 0, limit: 9, bytes: 10_000)
         let name = DeviceName.id(fixture.device.id, credential: fixture.device.credentialHash)
         let arrival = try await fixture.store.arrival(of: name, load, at: StoreFixture.start)
         #expect(arrival == Arrival(device: fixture.device, envelopes: nil))

@@ -78,21 +78,21 @@ struct PoisonedCommitTests {
         let store = fixture.base.sqlite
         let binding = try await fixture.bind()
         let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
-        let (place, later) = (HeldTo(first.serial, rules: 1), HeldTo(second.serial, rules: 1))
+        let (place, later) = (AudienceCursor(first.serial, rules: 1), AudienceCursor(second.serial, rules: 1))
         try await poison(2...2, fault, in: store)
         let results = try await store.commit([
-            fixture.offer(1, first, to: binding, heldTo: place), fixture.offer(2, second, to: binding, heldTo: later),
+            fixture.offer(1, first, to: binding, cursor: place), fixture.offer(2, second, to: binding, cursor: later),
         ])
         #expect(results.count == 2 && results[0] == .stored(replaced: nil))
         guard case .failed = results[1] else {
             Issue.record("an envelope was stored that the database refuses")
             return
         }
-        #expect(try await store.presentBinding(of: fixture.device)?.heldTo == place)
+        #expect(try await store.presentBinding(of: fixture.device)?.cursor == place)
         #expect(try await fixture.completion(second, binding) == nil)
-        let again = try await store.commit([fixture.offer(3, second, to: binding, heldTo: later)])
+        let again = try await store.commit([fixture.offer(3, second, to: binding, cursor: later)])
         #expect(again == [.stored(replaced: nil)])
-        #expect(try await store.presentBinding(of: fixture.device)?.heldTo == later)
+        #expect(try await store.presentBinding(of: fixture.device)?.cursor == later)
     }
 
     @Test func `a caller whose work ends the transaction of all fails alone`() async throws {

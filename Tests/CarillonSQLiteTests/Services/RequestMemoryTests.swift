@@ -45,11 +45,11 @@ struct RequestMemoryTests {
         #expect(world.known(request.id) == request)
         let steps = [RequestStep.received(request.serial), .unwanted(request.serial)]
         for (step, position) in zip(steps, Int64(11)...) {
-            #expect(try await world.fixture.tell(step, of: request, at: position))
+            #expect(try await world.fixture.notify(step, of: request, at: position))
             let row = try #require(try await world.row(request.id))
             #expect(row != request && world.known(request.id) == row)
         }
-        #expect(try await world.fixture.tell(.finished(request.serial, replyHash: [5], at: start), of: request, at: 20))
+        #expect(try await world.fixture.notify(.finished(request.serial, replyHash: [5], at: start), of: request, at: 20))
         #expect(world.known(request.id) == nil)
         let finished = try #require(try await world.store.serviceRequest(request.id))
         #expect(finished.state == .finished && finished.replyHash == [5] && finished.isUnwanted)
@@ -71,13 +71,13 @@ struct RequestMemoryTests {
         }
         let known = try await reads {
             let read = try await store.serviceRequest(request.id)
-            let counts = try await world.fixture.tell(.received(request.serial), of: request, at: 11)
+            let counts = try await world.fixture.notify(.received(request.serial), of: request, at: 11)
             #expect(read == request && counts)
         }
         #expect(known == 0)
         store.memory.requests.forgetAll()
         let unknown = try await reads {
-            let counts = try await world.fixture.tell(.unwanted(request.serial), of: request, at: 12)
+            let counts = try await world.fixture.notify(.unwanted(request.serial), of: request, at: 12)
             let read = try await store.serviceRequest(request.id)
             #expect(counts && read?.isUnwanted == true)
         }
@@ -124,7 +124,7 @@ struct RequestMemoryTests {
         #expect(world.known(other.id) == other, "it is between other devices")
         let row = try await world.row(request.id)
         #expect(try await store.serviceRequest(request.id) == row)
-        #expect(try await !fixture.tell(.finished(request.serial, replyHash: [1], at: start), of: request, at: 30))
+        #expect(try await !fixture.notify(.finished(request.serial, replyHash: [1], at: start), of: request, at: 30))
     }
 
     // MARK: Faults
@@ -153,7 +153,7 @@ struct RequestMemoryTests {
         #expect(results.map { (try? $0.get()) != nil } == (isAfter ? [false, true] : [true, false]))
         #expect(try await store.serviceRequest(request.id) == request)
         #expect(try await store.serviceRequest(second.id) == second)
-        #expect(try await world.fixture.tell(.received(request.serial), of: request, at: 11))
+        #expect(try await world.fixture.notify(.received(request.serial), of: request, at: 11))
     }
 
     @Test func `a change is remembered when it is committed, and only so many are`() throws {

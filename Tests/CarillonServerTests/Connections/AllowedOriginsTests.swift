@@ -84,7 +84,7 @@ struct AllowedOriginsTests {
         "/v1/apps", "/v1/keys", "/v1/devices/x", "/v1/messages/x", "/push/x/watch", "/health/ready", "/", "/GNP1.0",
         "/v1/inboxes",
     ])
-    func `an operator's or a back end's address is shared with nobody`(uri: String) throws {
+    func `an operator's or a backend's address is shared with nobody`(uri: String) throws {
         for origins in [origins, try AllowedOrigins(listing: "*")] {
             let sharing = CrossOriginSharing(origins: origins)
             #expect(sharing.terms(for: head(.GET, uri)) == nil)

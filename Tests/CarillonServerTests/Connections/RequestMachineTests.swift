@@ -311,7 +311,7 @@ struct RequestMachineTests {
         #expect(machine.nextDeadline == 30 && machine.owesAnswer)
         #expect(machine.timePassed(to: 29, .init()) == .none)
         #expect(code(machine.timePassed(to: 30, .init())) == .notFinished)
-        #expect(!machine.owesAnswer && !machine.mayTell)
+        #expect(!machine.owesAnswer && !machine.mayNotify)
         #expect(machine.refused(at: 30) == .lingering)
         #expect(machine.timePassed(to: 32, .init()) == .close)
     }

@@ -190,18 +190,18 @@ struct StreamedRequestTests {
     }
 
     @Test mutating func `something is told before the answer, and not behind its beginning`() {
-        #expect(!machine.mayTell)
+        #expect(!machine.mayNotify)
         _ = receive(.head(file()))
-        #expect(machine.mayTell)
+        #expect(machine.mayNotify)
         _ = receive(.end(nil))
-        #expect(machine.mayTell)
+        #expect(machine.mayNotify)
         _ = machine.answerBegan(hasLength: true)
-        #expect(!machine.mayTell)
+        #expect(!machine.mayNotify)
         #expect(machine.answerEnded(at: 1) == .open)
         var old = file()
         old.version = .http1_0
         _ = receive(.head(old))
-        #expect(!machine.mayTell)
+        #expect(!machine.mayNotify)
     }
 
     // MARK: The stream

@@ -8,7 +8,7 @@ import Testing
 /// Devices that arrive while messages are sent to them, over a real store.
 @Suite(.timeLimit(.minutes(10)))
 struct ArrivalStressTests {
-    private static let lanes = 20
+    private static let queues = 20
     private static let rounds = 250
     private static let arrivalsOfRound = 20
     private static let sendsOfRound = 7
@@ -32,15 +32,15 @@ struct ArrivalStressTests {
     private final class ToldSession: LiveSession {
         private struct State {
             var offered: Set<Int64> = []
-            var isToldOfMore = false
+            var isNotifiedOfMore = false
         }
 
         private let state = Mutex(State())
 
-        func knows(_ position: Int64) -> Bool { state.withLock { $0.isToldOfMore || $0.offered.contains(position) } }
+        func knows(_ position: Int64) -> Bool { state.withLock { $0.isNotifiedOfMore || $0.offered.contains(position) } }
 
         func offer(_ envelope: Envelope) { state.withLock { _ = $0.offered.insert(envelope.position) } }
-        func storedMore() { state.withLock { $0.isToldOfMore = true } }
+        func storedMore() { state.withLock { $0.isNotifiedOfMore = true } }
         func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
         func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
         func settled(_ ids: [MessageID]) {}
@@ -48,7 +48,7 @@ struct ArrivalStressTests {
     }
 
     /// One device with its sender.
-    private final class Lane: Sendable {
+    private final class Queue: Sendable {
         private let home: any Home
         private let runtime: HomeRuntime
         private let device: Device
@@ -112,7 +112,7 @@ struct ArrivalStressTests {
         /// Every message whose sender was answered must be in the page or be known to the session, unless the page must be loaded.
         private func arrive(_ tally: inout Tally) async throws {
             let session = ToldSession()
-            let load = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
+            let load = PageRequest(after: 0, limit: 100, bytes: 1 << 20)
             let hash = device.credentialHash
             let arrived = try await home.arrive(
                 .id(device.id, credential: hash), .credential(hash), load, speaking: 1, as: session)
@@ -132,19 +132,19 @@ struct ArrivalStressTests {
         let fixture = try await RouteFixture()
         let app = try AppID.checked("com.example.app")
         _ = try await fixture.domain.apps.create(app)
-        var lanes: [Lane] = []
-        for _ in 0..<Self.lanes { lanes.append(try await Lane(fixture.domain, app: app)) }
+        var queues: [Queue] = []
+        for _ in 0..<Self.queues { queues.append(try await Queue(fixture.domain, app: app)) }
         let tally = try await withThrowingTaskGroup(of: Tally.self) { group in
-            for lane in lanes { group.addTask { try await lane.run() } }
+            for queue in queues { group.addTask { try await queue.run() } }
             var sum = Tally()
             for try await tally in group { sum.add(tally) }
             return sum
         }
         #expect(tally.faults.isEmpty, "\(tally.faults.count) of \(tally.sends): \(tally.faults.prefix(3))")
         #expect(tally.arrivals == 100_000)
-        #expect(tally.sends == Self.lanes * Self.rounds * Self.sendsOfRound)
+        #expect(tally.sends == Self.queues * Self.rounds * Self.sendsOfRound)
         // The last page of each round has everything. Others must be loaded, as a message is on its way.
         let pages = tally.completePages
-        #expect(pages > Self.lanes * Self.rounds && pages < tally.arrivals, "\(pages) pages were complete")
+        #expect(pages > Self.queues * Self.rounds && pages < tally.arrivals, "\(pages) pages were complete")
     }
 }

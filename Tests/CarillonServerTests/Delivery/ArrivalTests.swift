@@ -10,7 +10,7 @@ import Testing
 /// Devices that say hello: who is let in, and what becomes of the connection before.
 @Suite(.timeLimit(.minutes(5)))
 struct ArrivalTests {
-    private let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
+    private let load = PageRequest(after: 0, limit: 9, bytes: 10_000)
 
     private func feed(_ domain: HomeDomain, of device: Device) -> InboxFeed {
         InboxFeed(of: device, homes: domain.homes, time: domain.time, limits: .init(), logger: domain.logger)

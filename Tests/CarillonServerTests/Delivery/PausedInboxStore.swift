@@ -31,7 +31,7 @@ final class PausedInboxStore: InboxStore {
     /// Lets the first read be answered.
     func goOn() { ending.continuation.finish() }
 
-    func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival? {
+    func arrival(of name: DeviceName, _ load: PageRequest, at now: Timestamp) async throws -> Arrival? {
         let waits = isFirst.withLock { isFirst in
             defer { isFirst = false }
             return isFirst

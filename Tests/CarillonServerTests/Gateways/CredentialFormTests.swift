@@ -79,7 +79,7 @@ struct CredentialFormTests {
     }
 
     @Test(arguments: PEMForm.all)
-    func `authorities of back ends are read in every form`(form: PEMForm) throws {
+    func `authorities of backends are read in every form`(form: PEMForm) throws {
         let path = try TemporaryDirectory.make() + "/authorities"
         try Data(form.bytes(of: KeySample.certificate)).write(to: URL(filePath: path))
         var settings = OutwardSettings()

@@ -65,10 +65,10 @@ struct CredentialTests {
         try await routes.domain.gateways.open()
         let app = try await routes.domain.serial(ofApp: "com.example.app")
         let found = try await routes.domain.gateways.credentials(of: try AppID.checked("com.example.app"))
-        #expect(found.map { $0.credential.lane.environment } == [.production])
+        #expect(found.map { $0.credential.queue.environment } == [.production])
         for environment in PushEnvironment.allCases {
-            let lane = PushLane(app: app, environment: environment)
-            #expect(!routes.domain.documents.remembers(lane.credential), "\(environment)")
+            let queue = PushQueue(app: app, environment: environment)
+            #expect(!routes.domain.documents.remembers(queue.credential), "\(environment)")
         }
         await routes.domain.gateways.close()
     }
@@ -80,11 +80,11 @@ struct CredentialTests {
         let time = routes.domain.time
         let outboxes = (0..<2).map { _ in Outbox(store: routes.domain.pushes, time: time) }
         for outbox in outboxes { try await gateways.open(for: outbox) }
-        let lane = PushLane(app: try await routes.domain.serial(ofApp: "com.example.app"), environment: .production)
+        let queue = PushQueue(app: try await routes.domain.serial(ofApp: "com.example.app"), environment: .production)
         await gateways.close(for: outboxes[0])
-        #expect(gateways.isConfigured(lane))
+        #expect(gateways.isConfigured(queue))
         await gateways.close(for: outboxes[1])
-        #expect(!gateways.isConfigured(lane))
+        #expect(!gateways.isConfigured(queue))
     }
 
     @Test func `a token key is set, listed without its secret, set anew, and removed`() async throws {

@@ -23,7 +23,7 @@ struct PresenceTests {
     }
 
     private func isDue(_ world: GatewayWorld) async throws -> Bool {
-        try await !world.domain.pushes.dueLanes(in: .all, at: world.now).isEmpty
+        try await !world.domain.pushes.dueQueues(in: .all, at: world.now).isEmpty
     }
 
     @Test(arguments: [true, false])

@@ -17,7 +17,7 @@ struct PushFactTests {
         let channel: PushChannel
         let sender: String
         var domain: HomeDomain { routes.domain }
-        var lane: PushLane { PushLane(app: device.app, environment: .production) }
+        var queue: PushQueue { PushQueue(app: device.app, environment: .production) }
         static let app = "/v1/apps/com.example.app"
 
         init(isConfigured: Bool = true, _ environment: PushEnvironment = .production) async throws {
@@ -53,7 +53,7 @@ struct PushFactTests {
 
         func lease(after seconds: Int64 = 0) async throws -> LeasedPush {
             let now = domain.time.now().adding(seconds: seconds)
-            let leased = try await store.leasePushes(of: lane, in: .all, limit: 1, at: now, until: now.adding(seconds: 60))
+            let leased = try await store.leasePushes(of: queue, in: .all, limit: 1, at: now, until: now.adding(seconds: 60))
             return try #require(leased.pushes.first)
         }
 
@@ -109,7 +109,7 @@ struct PushFactTests {
         #expect(try await world.domain.runtime.inbox.cancel(one))
         let later = world.domain.time.now().adding(seconds: 61)
         let leased = try await world.store.leasePushes(
-            of: world.lane, in: .all, limit: 1, at: later, until: later.adding(seconds: 60))
+            of: world.queue, in: .all, limit: 1, at: later, until: later.adding(seconds: 60))
         #expect(leased.pushes.isEmpty)
         #expect(try await world.states(one) == [.string("cancelled")])
 
@@ -149,7 +149,7 @@ struct PushFactTests {
 
     private struct NoList: Error {}
 
-    @Test func `a lane that is held back shows where the server says whether it is ready`() async throws {
+    @Test func `a push queue that is held back shows where the server says whether it is ready`() async throws {
         let world = try await World()
         _ = try await world.send()
         let before = try await world.routes.request(.get, "/health/ready")
@@ -166,11 +166,12 @@ struct PushFactTests {
     @Test func `the test environment shows what would have been sent`() async throws {
         let world = try await World(.test)
         let id = try await world.send()
-        let lane = PushLane(app: world.device.app, environment: .test)
+        let queue = PushQueue(app: world.device.app, environment: .test)
         let now = world.domain.time.now()
-        let leased = try await world.store.leasePushes(of: lane, in: .all, limit: 1, at: now, until: now.adding(seconds: 60))
+        let leased = try await world.store.leasePushes(
+            of: queue, in: .all, limit: 1, at: now, until: now.adding(seconds: 60))
         let push = try #require(leased.pushes.first)
-        #expect(await world.domain.gateways.gateway(lane)?.send(push) == .taken)
+        #expect(await world.domain.gateways.gateway(queue)?.send(push) == .taken)
         let list = try await world.routes.request(.get, World.app + "/pushes/test", key: world.routes.admin)
         guard case .array(let pushes)? = list.json?["pushes"] else { throw NoList() }
         #expect(pushes.count == 1 && pushes[0]["apnsID"] == .string(push.id.uuidText))

@@ -39,7 +39,7 @@ struct StrangerTests {
         }
     }
 
-    @Test func `ten pushes in a row that a stranger answered pause the lane, which shows what it said`() async throws {
+    @Test func `ten pushes in a row that a stranger answered pause the push queue, which shows what it said`() async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             try world.simulator.add(APNsSimulator.FaultRule(.answer(status: 404, .html)))

@@ -66,10 +66,10 @@ struct WakeTests {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             let device = try await world.device()
-            let lane = PushLane(app: device.app, environment: .production)
-            #expect(world.domain.gateways.isConfigured(lane))
+            let queue = PushQueue(app: device.app, environment: .production)
+            #expect(world.domain.gateways.isConfigured(queue))
             try await world.domain.gateways.remove(of: try #require(AppID("com.example.app")), for: .production)
-            #expect(!world.domain.gateways.isConfigured(lane))
+            #expect(!world.domain.gateways.isConfigured(queue))
         }
     }
 
@@ -79,7 +79,7 @@ struct WakeTests {
             let id = try await world.send(to: device)
             let record = try #require(try await world.pushes(for: id, of: device).first)
             #expect(
-                PushBody(record, isConfigured: world.domain.gateways.isConfigured(try #require(record.lane))).state
+                PushBody(record, isConfigured: world.domain.gateways.isConfigured(try #require(record.queue))).state
                     == "unconfigured")
             try await world.setCredentials()
             try await handed(id, device, world)
@@ -176,11 +176,11 @@ struct WakeTests {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             let serial = try #require(try await world.domain.apps.serial(of: world.app))
-            let lane = PushLane(app: serial, environment: .production)
-            try await eventually { world.domain.gateways.isConfigured(lane) }
-            _ = world.domain.gateways.gateway(PushLane(app: serial, environment: .test))
+            let queue = PushQueue(app: serial, environment: .production)
+            try await eventually { world.domain.gateways.isConfigured(queue) }
+            _ = world.domain.gateways.gateway(PushQueue(app: serial, environment: .test))
             await world.domain.gateways.forget(serial)
-            #expect(!world.domain.gateways.isConfigured(lane) && world.domain.gateways.gateway(lane) == nil)
+            #expect(!world.domain.gateways.isConfigured(queue) && world.domain.gateways.gateway(queue) == nil)
         }
     }
 

@@ -35,26 +35,26 @@ struct DeletedAppTests {
     }
 
     @Test func `an app that is made again has nothing of the deleted one`() async throws {
-        let backEnd = VetoTests.BackEnd()
+        let backend = ApprovalHookTests.Backend()
         let routes = try await RouteFixture(
-            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), vetoSource: backEnd.source)
+            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), approvalHookSource: backend.source)
         let domain = routes.domain
         try await domain.gateways.open()
         _ = try await routes.device()
         try await prepare(routes)
-        let lane = PushLane(app: try await domain.serial(ofApp: "com.example.app"), environment: .production)
-        #expect(domain.gateways.isConfigured(lane))
+        let queue = PushQueue(app: try await domain.serial(ofApp: "com.example.app"), environment: .production)
+        #expect(domain.gateways.isConfigured(queue))
         try await eventually { await domain.itemEngine.isIdle }
         #expect(await domain.itemEngine.population.items == 1)
         #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
-        #expect(!domain.gateways.isConfigured(lane), "its pushes are not sent any more")
+        #expect(!domain.gateways.isConfigured(queue), "its pushes are not sent any more")
         #expect(await domain.itemEngine.population.items == 0)
 
-        let asked = backEnd.questions.count
-        backEnd.says(403)
+        let asked = backend.questions.count
+        backend.says(403)
         let device = try await routes.device()
         #expect(!device.credential.isEmpty, "the deleted app's server may refuse nothing")
-        #expect(backEnd.questions.count == asked)
+        #expect(backend.questions.count == asked)
         for part in ["/veto", "/users"] {
             #expect(try await routes.request(.get, path + part, key: routes.admin).status == 404, "\(part)")
         }
@@ -69,7 +69,7 @@ struct DeletedAppTests {
         let (store, catcher) = (try await stores.open(), LogCatcher())
         let key = WrappingKey(bytes: Array(repeating: 1, count: 32))
         let routes = try await RouteFixture(
-            key: key, vetoSource: VetoTests.BackEnd().source, store: store, logger: catcher.logger)
+            key: key, approvalHookSource: ApprovalHookTests.Backend().source, store: store, logger: catcher.logger)
         let domain = routes.domain
         try await domain.gateways.open()
         _ = try await routes.device()
@@ -84,7 +84,7 @@ struct DeletedAppTests {
         // The home of the former server removes no rows of devices any more.
         let next = try await RouteFixture(key: key, store: store)
         #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
-        #expect(!domain.gateways.isConfigured(PushLane(app: app, environment: .production)))
+        #expect(!domain.gateways.isConfigured(PushQueue(app: app, environment: .production)))
         #expect(!kinds.contains { domain.documents.remembers(AppDocument.Key($0, of: app)) })
         #expect(await domain.itemEngine.population.items == 0)
         #expect(catcher.warnings.contains { $0.contains("cannot remove rows of deleted app") })

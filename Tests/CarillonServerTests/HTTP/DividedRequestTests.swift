@@ -232,7 +232,7 @@ struct DividedRequestTests {
     @Test func `parked pushes of all shards are sent again, also of a shard that is closing`() async throws {
         let homes = try await ForwardingHomes()
         let key = try await homes.key(.client)
-        let lane = PushLane(app: homes.app.serial, environment: .production)
+        let queue = PushQueue(app: homes.app.serial, environment: .production)
         var shards: [Shard] = []
         for place in 0..<2 {
             let (domain, device) = (homes.domains[place], try await homes.device(at: place, key: key))
@@ -247,7 +247,7 @@ struct DividedRequestTests {
         }
         let now = homes.shared.time.now()
         let end = now.adding(seconds: LeasedPush.leaseSeconds)
-        let leased = try await homes.store.leasePushes(of: lane, in: .all, limit: 9, at: now, until: end).pushes
+        let leased = try await homes.store.leasePushes(of: queue, in: .all, limit: 9, at: now, until: end).pushes
         #expect(leased.count == 2)
         _ = try await homes.store.endPushes(leased.map { PushEnd($0, .parked(reason: "test"), at: now) })
         let path = "/v1/apps/\(homes.app.id)/pushes/parked/requeue"

@@ -64,7 +64,7 @@ struct LongHomeRequestTests {
         let home = fixture.domain.home
         let handler = HomeRequestHandler(
             domain: fixture.domain, responder: fixture.responder,
-            publishDoor: PublishDoor(domain: fixture.domain, addresses: Self.addresses, logger: fixture.domain.logger),
+            publishHandler: PublishHandler(domain: fixture.domain, addresses: Self.addresses, logger: fixture.domain.logger),
             shares: fixture.shares, logger: fixture.domain.logger)
         let device = try await fixture.device()
         let id = try #require(DeviceID(device.id))

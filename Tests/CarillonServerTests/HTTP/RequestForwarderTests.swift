@@ -250,7 +250,7 @@ struct RequestForwarderTests {
         let homes = try await ForwardingHomes()
         let device = try await homes.device(at: 1, key: try await homes.key(.client))
         let serial = try await homes.domains[1].devices.find(device.id).serial
-        for domain in homes.domains { _ = domain.devices.seen.takeThoseWhoCame() }
+        for domain in homes.domains { _ = domain.devices.seen.takeConnected() }
         let fields = [(name: "authorization", value: "Bearer \(device.credential)")]
         for (method, path) in [("GET", "/v1/device"), ("GET", "/v1/inbox"), ("POST", "/v1/inbox")] {
             let request = HomeRequest(
@@ -258,10 +258,10 @@ struct RequestForwarderTests {
             await #expect(throws: HomeFault.moved(to: Shard(of: serial))) {
                 try await homes.domains[0].runtime.handle(request)
             }
-            #expect(homes.domains[0].devices.seen.takeThoseWhoCame().isEmpty, "\(method) \(path)")
+            #expect(homes.domains[0].devices.seen.takeConnected().isEmpty, "\(method) \(path)")
             let response = try await homes.domains[1].runtime.handle(request)
             #expect(response.status == 200, "\(method) \(path)")
-            #expect(homes.domains[1].devices.seen.takeThoseWhoCame() == [serial], "\(method) \(path)")
+            #expect(homes.domains[1].devices.seen.takeConnected() == [serial], "\(method) \(path)")
         }
     }
 
@@ -299,14 +299,14 @@ struct RequestForwarderTests {
     @Test func `a message to a device of each home is published by the home`() async throws {
         let homes = try await ForwardingHomes()
         let key = try await homes.key(.client)
-        let door = PublishDoor(
+        let handler = PublishHandler(
             domain: homes.domains[0], addresses: TwoHomes.addresses, logger: TwoHomes.logger)
         let executor = EventLoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
         func publish(_ token: String, _ body: RequestMachine.Body) async -> HTTPAnswer {
             let fields: HTTPHeaders = ["TTL": "60", "Content-Encoding": "identity"]
             let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: "/push/\(token)", headers: fields)
             return await withCheckedContinuation { continuation in
-                door.publish(.init(head: head, body: body), to: token[...], on: executor) {
+                handler.publish(.init(head: head, body: body), to: token[...], on: executor) {
                     continuation.resume(returning: $0)
                 }
             }

@@ -42,8 +42,8 @@ struct RouteFixture {
     let declared: [(method: HTTPRequest.Method, path: String)]
     /// See ``Routes/names``.
     let routeNames: [String]
-    /// See ``Routes/namesElsewhere``.
-    let namesElsewhere: [String]
+    /// See ``Routes/externalNames``.
+    let externalNames: [String]
     /// See ``Routes/queries``.
     let queries: [String: QueryParameters]
     var responder: any HTTPResponder<RouteContext>
@@ -51,7 +51,8 @@ struct RouteFixture {
     /// - Parameter link: Returns how connections reach the home.
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
-        vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
+        approvalHookSource: ApprovalHookSource = .none, itemLimits: ItemEngine.Limits = .init(),
+        updateLimits: UpdateLimits = .init(),
         turnLimits: SharedTurns.Limits = .init(),
         store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
@@ -66,7 +67,7 @@ struct RouteFixture {
         domain = try await HomeDomain(
             store: opened, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger,
-            allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
+            allowances: allowances, userKeys: userKeys, approvalHookSource: approvalHookSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks, positionsUsed: positionsUsed, link: link)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
@@ -76,7 +77,7 @@ struct RouteFixture {
             readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
         declared = routes.all
         routeNames = routes.names
-        namesElsewhere = routes.namesElsewhere
+        externalNames = routes.externalNames
         queries = routes.queries
         responder = routes.router().buildResponder()
     }

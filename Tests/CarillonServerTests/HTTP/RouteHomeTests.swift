@@ -9,8 +9,8 @@ import Testing
 struct RouteHomeTests {
     @Test func `each route has an entry, each entry has a route, and none contradicts its route`() async throws {
         let routes = try await RouteFixture()
-        #expect(routes.routeNames.count > 100 && routes.namesElsewhere == ["POST /push/{token}"])
-        #expect(Self.findings(routes.routeNames + routes.namesElsewhere, RouteHome.table) == [])
+        #expect(routes.routeNames.count > 100 && routes.externalNames == ["POST /push/{token}"])
+        #expect(Self.findings(routes.routeNames + routes.externalNames, RouteHome.table) == [])
     }
 
     @Test func `each case is the case of a route`() {

@@ -48,9 +48,9 @@ struct FiringsOfTwoHomesTests {
         await #expect(throws: Refusal.self, "what follows waits") { try await world.publish(12, to: item) }
 
         // The other home has neither the item nor its firing.
-        try await world.homes.domains[1].itemEngine.tellRest()
+        try await world.homes.domains[1].itemEngine.notifyRest()
         #expect(try await stores.count(.firings, in: world.homes.store) == 1)
-        try await world.homes.domains[0].itemEngine.tellRest()
+        try await world.homes.domains[0].itemEngine.notifyRest()
         for place in 0...1 { #expect(try await world.titles(place) == ["11.0"]) }
         #expect(try await stores.count(.firings, in: world.homes.store) == 0)
 
@@ -75,7 +75,7 @@ struct FiringsOfTwoHomesTests {
         if let loss { world.homes.links[1].lose(loss, of: FiringDeliveries.self) }
         try await world.publish(11, to: item)
         #expect(try await world.titles(1) == ["5.0"])
-        if loss != nil { try await world.homes.domains[0].itemEngine.tellRest() }
+        if loss != nil { try await world.homes.domains[0].itemEngine.notifyRest() }
         #expect(try await world.titles(0) == ["11.0"])
         #expect(try await world.titles(1) == ["5.0"])
 
@@ -93,7 +93,7 @@ struct FiringsOfTwoHomesTests {
         world.homes.links[1].lose(.answer, of: FiringDeliveries.self)
         try await world.publish(11, to: item)
         #expect(try await world.titles(1) == ["11.0"])
-        try await world.homes.domains[0].itemEngine.tellRest()
+        try await world.homes.domains[0].itemEngine.notifyRest()
         try await world.homes.acknowledgeAll(by: world.devices[1])
         try await world.publish(12, to: item)
         #expect(try await world.titles(1).isEmpty)
@@ -105,12 +105,12 @@ struct FiringsOfTwoHomesTests {
         try await world.subscribe(1, [item], "price > 10.0", .everyCrossing, pace: FiringPace(maxFrequency: 0.5))
         for price in [11, 1, 12] as [Double] { try await world.publish(price, to: item) }
         #expect(try await world.titles(1) == ["11.0"])
-        #expect(try await stores.count(.heldFirings, in: world.homes.store) == 1)
+        #expect(try await stores.count(.throttledFirings, in: world.homes.store) == 1)
         world.homes.advance(seconds: 2)
-        #expect(try await world.homes.domains[0].firings.tellHeld() == nil)
+        #expect(try await world.homes.domains[0].firings.notifyThrottled() == nil)
         #expect(try await world.titles(1) == ["11.0"])
-        #expect(try await world.homes.domains[1].firings.tellHeld() == nil)
+        #expect(try await world.homes.domains[1].firings.notifyThrottled() == nil)
         #expect(try await world.titles(1) == ["12.0"])
-        #expect(try await stores.count(.heldFirings, in: world.homes.store) == 0)
+        #expect(try await stores.count(.throttledFirings, in: world.homes.store) == 0)
     }
 }

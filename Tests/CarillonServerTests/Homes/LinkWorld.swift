@@ -46,7 +46,7 @@ struct LinkWorld: Sendable {
         link = LinkedHome(home, random: delay.source, longestDelay: delay.longest, limits: limits)
     }
 
-    static let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
+    static let load = PageRequest(after: 0, limit: 9, bytes: 10_000)
 
     static func name(_ device: Int64) -> DeviceName {
         .id(NotingHome.device(device).id, credential: SecretHash(of: [1]))

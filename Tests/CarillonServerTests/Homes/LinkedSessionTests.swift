@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct LinkedSessionTests {
     /// What a home was answered, in order.
-    private final class Answers: Sendable {
+    private final class ResultCollector: Sendable {
         private let all = Mutex<[Bool]>([])
 
         var values: [Bool] { all.withLock { $0 } }
@@ -28,7 +28,7 @@ struct LinkedSessionTests {
         let world = LinkWorld(.random(seed: seed))
         let session = NotingSession()
         let linked = try await arrive(session, over: world)
-        let answers = Answers()
+        let answers = ResultCollector()
         var expected: [NotingSession.Event] = []
         for position in Int64(1)...30 {
             linked.offer(LinkWorld.envelope(position))
@@ -61,7 +61,7 @@ struct LinkedSessionTests {
         let world = LinkWorld(.fixed(milliseconds: 1))
         let session = NotingSession(answersOffers: false)
         let linked = try await arrive(session, over: world)
-        let answers = Answers()
+        let answers = ResultCollector()
         linked.offerVolatile(LinkWorld.envelope(1)) { answers.add($0) }
         try await eventually { session.events == [.offeredVolatile(1)] }
         #expect(answers.values == [])
@@ -84,7 +84,7 @@ struct LinkedSessionTests {
         let world = LinkWorld(.fixed(milliseconds: 500))
         let session = NotingSession()
         let linked = try await arrive(session, over: world)
-        let (answers, withdrawals) = (Answers(), Answers())
+        let (answers, withdrawals) = (ResultCollector(), ResultCollector())
         linked.offer(LinkWorld.envelope(1))
         linked.offerVolatile(LinkWorld.envelope(2)) { answers.add($0) }
         linked.withdrew(.envelope(1)) { withdrawals.add(session.events.contains(.ended(.linkLost))) }
@@ -101,7 +101,7 @@ struct LinkedSessionTests {
         let world = LinkWorld(.fixed(milliseconds: 500))
         let session = NotingSession()
         let linked = try await arrive(session, over: world)
-        let moves = Answers()
+        let moves = ResultCollector()
         linked.moving { moves.add(session.events.last == .moving) }
         world.link.cut()
         linked.moving { moves.add(session.events.last == .moving) }
@@ -126,7 +126,7 @@ struct LinkedSessionTests {
         #expect(sessions.population.sessions == 1)
         for position in Int64(1)...3 { sessions.session(of: device.serial)?.offer(LinkWorld.envelope(position)) }
         try await eventually { session.events == [.offered(1), .offered(2), .offered(3)] }
-        let answers = Answers()
+        let answers = ResultCollector()
         let linked = try #require(sessions.session(of: device.serial))
         for position in Int64(4)...20 { linked.offer(LinkWorld.envelope(position)) }
         linked.offerVolatile(LinkWorld.envelope(21)) { answers.add($0) }

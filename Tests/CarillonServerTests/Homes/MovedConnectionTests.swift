@@ -38,7 +38,7 @@ struct MovedConnectionTests {
 
     // MARK: Sockets
 
-    private func connect(_ phone: TwoHomes.Phone, at door: SocketDoor) async throws -> RawPeer {
+    private func connect(_ phone: TwoHomes.Phone, at door: SocketClient) async throws -> RawPeer {
         let peer = try RawPeer(port: door.port)
         try peer.sendFrame(#"{"messageType":"hello","carillon":1,"credential":"\#(phone.credential)"}"#)
         _ = try await peer.read(until: "caughtUp")
@@ -47,7 +47,7 @@ struct MovedConnectionTests {
 
     @Test func `a socket stays open, and gets what is sent before, during and after moves once, in order`() async throws {
         let world = try await TwoHomes(clock: nil)
-        let (door, phone) = (try await SocketDoor(world), try await world.phone())
+        let (door, phone) = (try await SocketClient(world), try await world.phone())
         let peer = try await connect(phone, at: door)
         var ids = try await send(2, to: phone, in: world)
         ids += try await sendDuringMoves(30, to: phone, in: world)
@@ -64,7 +64,7 @@ struct MovedConnectionTests {
 
     @Test func `a message that is withdrawn before a socket has arrived at the new home is not given`() async throws {
         let world = try await TwoHomes(clock: nil)
-        let (door, phone) = (try await SocketDoor(world), try await world.phone())
+        let (door, phone) = (try await SocketClient(world), try await world.phone())
         let peer = try await connect(phone, at: door)
         let ids = Mutex<[MessageID]>([])
         for link in world.links {
@@ -91,7 +91,7 @@ struct MovedConnectionTests {
 
     @Test func `a newer socket that connects before an older one has arrived at the new home stays`() async throws {
         let world = try await TwoHomes(clock: nil)
-        let (door, phone) = (try await SocketDoor(world), try await world.phone())
+        let (door, phone) = (try await SocketClient(world), try await world.phone())
         let older = try await connect(phone, at: door)
         let newer = Mutex<RawPeer?>(nil)
         for link in world.links {
@@ -116,7 +116,7 @@ struct MovedConnectionTests {
 
     @Test func `a socket that ends while its device moves leaves no session`() async throws {
         let world = try await TwoHomes(clock: nil)
-        let (door, phone) = (try await SocketDoor(world), try await world.phone())
+        let (door, phone) = (try await SocketClient(world), try await world.phone())
         let peer = try await connect(phone, at: door)
         let mayArrive = Mutex(false)
         for link in world.links {

@@ -143,7 +143,7 @@ struct MovedFeaturesTests {
         }
         let registrar = SubscriptionRegistrar(
             store: domain.runtime.store, engine: domain.itemEngine, items: domain.items, home: domain.runtime,
-            others: domain.others, allowances: domain.shared.allowances, vetoes: approval,
+            others: domain.others, allowances: domain.shared.allowances, approvalHooks: approval,
             payloadSize: { PushRendering.payloadSize(of: $0) }, time: domain.time, random: .system)
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         let definition = Subscription.Definition(
@@ -189,7 +189,7 @@ struct MovedFeaturesTests {
     @Test func `the first update of an app reaches a connected device that polled at its former home`() async throws {
         let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
-        let word = UpdateDelivery.Word(
+        let word = UpdateDelivery.PollReport(
             profile: "main", kinds: [UpdateKind.definitions.name], parameters: nil, results: [], receivedTo: nil,
             offersAgain: false, needsResync: false)
         let former = world.domain(of: phone.device).updateDelivery

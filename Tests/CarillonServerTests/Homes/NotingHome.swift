@@ -62,7 +62,7 @@ final class NotingHome: Home {
     }
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         guard case .id(let id, _) = name else { return .notKnown }
@@ -76,7 +76,7 @@ final class NotingHome: Home {
         return .device(ArrivedDevice(device: device, page: .unread, said: .none))
     }
 
-    func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
         note(.read(device))
         return .success(.page(.unread))
     }

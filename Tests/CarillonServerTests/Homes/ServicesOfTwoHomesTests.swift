@@ -29,9 +29,9 @@ struct ServicesOfTwoHomesTests {
         }
 
         func signIn(_ user: String, on device: Device) async throws {
-            let word = UserWord.signedIn(try #require(UserID(user)))
-            let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: word)
-            _ = try await homes.store.changeRegistration(of: device.serial, at: homes.now) { _ in wish }
+            let claim = UserClaim.signedIn(try #require(UserID(user)))
+            let call = RegistrationRequest.says(DeviceProfile(), confirms: false, user: claim)
+            _ = try await homes.store.changeRegistration(of: device.serial, at: homes.now) { _ in call }
         }
 
         func offer(_ name: String = "Files", by device: Device? = nil) async throws {
@@ -44,20 +44,20 @@ struct ServicesOfTwoHomesTests {
 
         static func id(_ number: UInt64) -> ServiceRequestID { ServiceRequestID(Bytes16(high: 6, low: number)) }
 
-        func wish(_ number: UInt64, ofFront isOfFront: Bool = false, of device: Device? = nil) throws -> Services.Wish {
+        func call(_ number: UInt64, ofFront isOfFront: Bool = false, of device: Device? = nil) throws -> Services.Call {
             let service = isOfFront ? RequestHeader.frontService : ServiceWorld.service
             let method = isOfFront ? RequestHeader.frontMethod : "transferFile"
             let header = RequestHeader(
                 id: Self.id(number), service: try #require(ServiceID(service)),
                 version: try #require(ServiceVersion("1.0.0.0")), method: try #require(MethodName(method)))
-            return Services.Wish(
+            return Services.Call(
                 header: header, app: homes.app.id, device: (device ?? provider).id, content: ServiceWorld.content,
                 fingerprint: [1])
         }
 
         @discardableResult
         func ask(_ number: UInt64 = 1, of device: Device? = nil) async throws -> Timestamp {
-            try await consuming.ask(wish(number, of: device), by: consumer)
+            try await consuming.ask(call(number, of: device), by: consumer)
         }
 
         func reply(_ number: UInt64 = 1) async throws {
@@ -192,7 +192,7 @@ struct ServicesOfTwoHomesTests {
         let other = try await world.homes.device(at: 1)
         try await world.signIn("ada", on: other)
         try await world.ask(1)
-        _ = try await world.providing.ask(try world.wish(2), by: other)
+        _ = try await world.providing.ask(try world.call(2), by: other)
         world.homes.advance(seconds: RequestHeader.defaultDeadlineSeconds)
         world.homes.links[0].cut()
         await #expect(throws: StoreFault.self) { try await world.providing.endDue() }
@@ -236,16 +236,16 @@ struct ServicesOfTwoHomesTests {
     @Test func `a front request is given to a connection at another home`() async throws {
         let world = try await World()
         let refusal = await #expect(throws: Refusal.self) {
-            try await world.consuming.ask(world.wish(1, ofFront: true), by: world.consumer)
+            try await world.consuming.ask(world.call(1, ofFront: true), by: world.consumer)
         }
         #expect(refusal?.code == .providerSuspended)
         let connection = NotingSession()
         world.homes.domains[1].runtime.sessions.join(connection, device: world.provider.serial)
-        _ = try await world.consuming.ask(try world.wish(2, ofFront: true), by: world.consumer)
+        _ = try await world.consuming.ask(try world.call(2, ofFront: true), by: world.consumer)
         #expect(connection.given.map(\.origin.id) == [World.id(2).value])
         world.homes.links[1].lose(.question, of: FrontRequest.self)
         await #expect(throws: StoreFault.self) {
-            try await world.consuming.ask(world.wish(3, ofFront: true), by: world.consumer)
+            try await world.consuming.ask(world.call(3, ofFront: true), by: world.consumer)
         }
         #expect(connection.given.count == 1)
         #expect(try await world.events(of: world.provider).isEmpty)

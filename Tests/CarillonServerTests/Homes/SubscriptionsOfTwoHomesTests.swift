@@ -102,7 +102,7 @@ struct SubscriptionsOfTwoHomesTests {
         }
         let registrar = SubscriptionRegistrar(
             store: domain.runtime.store, engine: domain.itemEngine, items: domain.items, home: domain.runtime,
-            others: domain.others, allowances: domain.shared.allowances, vetoes: approval,
+            others: domain.others, allowances: domain.shared.allowances, approvalHooks: approval,
             payloadSize: { PushRendering.payloadSize(of: $0) }, time: domain.time, random: .system)
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         let definition = Subscription.Definition(items: [item.name], fields: ["price"], trigger: nil, format: format)

@@ -109,7 +109,7 @@ final class TestLink: Home {
     func connect(_ homes: Homes) { state.withLock { $0.homes = homes } }
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         let linked = TestLinkSession(session) { [self] in
@@ -144,7 +144,7 @@ final class TestLink: Home {
         state.withLock { $0.sessions.removeValue(forKey: ObjectIdentifier(session)) }
     }
 
-    func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
         try await home.read(load, of: device)
     }
 

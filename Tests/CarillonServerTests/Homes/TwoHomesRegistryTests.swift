@@ -39,7 +39,7 @@ struct TwoHomesRegistryTests {
         #expect(fault?.kind == .outcomeUnknown)
         #expect(try await world.store.app(world.app.id) == nil)
         #expect(connections.map(\.ends.count) == [1, 0], "the first rows are removed")
-        await #expect(throws: StoreFault.self) { try await world.domains[0].deletions.tellAgain() }
+        await #expect(throws: StoreFault.self) { try await world.domains[0].deletions.notifyAgain() }
         world.links[1].mend()
         let sweeping = Task { try await Sweepers(of: world.domains[0], store: world.store).run() }
         try await eventually { connections.allSatisfy { $0.ends.contains(.deviceGone) } }
@@ -48,7 +48,7 @@ struct TwoHomesRegistryTests {
         #expect(try publisher.rememberedChannel(of: token) == nil)
         let asked = (world.links[1].count(of: AppDeleted.self), world.links[1].count(of: DevicesRemoved.self))
         while try await !world.domains[0].deletions.proceed() {}
-        try await world.domains[0].deletions.tellAgain()
+        try await world.domains[0].deletions.notifyAgain()
         #expect(world.links[1].count(of: AppDeleted.self) == asked.0, "the home was informed")
         #expect(world.links[1].count(of: DevicesRemoved.self) == asked.1)
         #expect(try await stores.count(.devices, in: world.store) == 0)
@@ -129,10 +129,10 @@ struct TwoHomesRegistryTests {
         let world = try await TwoHomes()
         let device = try await world.device(at: 0)
         let user = try #require(UserID("ada"))
-        let signIn = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        let signIn = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(user))
         _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signIn }
         _ = try await world.channel(of: device)
-        let signOut = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedOut)
+        let signOut = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedOut)
         _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signOut }
         #expect(try await world.store.channelsOfFormerUsers(of: nil, in: .all, limit: 9).count == 1)
         let domain = world.domains[0]
@@ -151,24 +151,24 @@ struct TwoHomesRegistryTests {
         let channel = try await world.channel(of: device).channel
         _ = try await world.domains[1].publisher.publish(
             PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
-        let lane = PushLane(app: world.app.serial, environment: .production)
+        let queue = PushQueue(app: world.app.serial, environment: .production)
         world.advance(seconds: -3600)
-        #expect(try await world.store.dueLanes(in: .all, at: world.now).isEmpty)
+        #expect(try await world.store.dueQueues(in: .all, at: world.now).isEmpty)
         try await world.domains[0].outbox.begin()
-        #expect(try await world.store.dueLanes(in: .all, at: world.now) == [lane])
+        #expect(try await world.store.dueQueues(in: .all, at: world.now) == [queue])
     }
 
     @Test func `gateways stay open until no home sends pushes any more`() async throws {
         let world = try await TwoHomes()
         let (gateways, outboxes) = (world.domains[0].gateways, world.domains.map(\.outbox))
-        let lane = PushLane(app: world.app.serial, environment: .test)
+        let queue = PushQueue(app: world.app.serial, environment: .test)
         for outbox in outboxes { try await gateways.open(for: outbox) }
-        let first = try #require(gateways.gateway(lane) as? TestGateway)
+        let first = try #require(gateways.gateway(queue) as? TestGateway)
         await gateways.close(for: outboxes[0])
-        let second = gateways.gateway(lane) as? TestGateway
+        let second = gateways.gateway(queue) as? TestGateway
         #expect(second === first)
         await gateways.close(for: outboxes[1])
-        let third = gateways.gateway(lane) as? TestGateway
+        let third = gateways.gateway(queue) as? TestGateway
         #expect(third !== first)
     }
 }

@@ -10,7 +10,7 @@ import Testing
 /// Updates for devices of two homes, which one of the homes publishes and withdraws.
 @Suite(.timeLimit(.minutes(5)))
 struct TwoHomesUpdateTests {
-    private let word = UpdateDelivery.Word(
+    private let word = UpdateDelivery.PollReport(
         profile: "main", kinds: [UpdateKind.definitions.name], parameters: nil, results: [], receivedTo: nil,
         offersAgain: false, needsResync: false)
 

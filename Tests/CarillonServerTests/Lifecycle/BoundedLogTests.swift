@@ -56,10 +56,10 @@ struct BoundedLogTests {
     @Test func `refused registrations write one line a minute while the app's server is down, and one when it is back`()
         async throws
     {
-        let backEnd = VetoTests.BackEnd()
-        backEnd.answer.withLock { $0 = .failed("connection refused") }
+        let backend = ApprovalHookTests.Backend()
+        backend.answer.withLock { $0 = .failed("connection refused") }
         let routes = try await RouteFixture(
-            vetoSource: backEnd.source, ticks: ticks.source, logger: catcher.logger)
+            approvalHookSource: backend.source, ticks: ticks.source, logger: catcher.logger)
         func device(of app: String) async throws -> String {
             _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"\#(app)"}"#)
             _ = try await routes.request(
@@ -82,13 +82,13 @@ struct BoundedLogTests {
         #expect(
             catcher.lines.last
                 == "warning an app's server could not be asked app=com.example.one reason=connection refused withheld=49")
-        backEnd.says(200)
+        backend.says(200)
         for _ in 0..<3 { #expect(try await register(keys[0]) == 201) }
         #expect(catcher.lines.count == 4)
         #expect(catcher.lines.last == "notice an app's server answers again app=com.example.one")
         // An app's server that fails with each second question makes no more lines than that.
         for number in 0..<40 {
-            backEnd.says(number.isMultiple(of: 2) ? 500 : 200)
+            backend.says(number.isMultiple(of: 2) ? 500 : 200)
             _ = try await register(keys[0])
         }
         #expect(catcher.lines.count == 4)

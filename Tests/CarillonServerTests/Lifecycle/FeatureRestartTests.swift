@@ -15,7 +15,7 @@ struct FeatureRestartTests {
     // MARK: Outbox
 
     @Test(arguments: [false, true])
-    func `a lane that was paused is open after a restart`(isRestarted: Bool) async throws {
+    func `a push queue that was paused is open after a restart`(isRestarted: Bool) async throws {
         var world = try await RestartWorld()
         try await world.send()
         let push = try #require(try await world.due().first)
@@ -54,8 +54,8 @@ struct FeatureRestartTests {
         var world = try await RestartWorld()
         try await world.send()
         let push = try #require(try await world.due().first)
-        let lane = PushLane(app: world.device.app, environment: .test)
-        _ = await world.domain.gateways.gateway(lane)?.send(push)
+        let queue = PushQueue(app: world.device.app, environment: .test)
+        _ = await world.domain.gateways.gateway(queue)?.send(push)
         #expect(world.domain.gateways.testPushes(of: world.device.app).count == 1)
         if isRestarted { try await world.restart() }
         #expect(world.domain.gateways.testPushes(of: world.device.app).count == (isRestarted ? 0 : 1))

@@ -60,9 +60,9 @@ struct LoggedSecretTests {
         let body = JSONValue.object(members.map { .init(name: $0.0, value: .string($0.1)) })
         let keys = try await KeyRing.open(routes.store, wrappedBy: wrapping, .system)
         let sealed = try SecretSealer(keys: keys, for: .gateway, random: .system).seal(body.bytes, for: serial.rawValue)
-        let lane = PushLane(app: serial, environment: .production)
+        let queue = PushQueue(app: serial, environment: .production)
         let document = SealedDocument(text: "{}", sealed: sealed)
-        _ = try await routes.store.putDocument(document.bytes, as: lane.credential, at: routes.domain.time.now())
+        _ = try await routes.store.putDocument(document.bytes, as: queue.credential, at: routes.domain.time.now())
         routes.watch.noteMembers(of: body.bytes)
         try await routes.domain.gateways.open()
         #expect(catcher.lines.count { $0.contains("push credentials cannot be used") } == 1, "\(catcher.lines)")
@@ -111,16 +111,16 @@ struct LoggedSecretTests {
     }
 
     @Test func `an app's server that cannot be asked, and that answers again`() async throws {
-        let backEnd = VetoTests.BackEnd()
-        backEnd.answer.withLock { $0 = .failed("the connection was refused") }
-        let routes = try await RouteFixture(vetoSource: backEnd.source, logger: catcher.logger)
+        let backend = ApprovalHookTests.Backend()
+        backend.answer.withLock { $0 = .failed("the connection was refused") }
+        let routes = try await RouteFixture(approvalHookSource: backend.source, logger: catcher.logger)
         let (_, _, key) = try await routes.device()
         let set = try await routes.request(
             .put, "/v1/apps/com.example.app/veto", key: routes.admin,
             #"{"url":"https://back.example.com/veto/\#(Self.secret)"}"#)
         #expect(set.status == 200 && !set["secret"].isEmpty)
         #expect(try await routes.request(.post, "/v1/devices", key: key).status == 503)
-        backEnd.says(200)
+        backend.says(200)
         #expect(try await routes.request(.post, "/v1/devices", key: key).status == 201)
         #expect(catcher.lines.count { $0.contains("an app's server") } == 2, "\(catcher.lines)")
         #expect(!catcher.text.contains(Self.secret) && !catcher.text.contains(set["secret"]))

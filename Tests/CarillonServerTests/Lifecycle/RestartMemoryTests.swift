@@ -208,7 +208,7 @@ struct RestartMemoryTests {
         if isRestarted { try await world.restart() }
         try await world.send()
         #expect(try await world.lease().count == (isRestarted ? 1 : 0))
-        world.advance(seconds: WakeWish.presenceSeconds)
+        world.advance(seconds: WakeRequest.presenceSeconds)
         #expect(try await world.lease().count == (isRestarted ? 0 : 1))
     }
 }

@@ -98,7 +98,7 @@ struct RestartWorld {
 
     // MARK: Pushes
 
-    var lane: PushLane { PushLane(app: device.app, environment: .production) }
+    var queue: PushQueue { PushQueue(app: device.app, environment: .production) }
 
     /// From now on, urgent messages have alerts.
     func setAlertText() async throws {
@@ -108,7 +108,7 @@ struct RestartWorld {
 
     func lease(limit: Int = 100) async throws -> [LeasedPush] {
         try await domain.pushes.leasePushes(
-            of: lane, in: .all, limit: limit, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
+            of: queue, in: .all, limit: limit, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
         ).pushes
     }
 

@@ -51,7 +51,7 @@ struct StopTests {
         for await domain in running {
             // The sweeper writes which devices were seen before it notifies devices of their statuses.
             let store = domain.runtime.store
-            try await eventually { try await store.untoldStatuses(in: .all, limit: 1).isEmpty }
+            try await eventually { try await store.pendingStatuses(in: .all, limit: 1).isEmpty }
             domain.devices.sawRegistered(device)
             try await eventually { domain.served.seconds >= 1 }
             let seenAt = try #require(try await store.device(device.serial)).seenAt

@@ -18,7 +18,7 @@ struct SweeperTests {
     enum Work: String, CaseIterable {
         case withheldLogLines, servedTime, seenDevices, inactiveDevices, suspendedDevices, anonymousDevices, deletedApps
         case expiredMessages, statuses, expiredSubscriptions, endedSubscriptions, channelsOfFormerUsers, expiredPushes
-        case keptPushes, attachments, files, requests, firings, heldFirings, locations, expiredUpdates, endedUpdates
+        case keptPushes, attachments, files, requests, firings, throttledFirings, locations, expiredUpdates, endedUpdates
         case wakingUpdates
 
         /// The name of the step as its sweeper reports its faults; nil where it has none.
@@ -38,7 +38,7 @@ struct SweeperTests {
             case .files: "files of attachments"
             case .requests: "requests of services"
             case .firings: "firings"
-            case .heldFirings: "held firings"
+            case .throttledFirings: "held firings"
             case .locations: "updates"
             case .expiredUpdates: "expired updates"
             case .endedUpdates: "ended updates"
@@ -98,7 +98,7 @@ struct SweeperTests {
             case .withheldLogLines, .servedTime: time(work)
             case .seenDevices, .inactiveDevices, .suspendedDevices, .anonymousDevices, .statuses: try await devices(work)
             case .deletedApps, .expiredMessages, .channelsOfFormerUsers: try await channels(work)
-            case .expiredSubscriptions, .endedSubscriptions, .firings, .heldFirings: try await subscriptions(work)
+            case .expiredSubscriptions, .endedSubscriptions, .firings, .throttledFirings: try await subscriptions(work)
             case .expiredPushes, .keptPushes, .requests: try await rows(work)
             case .attachments, .files: try await attachments(work)
             case .expiredUpdates, .endedUpdates, .wakingUpdates: try await updates(work)
@@ -133,7 +133,7 @@ struct SweeperTests {
                 }
             case .statuses:
                 try await suspend()
-                return { [store] in try await store.untoldStatuses(in: .all, limit: 10).isEmpty }
+                return { [store] in try await store.pendingStatuses(in: .all, limit: 10).isEmpty }
             case .anonymousDevices:
                 let anonymous = try await domain.devices.registerAnonymous(
                     UserAgentID(random: .system), app: app, from: nil)
@@ -151,9 +151,9 @@ struct SweeperTests {
                 #expect(try await store.deleteApp(app, at: clocks.now))
                 return { [store] in try await stores.count(.apps, in: store) == 0 }
             }
-            func change(_ user: UserWord) async throws {
-                let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: user)
-                _ = try await store.changeRegistration(of: device.serial, at: clocks.now) { _ in wish }
+            func change(_ user: UserClaim) async throws {
+                let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: user)
+                _ = try await store.changeRegistration(of: device.serial, at: clocks.now) { _ in request }
             }
             if work == .channelsOfFormerUsers { try await change(.signedIn(try #require(UserID("ada")))) }
             let channel = try await domain.channels.register(
@@ -191,11 +191,11 @@ struct SweeperTests {
             subscription.expiresAt = work == .expiredSubscriptions ? now : nil
             subscription.maxFrequency = 1
             try await stores.addSubscription(subscription, in: store)
-            guard work == .heldFirings else {
+            guard work == .throttledFirings else {
                 return { [store] in try await stores.count(.subscriptions, in: store) == 0 }
             }
-            try await stores.addHeldFiring(of: serial, device.serial, dueAt: now, in: store)
-            return { [store] in try await stores.count(.heldFirings, in: store) == 0 }
+            try await stores.addThrottledFiring(of: serial, device.serial, dueAt: now, in: store)
+            return { [store] in try await stores.count(.throttledFirings, in: store) == 0 }
         }
 
         private func rows(_ work: Work) async throws -> Check {
@@ -206,7 +206,7 @@ struct SweeperTests {
             }
             let past = Timestamp(milliseconds: 1)
             let push = PushRow(
-                serial: 1, device: device.serial, lane: PushLane(app: device.app, environment: .production).number,
+                serial: 1, device: device.serial, queue: PushQueue(app: device.app, environment: .production).number,
                 kind: .alert, position: 1, state: work == .expiredPushes ? .scheduled : .handed, dueAt: nil, setAt: past,
                 endsAt: past)
             try await stores.addPush(push, in: store)
@@ -228,7 +228,7 @@ struct SweeperTests {
                 }
             }
             let added = try await store.addAttachment(
-                AttachmentWish(
+                AttachmentRequest(
                     proposed: id, owner: AttachmentUser(app: device.app, party: .senders), length: 1, digest: nil,
                     readers: [.device(device.serial)], lifetimeSeconds: 60, idempotency: nil, limits: .init()),
                 at: clocks.now)
@@ -242,10 +242,10 @@ struct SweeperTests {
             let definition = Update.Definition(
                 kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
                 wakes: work == .wakingUpdates, supersedes: nil)
-            let wish = UpdateWish(
+            let request = UpdateRequest(
                 proposed: UpdateID(Bytes16(high: 1, low: 1)), app: device.app, key: KeyID(1), definition: definition,
                 body: [7], isIndexed: true, idempotency: nil, limits: .init())
-            guard case .made = try await store.publishUpdate(wish, at: clocks.now) else {
+            guard case .made = try await store.publishUpdate(request, at: clocks.now) else {
                 throw StoreFault(.unavailable, "not published")
             }
             if work == .wakingUpdates {

@@ -55,7 +55,7 @@ struct NameResolverTests {
         resolver.shutdown()
     }
 
-    @Test func `a name whose turn did not come was not asked, and says nothing of its back end`() async {
+    @Test func `a name whose turn did not come was not asked, and says nothing of its backend`() async {
         let gate = DispatchSemaphore(value: 0)
         let resolver = makeResolver(threads: 1, gate: gate)
         async let slow = resolver.addresses(of: "slow.example")

@@ -58,31 +58,31 @@ struct OutwardCallerTests {
     // MARK: What goes out
 
     @Test func `a call is one POST with the headers and the body that were asked for, and nothing else`() async throws {
-        let backEnd = try await ScriptedBackEnd.start()
-        #expect(try await call("http://back.example:\(backEnd.port)/a/b?c=d") == .answered(status: 204))
-        let request = try #require(backEnd.received.first)
+        let backend = try await ScriptedBackend.start()
+        #expect(try await call("http://back.example:\(backend.port)/a/b?c=d") == .answered(status: 204))
+        let request = try #require(backend.received.first)
         #expect(request.head.method == .POST)
         #expect(request.head.uri == "/a/b?c=d")
         #expect(request.text == "{}")
         #expect(
             request.head.headers.map { $0.name.lowercased() }.sorted()
                 == ["connection", "content-length", "content-type", "host", "user-agent", "webhook-id"])
-        #expect(request.head.headers["host"] == ["back.example:\(backEnd.port)"])
+        #expect(request.head.headers["host"] == ["back.example:\(backend.port)"])
     }
 
     @Test func `TLS is spoken with the name of the address, or its number, as the certificate says`() async throws {
         let authority = try TestAuthority()
-        let backEnd = try await ScriptedBackEnd.start(
+        let backend = try await ScriptedBackend.start(
             tls: authority.serverContext(names: ["back.example"], addresses: [[127, 0, 0, 1]]))
         #expect(
-            try await call("https://back.example:\(backEnd.port)", authority: authority) == .answered(status: 204))
-        #expect(try await call("https://127.0.0.1:\(backEnd.port)", authority: authority) == .answered(status: 204))
+            try await call("https://back.example:\(backend.port)", authority: authority) == .answered(status: 204))
+        #expect(try await call("https://127.0.0.1:\(backend.port)", authority: authority) == .answered(status: 204))
     }
 
     @Test(arguments: [("120", .seconds(120)), ("1.5", .seconds(2)), ("tomorrow", nil)] as [(String, Duration?)])
     func `the wait that an answer asks for is read`(_ value: String, _ wait: Duration?) async throws {
-        let backEnd = try await ScriptedBackEnd.start(.status(503, headers: "Retry-After: \(value)\r\n"))
-        let result = try await call("http://back.example:\(backEnd.port)")
+        let backend = try await ScriptedBackend.start(.status(503, headers: "Retry-After: \(value)\r\n"))
+        let result = try await call("http://back.example:\(backend.port)")
         #expect(result == .answered(status: 503, retryAfter: wait))
     }
 
@@ -111,8 +111,8 @@ struct OutwardCallerTests {
     }
 
     @Test func `601: TLS with a server that does not speak it`() async throws {
-        let backEnd = try await ScriptedBackEnd.start()
-        #expect(failure(try await call("https://back.example:\(backEnd.port)")) == .noConnection)
+        let backend = try await ScriptedBackend.start()
+        #expect(failure(try await call("https://back.example:\(backend.port)")) == .noConnection)
     }
 
     // MARK: 602
@@ -132,23 +132,23 @@ struct OutwardCallerTests {
             case .ofAnotherAddress: try authority.serverContext(names: ["127.0.0.1"], addresses: [[127, 0, 0, 2]])
             case .ofAnUnknownAuthority: try TestAuthority().serverContext(names: ["back.example"])
             }
-        let backEnd = try await ScriptedBackEnd.start(tls: context)
+        let backend = try await ScriptedBackend.start(tls: context)
         let host = certificate == .ofAnotherAddress ? "127.0.0.1" : "back.example"
-        #expect(failure(try await call("https://\(host):\(backEnd.port)", authority: authority)) == .badCertificate)
-        #expect(backEnd.received.isEmpty)
+        #expect(failure(try await call("https://\(host):\(backend.port)", authority: authority)) == .badCertificate)
+        #expect(backend.received.isEmpty)
     }
 
     // MARK: 603
 
     @Test(arguments: [
-        ScriptedBackEnd.Answer.stall(""), .stall("HTTP/1.1 200 OK\r\n"),
+        ScriptedBackend.Answer.stall(""), .stall("HTTP/1.1 200 OK\r\n"),
         .stall("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"),
         .stall("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .stall("HTTP/1.1 100 Continue\r\n\r\n"),
         .trickle("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Slow: yes\r\n\r\n"),
     ])
-    func `603: an answer that does not come, or does not end`(answer: ScriptedBackEnd.Answer) async throws {
-        let backEnd = try await ScriptedBackEnd.start(answer)
-        #expect(failure(try await call("http://back.example:\(backEnd.port)", answerSeconds: 1)) == .noAnswerInTime)
+    func `603: an answer that does not come, or does not end`(answer: ScriptedBackend.Answer) async throws {
+        let backend = try await ScriptedBackend.start(answer)
+        #expect(failure(try await call("http://back.example:\(backend.port)", answerSeconds: 1)) == .noAnswerInTime)
     }
 
     @Test func `603: TLS that does not begin`() async throws {
@@ -162,7 +162,7 @@ struct OutwardCallerTests {
     // MARK: 604 and 605
 
     @Test(arguments: [
-        ScriptedBackEnd.Answer.status(500), .status(404), .status(400), .status(401), .status(304),
+        ScriptedBackend.Answer.status(500), .status(404), .status(400), .status(401), .status(304),
         .bytes("this is not HTTP\r\n\r\n"), .bytes("\u{0}\u{1}\u{2}"), .bytes(""), .bytes("HTTP/1.1 200 OK\r\n"),
         .bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"), .bytes("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"),
         .bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
@@ -173,38 +173,38 @@ struct OutwardCallerTests {
         .bytes("HTTP/1.1 200 OK\r\nContent-Length: 16384\r\n\r\n" + String(repeating: "x", count: 16_384)),
     ])
     func `604: an answer that is none, is cut, is too large, or says that something is wrong`(
-        answer: ScriptedBackEnd.Answer
+        answer: ScriptedBackend.Answer
     ) async throws {
-        let backEnd = try await ScriptedBackEnd.start(answer)
-        let result = try await call("http://back.example:\(backEnd.port)")
+        let backend = try await ScriptedBackend.start(answer)
+        let result = try await call("http://back.example:\(backend.port)")
         #expect(failure(result) == .invalidAnswer, "\(result)")
     }
 
     @Test(arguments: [301, 302, 303, 307, 308])
     func `604: a redirect, which is not followed`(status: Int) async throws {
-        let other = try await ScriptedBackEnd.start()
-        let backEnd = try await ScriptedBackEnd.start(
+        let other = try await ScriptedBackend.start()
+        let backend = try await ScriptedBackend.start(
             .status(status, headers: "Location: http://127.0.0.1:\(other.port)/\r\n"))
-        #expect(failure(try await call("http://back.example:\(backEnd.port)")) == .invalidAnswer)
-        #expect(backEnd.connections == 1)
+        #expect(failure(try await call("http://back.example:\(backend.port)")) == .invalidAnswer)
+        #expect(backend.connections == 1)
         #expect(other.connections == 0)
     }
 
     @Test func `605: a back end that says that it lost the token`() async throws {
-        let backEnd = try await ScriptedBackEnd.start(.status(410))
-        #expect(failure(try await call("http://back.example:\(backEnd.port)")) == .tokenLost)
+        let backend = try await ScriptedBackend.start(.status(410))
+        #expect(failure(try await call("http://back.example:\(backend.port)")) == .tokenLost)
     }
 
     @Test(arguments: [
-        ScriptedBackEnd.Answer.status(200), .status(299),
+        ScriptedBackend.Answer.status(200), .status(299),
         .bytes("HTTP/1.1 200 OK\r\nContent-Length: 16000\r\n\r\n" + String(repeating: "x", count: 16_000)),
         .bytes("HTTP/1.0 200 OK\r\n\r\nuntil the end"),
         .bytes("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"),
         .bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
     ])
-    func `every whole answer of 2xx is well`(answer: ScriptedBackEnd.Answer) async throws {
-        let backEnd = try await ScriptedBackEnd.start(answer)
-        #expect(PingVerdict(try await call("http://back.example:\(backEnd.port)")) == .well)
+    func `every whole answer of 2xx is well`(answer: ScriptedBackend.Answer) async throws {
+        let backend = try await ScriptedBackend.start(answer)
+        #expect(PingVerdict(try await call("http://back.example:\(backend.port)")) == .well)
     }
 
     @Test func `a lease outlasts the longest call`() {
@@ -218,28 +218,28 @@ struct OutwardCallerTests {
         "127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1", "0.0.0.0", "64:ff9b::7f00:1",
     ])
     func `a private address behind a public name is not connected to`(address: String) async throws {
-        let backEnd = try await ScriptedBackEnd.start()
+        let backend = try await ScriptedBackend.start()
         let names = Names(["back.example": [[address]]])
-        let result = try await call("http://back.example:\(backEnd.port)", names, isPrivateAllowed: false)
+        let result = try await call("http://back.example:\(backend.port)", names, isPrivateAllowed: false)
         #expect(failure(result) == .noConnection)
         guard case .failed(_, let detail) = result else { return }
         #expect(detail.contains("private"))
         #expect(!detail.contains(address))
-        #expect(backEnd.connections == 0)
+        #expect(backend.connections == 0)
     }
 
     @Test(arguments: ["http://127.0.0.1", "http://[::1]", "http://[::ffff:127.0.0.1]", "http://0.0.0.0"])
     func `a private address that was stored while it was allowed is not connected to any more`(text: String) async throws {
-        let backEnd = try await ScriptedBackEnd.start()
-        #expect(failure(try await call("\(text):\(backEnd.port)", isPrivateAllowed: false)) == .noConnection)
-        #expect(backEnd.connections == 0)
+        let backend = try await ScriptedBackend.start()
+        #expect(failure(try await call("\(text):\(backend.port)", isPrivateAllowed: false)) == .noConnection)
+        #expect(backend.connections == 0)
     }
 
     #if os(Linux)
         /// Two back ends of one port: only the address tells them apart.
         @Test func `a name is resolved once a call, and the call goes to what it led to then`() async throws {
-            let first = try await ScriptedBackEnd.start(.status(201))
-            let second = try await ScriptedBackEnd.start(.status(202), host: "127.0.0.2", port: first.port)
+            let first = try await ScriptedBackend.start(.status(201))
+            let second = try await ScriptedBackend.start(.status(202), host: "127.0.0.2", port: first.port)
             let names = Names(["back.example": [["127.0.0.1"], ["127.0.0.2"]]])
             #expect(try await call("http://back.example:\(first.port)", names) == .answered(status: 201))
             #expect(names.questions == ["back.example"])
@@ -249,20 +249,20 @@ struct OutwardCallerTests {
         }
 
         @Test func `an address that nobody answers at does not hide another one`() async throws {
-            let backEnd = try await ScriptedBackEnd.start(.status(202), host: "127.0.0.2")
+            let backend = try await ScriptedBackend.start(.status(202), host: "127.0.0.2")
             let names = Names(["back.example": [["127.0.0.77", "127.0.0.2"]]])
-            #expect(try await call("http://back.example:\(backEnd.port)", names) == .answered(status: 202))
+            #expect(try await call("http://back.example:\(backend.port)", names) == .answered(status: 202))
         }
     #endif
 
     @Test func `a name that leads elsewhere the second time is looked at the second time`() async throws {
-        let backEnd = try await ScriptedBackEnd.start()
+        let backend = try await ScriptedBackend.start()
         let names = Names(["back.example": [["192.0.2.1"], ["127.0.0.1"]]])
         for _ in 0..<3 {
-            let result = try await call("http://back.example:\(backEnd.port)", names, isPrivateAllowed: false)
+            let result = try await call("http://back.example:\(backend.port)", names, isPrivateAllowed: false)
             #expect(failure(result) == .noConnection)
         }
         #expect(names.questions.count == 3)
-        #expect(backEnd.connections == 0)
+        #expect(backend.connections == 0)
     }
 }

@@ -24,7 +24,7 @@ struct ServiceClusterRouteTests {
     }
 
     /// A server that offers something, a phone of Ada's, and one of nobody's.
-    private func house() async throws -> (world: ServiceWorld, server: World.Phone, ada: World.Phone) {
+    private func scenario() async throws -> (world: ServiceWorld, server: World.Phone, ada: World.Phone) {
         let world = try await ServiceWorld()
         let server = try await world.phone(Self.files, of: nil)
         let ada = try await world.phone(Self.mail, of: "ada")
@@ -34,7 +34,7 @@ struct ServiceClusterRouteTests {
     }
 
     @Test func `a server is the operator's to name, is called by users of its realm, and by nobody else`() async throws {
-        let (world, server, ada) = try await house()
+        let (world, server, ada) = try await scenario()
         let nobody = try await world.phone(Self.mail, of: nil)
         let elsewhere = try await world.phone("com.example.game", of: "ada")
         #expect(try await world.find(by: ada).isEmpty)
@@ -77,7 +77,7 @@ struct ServiceClusterRouteTests {
 
     @Test func `a server finds the devices of the user that it names, and calls whom it knows; others do not`() async throws
     {
-        let (world, server, ada) = try await house()
+        let (world, server, ada) = try await scenario()
         let bob = try await world.phone(Self.mail, of: "bob")
         let nobody = try await world.phone(Self.mail, of: nil)
         let elsewhere = try await world.phone("com.example.game", of: "ada")
@@ -114,7 +114,7 @@ struct ServiceClusterRouteTests {
     }
 
     @Test func `a cluster has places, and so many`() async throws {
-        let (world, server, ada) = try await house()
+        let (world, server, ada) = try await scenario()
         for body in [
             #"{"priority":0}"#, #"{"priority":1001}"#, #"{"port":0}"#, #"{"port":65536}"#, #"{"port":"x"}"#, #"{"host":""}"#,
             #"{"host":"a b"}"#, #"{"colour":"red"}"#,
@@ -198,8 +198,8 @@ struct ServiceClusterRouteTests {
         func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
         func settled(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
-        let told = Mutex(0)
-        func providersChanged() { told.withLock { $0 += 1 } }
+        let notified = Mutex(0)
+        func providersChanged() { notified.withLock { $0 += 1 } }
     }
 
     @Test func `a picture is seen by whom its app may be called`() async throws {
@@ -237,19 +237,19 @@ struct ServiceClusterRouteTests {
             world.routes.domain.runtime.sessions.join(session, device: phone.serial)
         }
         try await world.offer(provider)
-        #expect(hers.told.withLock { $0 } == 1)
+        #expect(hers.notified.withLock { $0 } == 1)
         try await world.offer(provider)
-        #expect(hers.told.withLock { $0 } == 1, "the same")
+        #expect(hers.notified.withLock { $0 } == 1, "the same")
         try await world.offer(provider, [("com.example.other", "3")])
-        #expect(hers.told.withLock { $0 } == 2)
+        #expect(hers.notified.withLock { $0 } == 2)
         let withdrawn = try await world.routes.request(.delete, "/v1/device/services", key: provider.credential)
-        #expect(withdrawn.status == 204 && hers.told.withLock { $0 } == 3)
+        #expect(withdrawn.status == 204 && hers.notified.withLock { $0 } == 3)
         _ = try await world.routes.request(.delete, "/v1/device/services", key: provider.credential)
-        #expect(hers.told.withLock { $0 } == 3, "there was nothing")
+        #expect(hers.notified.withLock { $0 } == 3, "there was nothing")
         try await world.offer(provider)
         let gone = try await world.routes.request(.delete, "/v1/device", key: provider.credential)
-        #expect(gone.status == 204 && hers.told.withLock { $0 } == 5)
-        #expect(his.told.withLock { $0 } == 0 && own.told.withLock { $0 } == 0)
+        #expect(gone.status == 204 && hers.notified.withLock { $0 } == 5)
+        #expect(his.notified.withLock { $0 } == 0 && own.notified.withLock { $0 } == 0)
     }
 
     @Test func `a device is deleted although its requests cannot be ended yet`() async throws {

@@ -53,9 +53,9 @@ struct ServiceWorld {
     }
 
     func signIn(_ user: String?, on phone: Phone) async throws {
-        let word: UserWord = user.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut
-        let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: word)
-        _ = try await routes.store.changeRegistration(of: phone.serial, at: clock.now) { _ in wish }
+        let claim: UserClaim = user.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut
+        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: claim)
+        _ = try await routes.store.changeRegistration(of: phone.serial, at: clock.now) { _ in request }
     }
 
     func share(_ realm: String, _ apps: String...) async throws {

@@ -104,8 +104,8 @@ struct MessageReaderTests {
             let reason = String(repeating: "x", count: lead) + String(repeating: character, count: 200)
             let payload = CloseCode.restart.payload(reason)
             #expect(Array(payload.prefix(2)) == [0x03, 0xF4])
-            let told = String(validating: payload.dropFirst(2), as: UTF8.self)
-            #expect(told.map { reason.utf8.starts(with: $0.utf8) } == true)
+            let notified = String(validating: payload.dropFirst(2), as: UTF8.self)
+            #expect(notified.map { reason.utf8.starts(with: $0.utf8) } == true)
             #expect((122...125).contains(payload.count))
         }
         #expect(CloseCode.normal.payload("\(character)!") == [0x03, 0xE8] + Array("\(character)!".utf8))

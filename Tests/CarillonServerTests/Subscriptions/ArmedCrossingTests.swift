@@ -179,7 +179,7 @@ struct ArmedCrossingTests {
         var random = SystemRandomNumberGenerator()
         let program = try world.domain.itemEngine.conditions.condition(trigger, over: ["price": .dynamic])
         let put = try await world.store.putSubscription(
-            SubscriptionWish(
+            SubscriptionRequest(
                 proposed: .random(using: &random), device: world.device.serial,
                 definition: .init(
                     items: [world.item.name], fields: ["price"], trigger: trigger, format: format, policy: policy),

@@ -59,7 +59,7 @@ struct DistinctItemTests {
         try await world.settle()
         for _ in 0..<5 {
             world.advance(seconds: 2)
-            _ = try await world.routes.domain.firings.tellHeld()
+            _ = try await world.routes.domain.firings.notifyThrottled()
         }
         #expect(try await world.titles() == orders(0..<5))
     }
@@ -67,7 +67,7 @@ struct DistinctItemTests {
     @Test func `a long collapse makes a short topic`() {
         func topic(_ collapse: String?, isDistinct: Bool = false) -> String? {
             let members = collapse.map { [JSONValue.Member(name: "collapse", value: .string($0))] } ?? []
-            return FiringTopic.text(
+            return FiringCollapseKey.text(
                 of: .init(
                     subscription: SubscriptionID(Bytes16(high: 0, low: 1)), key: nil, item: "i", at: 0,
                     notification: .object(members)), isDistinct: isDistinct)

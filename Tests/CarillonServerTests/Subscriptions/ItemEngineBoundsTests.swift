@@ -65,7 +65,7 @@ struct ItemEngineBoundsTests {
         }
         #expect(read.number == written?.first && read.firing.targets == serials)
         // None of them is there: the row goes all the same.
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
     }
 

@@ -66,10 +66,10 @@ struct ItemEngineTests {
         #expect(try await world.titles().isEmpty, "the second waits for the first")
         let refusal = await #expect(throws: Refusal.self) { try await world.publish(13) }
         #expect(refusal?.code == .itemBusy)
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles().isEmpty)
         try await stores.allow(.firstDelivery, in: world.store)
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles() == ["12"])
         try await world.publish(5)
         try await world.publish(14)
@@ -115,9 +115,9 @@ struct ItemEngineTests {
             try await stores.close(world.store)
         }
         let world = try await EngineWorld(stores.reopen(kept))
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles() == ["11.5", "11.5", "11.5"])
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles().count == 3)
         #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
         // The two that were not told by the list are armed still, and held when the process began.
@@ -174,7 +174,7 @@ struct ItemEngineTests {
         let world = try await EngineWorld(stores.reopen(kept))
         let refusal = await #expect(throws: Refusal.self) { try await world.publish(5) }
         #expect(refusal?.code == .itemBusy)
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles() == ["11.0", "11.0"])
         try await world.publish(5)
         try await world.publish(12)
@@ -191,7 +191,7 @@ struct ItemEngineTests {
             try await stores.damageFiring(number, in: world.store)
         }
         try await world.leave(12, version: 3)
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles() == ["12.0"])
         #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
     }
@@ -205,7 +205,7 @@ struct ItemEngineTests {
         var random = SystemRandomNumberGenerator()
         let program = try world.domain.itemEngine.conditions.condition("price > 10.0", over: ["price": .dynamic])
         let put = try await world.store.putSubscription(
-            SubscriptionWish(
+            SubscriptionRequest(
                 proposed: .random(using: &random), device: world.device.serial,
                 definition: .init(
                     items: [world.item.name], fields: ["price"], trigger: "price > 10.0", format: format,
@@ -248,8 +248,8 @@ struct ItemEngineTests {
         // The later one first.
         guard case .readable(let late)? = try await world.store.nextFiring(of: ItemKey(app: world.device.app, name: other))
         else { throw StoreFault(.unavailable, "") }
-        #expect(await world.domain.itemEngine.tell(late))
-        try await world.domain.itemEngine.tellRest()
+        #expect(await world.domain.itemEngine.notify(late))
+        try await world.domain.itemEngine.notifyRest()
         let waiting = try await world.store.waiting(
             device: world.device.serial, after: 0, limit: 10, bytes: 1 << 20, at: world.domain.time.now())
         // It took the place of the other.
@@ -326,7 +326,7 @@ struct ItemEngineTests {
         try await world.leave(9.5, version: 2)
         _ = try await world.domain.devices.suspend(world.device)
         _ = try await world.domain.devices.resume(world.device)
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles().isEmpty)
         _ = try await world.domain.devices.suspend(world.device)
         try await world.publish(11)
@@ -358,7 +358,7 @@ struct ItemEngineTests {
         let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         let subscription = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
-        func tell(_ number: Int64, _ price: Double) async throws {
+        func notify(_ number: Int64, _ price: Double) async throws {
             var state = ItemState(.merge)
             state.apply(.init(["price": ItemValue(.double(price))], at: world.domain.time.now()))
             let delivered = await world.domain.runtime.inbox.deliver(
@@ -377,7 +377,7 @@ struct ItemEngineTests {
             }
             _ = delivered
         }
-        for number in [5, 5, 4, 6, 6, 5] { try await tell(Int64(number), 11) }
+        for number in [5, 5, 4, 6, 6, 5] { try await notify(Int64(number), 11) }
         let waiting = try await world.store.waitingCount(device: world.device.serial, at: world.domain.time.now())
         #expect(waiting == 2)
     }
@@ -409,8 +409,8 @@ struct ItemEngineTests {
         let world = try await EngineWorld(stores.open())
         _ = try await world.subscribe("price > 10.0", key: "of the device")
         let user = try #require(UserID("ada"))
-        func says(_ word: UserWord) async throws {
-            _ = try await world.domain.devices.update(world.device, from: nil, confirms: false, of: { word }) { $0 }
+        func says(_ claim: UserClaim) async throws {
+            _ = try await world.domain.devices.update(world.device, from: nil, confirms: false, of: { claim }) { $0 }
         }
         try await says(.signedIn(user))
         _ = try await world.subscribe("price > 10.0", key: "of the user")

@@ -50,7 +50,7 @@ struct ItemLifeTests {
         try await world.leave(11, version: 2)
         try await world.domain.items.delete(world.item.name, of: world.device.app)
         #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
-        try await world.domain.itemEngine.tellRest()
+        try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles().isEmpty)
         try await world.publish(12)
         #expect(try await world.titles() == ["12.0"], "the subscription is armed still")
@@ -62,11 +62,11 @@ struct ItemLifeTests {
             SubscriptionWorld.body(nil, key: "paced", rest: #","policy":"every","maxFrequency":0.5"#))
         for price in 1...2 { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()
-        #expect(try await stores.count(.heldFirings, in: world.routes.store) == 1)
+        #expect(try await stores.count(.throttledFirings, in: world.routes.store) == 1)
         #expect(try await world.routes.request(.delete, "/v1/items/stock.ACME", key: world.sender).status == 204)
-        #expect(try await stores.count(.heldFirings, in: world.routes.store) == 0)
+        #expect(try await stores.count(.throttledFirings, in: world.routes.store) == 0)
         world.advance(seconds: 10)
-        _ = try await world.routes.domain.firings.tellHeld()
+        _ = try await world.routes.domain.firings.notifyThrottled()
         #expect(try await world.titles() == ["stock.ACME: 1"])
     }
 
@@ -79,10 +79,10 @@ struct ItemLifeTests {
             return #expect(Bool(false))
         }
         try await world.domain.items.delete(world.item.name, of: world.device.app)
-        #expect(await world.domain.itemEngine.tell(firing))
+        #expect(await world.domain.itemEngine.notify(firing))
         #expect(try await world.titles().isEmpty)
         try await world.publish(2)
-        #expect(await world.domain.itemEngine.tell(firing))
+        #expect(await world.domain.itemEngine.notify(firing))
         #expect(try await world.titles().isEmpty, "the item is there again")
         try await world.publish(12)
         #expect(try await world.titles() == ["12.0"], "the subscription is armed still")
@@ -94,7 +94,7 @@ struct ItemLifeTests {
         stores.refuseChanges(of: world.store, with: StoreFault(.full, "the disk is full"))
         await #expect(throws: StoreFault.self) { _ = try await world.domain.itemEngine.delete(world.item) }
         stores.refuseChanges(of: world.store, with: nil)
-        #expect(try await stores.count(.heldFirings, in: world.store) == 1)
+        #expect(try await stores.count(.throttledFirings, in: world.store) == 1)
         #expect(try await stores.lastFirings(in: world.store).allSatisfy { $0 > 0 })
         try await world.publish(3)
         #expect(try await world.store.item(world.item)?.version == 3)
@@ -117,15 +117,15 @@ struct ItemLifeTests {
         }
         let world = try await EngineWorld(store)
         #expect(try await store.item(world.item) == nil)
-        #expect(try await stores.count(.heldFirings, in: store) == 1)
+        #expect(try await stores.count(.throttledFirings, in: store) == 1)
         if isDue {
-            try await stores.makeHeldFiringsDue(in: store)
-            _ = try await world.domain.firings.tellHeld()
+            try await stores.makeThrottledFiringsDue(in: store)
+            _ = try await world.domain.firings.notifyThrottled()
             #expect(try await world.titles() == ["1.0"])
         }
         try await stores.forgetDeliveries(in: store)
         try await world.publish(3)
-        #expect(try await stores.count(.heldFirings, in: store) == 0)
+        #expect(try await stores.count(.throttledFirings, in: store) == 0)
         #expect(try await store.item(world.item)?.version == 1)
         #expect(try await stores.watchedVersions(where: nil, in: store) == [0])
         // It replaces the one that waits.
@@ -141,7 +141,7 @@ struct ItemLifeTests {
                 policy: .every(coolDownSeconds: 0), pace: FiringPace(maxFrequency: 0.01)), of: world.device, from: nil)
         for price in [1.0, 2] { try await world.publish(price) }
         try await world.settle()
-        #expect(try await stores.count(.heldFirings, in: world.store) == 1)
+        #expect(try await stores.count(.throttledFirings, in: world.store) == 1)
     }
 
     @Test func `the subscriptions on a deleted item are reset part by part`() async throws {

@@ -30,9 +30,9 @@ struct ItemShareTests {
         let deviceID = try #require(DeviceID(id))
         let device = try #require(try await world.routes.store.device(deviceID))
         let userID = try #require(UserID(user))
-        let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(userID))
+        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(userID))
         _ = try await world.routes.store.changeRegistration(of: device.serial, at: .init(milliseconds: 1_700_000_000_000)) {
-            _ in wish
+            _ in request
         }
     }
 

@@ -9,21 +9,21 @@ import Testing
 
 @testable import CarillonServer
 
-/// A story of items and subscriptions is told once to its end. Then it is told again from what each of its commits left on disk, as by
+/// A scenario of items and subscriptions is told once to its end. Then it is told again from what each of its commits left on disk, as by
 /// a process that was killed behind it: whoever was not answered asks again, and all must be as if nothing had happened.
 @Suite(.timeLimit(.minutes(4)))
 struct KilledEngineTests {
     @Test func `a server that is killed at any commit goes on as if it had not been`() async throws {
-        let story = try await Story(stores.openKept(), Cast?.none)
-        let snapshots = Snapshots(of: story.store)
+        let scenario = try await Scenario(stores.openKept(), Cast?.none)
+        let snapshots = Snapshots(of: scenario.store)
         snapshots.begin()
-        for step in story.steps.indices {
+        for step in scenario.steps.indices {
             snapshots.step.withLock { $0 = step }
-            try await story.tell(step)
+            try await scenario.notify(step)
         }
         snapshots.end()
-        let expected = try await story.end()
-        try await stores.close(story.store)
+        let expected = try await scenario.end()
+        try await stores.close(scenario.store)
         let taken = snapshots.taken
         #expect(taken.count > 80, "\(taken.count)")
         #expect(expected.pushes > 15 && expected.statuses["once"] == "triggered")
@@ -31,15 +31,15 @@ struct KilledEngineTests {
             for (number, snapshot) in taken.enumerated() {
                 if number >= 4 { try await group.next() }
                 group.addTask {
-                    let again = try await Story(stores.openCopy(snapshot.copy), story.cast)
+                    let again = try await Scenario(stores.openCopy(snapshot.copy), scenario.cast)
                     try await again.recover(in: snapshot.step)
-                    for step in again.steps.indices where step >= snapshot.step { try await again.tell(step) }
-                    let (told, before) = (again.told.withLock { $0 }, story.told.withLock { $0 })
+                    for step in again.steps.indices where step >= snapshot.step { try await again.notify(step) }
+                    let (notified, before) = (again.notified.withLock { $0 }, scenario.notified.withLock { $0 })
                     let words: Comment = "commit \(number), step \(snapshot.step)"
                     // What the device acknowledged just before the kill, it is not told again.
-                    #expect(Set(told[snapshot.step] ?? []).isSubset(of: before[snapshot.step] ?? []), words)
+                    #expect(Set(notified[snapshot.step] ?? []).isSubset(of: before[snapshot.step] ?? []), words)
                     for step in again.steps.indices where step > snapshot.step {
-                        #expect(told[step]?.sorted() == before[step]?.sorted(), "\(words), told in step \(step)")
+                        #expect(notified[step]?.sorted() == before[step]?.sorted(), "\(words), told in step \(step)")
                     }
                     let end = try await again.end()
                     #expect(end == expected, words)
@@ -65,11 +65,11 @@ struct KilledEngineTests {
         var isAnythingLeft: Bool
     }
 
-    private final class Story: Sendable {
+    private final class Scenario: Sendable {
         let store: any Store
         let cast: Cast
-        let told = Mutex<[Int: [String]]>([:])
-        let steps: [@Sendable (Story) async throws -> Void]
+        let notified = Mutex<[Int: [String]]>([:])
+        let steps: [@Sendable (Scenario) async throws -> Void]
         private let routes: RouteFixture
 
         private final class Clock: Sendable {
@@ -96,12 +96,12 @@ struct KilledEngineTests {
                 self.cast = Cast(id: id, device: device, sender: sender)
             }
             try await routes.domain.gateways.open()
-            steps = Self.story
+            steps = Self.scenario
         }
 
-        // MARK: The story
+        // MARK: The scenario
 
-        private static let story: [@Sendable (Story) async throws -> Void] = [
+        private static let scenario: [@Sendable (Scenario) async throws -> Void] = [
             { try await $0.subscribe("once", #""trigger":"price > 10.0""#) },
             { try await $0.subscribe("crossing", #""trigger":"price > 10.0","policy":"everyCrossing""#) },
             { try await $0.subscribe("every", #""policy":"every""#) },
@@ -123,12 +123,12 @@ struct KilledEngineTests {
             { try await $0.subscribe("late", #""trigger":"price > 30.0""#) },
         ]
 
-        func tell(_ step: Int) async throws {
+        func notify(_ step: Int) async throws {
             setTime(of: step)
             try await settle()
             try await steps[step](self)
             try await settle()
-            _ = try await routes.domain.firings.tellHeld()
+            _ = try await routes.domain.firings.notifyThrottled()
             try await settle()
             let inbox = try await routes.request(.get, "/v1/inbox?carillon=4&max=500", key: cast.device)
             guard case .array(let envelopes)? = inbox.json?["envelopes"] else { return }
@@ -138,7 +138,7 @@ struct KilledEngineTests {
                 else { return nil }
                 return "\(key): \(title)"
             }
-            told.withLock { $0[step] = fired }
+            notified.withLock { $0[step] = fired }
             let results = envelopes.compactMap { envelope -> String? in
                 guard case .string(let version)? = envelope["version"] else { return nil }
                 return #"{"version":"\#(version)","result":"acknowledged"}"#
@@ -152,7 +152,7 @@ struct KilledEngineTests {
         private func push() async throws {
             let domain = routes.domain
             for push in try await domain.outbox.due({ domain.gateways.isConfigured($0) }).pushes {
-                let answer = await domain.gateways.gateway(push.lane)?.send(push) ?? .notSent
+                let answer = await domain.gateways.gateway(push.queue)?.send(push) ?? .notSent
                 _ = await domain.outbox.ended(push, answer, hasOther: false)
             }
         }
@@ -164,7 +164,7 @@ struct KilledEngineTests {
         /// As a process begins.
         func recover(in step: Int) async throws {
             setTime(of: step)
-            try await routes.domain.itemEngine.tellRest()
+            try await routes.domain.itemEngine.notifyRest()
             try await routes.domain.subscriptions.removeEnded()
             try await settle()
         }

@@ -25,9 +25,9 @@ struct PaceTests {
     }
 
     /// What the device is told now, and takes.
-    private func told(_ world: SubscriptionWorld) async throws -> [String] {
+    private func notified(_ world: SubscriptionWorld) async throws -> [String] {
         try await world.settle()
-        _ = try await world.routes.domain.firings.tellHeld()
+        _ = try await world.routes.domain.firings.notifyThrottled()
         let titles = try await world.titles()
         try await world.acknowledgeAll()
         return titles
@@ -35,29 +35,29 @@ struct PaceTests {
 
     private func held(_ world: SubscriptionWorld) async throws -> Int {
         try await world.settle()
-        return try await stores.count(.heldFirings, in: world.routes.store)
+        return try await stores.count(.throttledFirings, in: world.routes.store)
     }
 
     @Test func `of an item that merges the newest is told once the time has come`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
-        #expect(try await told(world) == ["1"], "the first is not held up")
+        #expect(try await notified(world) == ["1"], "the first is not held up")
         try await publish([2, 3, 4], to: world)
         #expect(try await held(world) == 1)
         for _ in 0..<2 {
-            #expect(try await told(world) == [])
+            #expect(try await notified(world) == [])
             world.advance(seconds: 1)
         }
-        #expect(try await told(world) == ["4"])
+        #expect(try await notified(world) == ["4"])
         #expect(try await held(world) == 0)
         try await publish([5], to: world)
-        #expect(try await told(world) == [], "two seconds count from the last that was told")
+        #expect(try await notified(world) == [], "two seconds count from the last that was told")
         world.advance(seconds: 2)
-        #expect(try await told(world) == ["5"])
+        #expect(try await notified(world) == ["5"])
         world.advance(seconds: 2)
         try await publish([6], to: world)
-        #expect(try await told(world) == ["6"], "nobody waits for what comes slowly")
+        #expect(try await notified(world) == ["6"], "nobody waits for what comes slowly")
     }
 
     @Test func `of updates that are distinct all are told in their order, or as many as the buffer has room for`()
@@ -72,7 +72,7 @@ struct PaceTests {
             try await publish([1, 2, 3, 4, 5], "events", to: world)
             var all: [String] = []
             for _ in 0..<6 {
-                let titles = try await told(world)
+                let titles = try await notified(world)
                 #expect(titles.count <= 1)
                 all += titles
                 world.advance(seconds: 2)
@@ -85,12 +85,12 @@ struct PaceTests {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
         try await publish([1, 2, 3], "events", to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         world.advance(seconds: 3600)
-        #expect(try await told(world) == ["2"])
-        #expect(try await told(world) == [])
+        #expect(try await notified(world) == ["2"])
+        #expect(try await notified(world) == [])
         world.advance(seconds: 2)
-        #expect(try await told(world) == ["3"])
+        #expect(try await notified(world) == ["3"])
     }
 
     @Test func `each item has its own time, and so has each subscription`() async throws {
@@ -100,11 +100,11 @@ struct PaceTests {
         )
         try await world.subscribe(SubscriptionWorld.body(nil, item: "stock.A", rest: #","policy":"every""#))
         try await publish([1], "stock.A", to: world)
-        #expect(try await told(world).count == 2)
+        #expect(try await notified(world).count == 2)
         try await publish([1], "stock.B", to: world)
-        #expect(try await told(world) == ["stock.B"])
+        #expect(try await notified(world) == ["stock.B"])
         try await publish([2], "stock.A", to: world)
-        #expect(try await told(world) == ["stock.A: 2"], "the other subscription has no pace")
+        #expect(try await notified(world) == ["stock.A: 2"], "the other subscription has no pace")
     }
 
     @Test func `what expires while it waits is told to nobody`() async throws {
@@ -112,9 +112,9 @@ struct PaceTests {
         let end = Timestamp3339.text(1_700_000_001_000)
         try await world.subscribe(Self.body(#","maxFrequency":0.5,"expiresAt":"\#(end)""#))
         try await publish([1, 2], to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         world.advance(seconds: 2)
-        #expect(try await told(world) == [])
+        #expect(try await notified(world) == [])
         #expect(try await held(world) == 0)
     }
 
@@ -123,7 +123,7 @@ struct PaceTests {
         let world = try await SubscriptionWorld(store: stores.open(.init(inbox: inbox)))
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         try await publish([2], to: world)
         for key in ["a", "b"] {
             try await world.subscribe(
@@ -133,12 +133,12 @@ struct PaceTests {
         #expect(try await world.titles() == ["full", "full"])
         #expect(try await held(world) == 1)
         world.advance(seconds: 2)
-        _ = try await world.routes.domain.firings.tellHeld()
+        _ = try await world.routes.domain.firings.notifyThrottled()
         #expect(try await held(world) == 0)
         try await world.acknowledgeAll()
         world.advance(seconds: 2)
         try await publish([3], to: world)
-        #expect(try await told(world) == ["3"])
+        #expect(try await notified(world) == ["3"])
     }
 
     @Test(arguments: ["PATCH", "DELETE", "suspend", "once"])
@@ -146,7 +146,7 @@ struct PaceTests {
         let world = try await SubscriptionWorld()
         let id = try await world.subscribe(Self.body(#","maxFrequency":0.5"#))["id"]
         try await publish([1], to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         try await publish([2], to: world)
         #expect(try await held(world) == 1)
         let path = "/v1/device/subscriptions/\(id)"
@@ -159,7 +159,7 @@ struct PaceTests {
         default: _ = try await world.routes.request(.post, "/v1/devices/\(world.id)/suspend", key: world.routes.admin)
         }
         world.advance(seconds: 2)
-        #expect(try await told(world).isEmpty)
+        #expect(try await notified(world).isEmpty)
         #expect(try await held(world) == 0)
     }
 
@@ -169,14 +169,14 @@ struct PaceTests {
             Self.body(#","maxFrequency":0.01"#, trigger: "price > 1.0", policy: "once"))["id"]
         for price in [2, 3] {
             try await publish([price], to: world)
-            #expect(try await told(world) == ["\(price)"])
+            #expect(try await notified(world) == ["\(price)"])
             try await publish([1], to: world)
             _ = try await world.routes.request(.patch, "/v1/device/subscriptions/\(once)", key: world.device, "{}")
         }
         let other = try await SubscriptionWorld()
         try await other.subscribe(Self.body(#","maxFrequency":1,"coolDown":10"#))
         try await publish([1, 2], to: other)
-        #expect(try await told(other) == ["1"])
+        #expect(try await notified(other) == ["1"])
         #expect(try await held(other) == 0)
     }
 
@@ -184,20 +184,20 @@ struct PaceTests {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#, trigger: "price > 1.0", policy: "everyCrossing"))
         try await publish([2], to: world)
-        #expect(try await told(world) == ["2"])
+        #expect(try await notified(world) == ["2"])
         try await publish([1, 3, 4, 1], to: world)
         world.advance(seconds: 2)
-        #expect(try await told(world) == ["3"])
+        #expect(try await notified(world) == ["3"])
     }
 
     @Test func `a clock that is put back holds up nobody`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         world.advance(seconds: -3600)
         try await publish([2], to: world)
-        #expect(try await told(world) == ["2"])
+        #expect(try await notified(world) == ["2"])
     }
 
     @Test func `what waits is told before what comes later, also when it is overdue`() async throws {
@@ -209,23 +209,23 @@ struct PaceTests {
         try await publish([3], "events", to: world)
         #expect(try await held(world) == 2, "it does not overtake")
         try await world.acknowledgeAll()
-        #expect(try await told(world) == ["2"])
+        #expect(try await notified(world) == ["2"])
         world.advance(seconds: 2)
-        #expect(try await told(world) == ["3"])
+        #expect(try await notified(world) == ["3"])
     }
 
     @Test func `what a change made void does not hold up what fires after it`() async throws {
         let world = try await SubscriptionWorld()
         let id = try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))["id"]
         try await publish([1], "events", to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         try await publish([2], "events", to: world)
         #expect(try await held(world) == 1)
         _ = try await world.routes.request(.patch, "/v1/device/subscriptions/\(id)", key: world.device, "{}")
         try await publish([3], "events", to: world)
         #expect(try await held(world) == 2)
         world.advance(seconds: 2)
-        #expect(try await told(world) == ["3"])
+        #expect(try await notified(world) == ["3"])
     }
 
     @Test(arguments: [-3600, -86_400, -300 * 86_400] as [Int64])
@@ -233,17 +233,17 @@ struct PaceTests {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         try await publish([2], to: world)
-        #expect(try await told(world) == [])
+        #expect(try await notified(world) == [])
         world.advance(seconds: step)
-        #expect(try await told(world) == [])
+        #expect(try await notified(world) == [])
         world.advance(seconds: 2)
-        #expect(try await told(world) == ["2"])
+        #expect(try await notified(world) == ["2"])
         try await publish([3], to: world)
-        #expect(try await told(world) == [])
+        #expect(try await notified(world) == [])
         world.advance(seconds: 2)
-        #expect(try await told(world) == ["3"])
+        #expect(try await notified(world) == ["3"])
     }
 
     @Test func `a thousand of a device wait at the most`() async throws {
@@ -255,7 +255,7 @@ struct PaceTests {
             try await world.subscribe(body)
         }
         for price in 0..<103 { try await world.publish("events", #"{"price":\#(price)}"#) }
-        #expect(try await held(world) == SubscriptionLimits.heldFirings)
+        #expect(try await held(world) == SubscriptionLimits.throttledFirings)
         _ = try await world.routes.request(.delete, "/v1/device/subscriptions", key: world.device)
         try await world.routes.domain.subscriptions.removeEnded()
         #expect(try await held(world) == 0)
@@ -265,13 +265,13 @@ struct PaceTests {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.01,"coolDown":10"#))
         try await publish([1], to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         world.advance(seconds: 20)
         try await publish([2], to: world)
         #expect(try await held(world) == 1)
         let store = world.routes.store
-        let row = try #require(try await stores.heldFirings(in: store).first)
-        let next = HeldFiring(
+        let row = try #require(try await stores.throttledFirings(in: store).first)
+        let next = ThrottledFiring(
             target: .init(subscription: row.subscription, revision: row.revision), device: row.device,
             item: try #require(ItemName("stock.ACME")), number: 99, body: [], ttl: 60, isAlwaysPushed: false,
             isDistinct: false,
@@ -290,30 +290,30 @@ struct PaceTests {
                 nil, item: "events", key: "other", format: #"{"title":"${price}"}"#,
                 rest: #","policy":"every","maxFrequency":0.5"#))
         try await publish([1], to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         try await publish([2], "events", to: world)
-        #expect(try await told(world) == ["2"])
+        #expect(try await notified(world) == ["2"])
         try await publish([3], to: world)
         try await publish([4], "events", to: world)
         #expect(try await held(world) == 2)
-        try await stores.damageHeldFirings(of: "stock.ACME", in: world.routes.store)
+        try await stores.damageThrottledFirings(of: "stock.ACME", in: world.routes.store)
         world.advance(seconds: 2)
-        #expect(try await told(world) == ["4"])
+        #expect(try await notified(world) == ["4"])
         #expect(try await held(world) == 0)
         try await publish([5], to: world)
-        #expect(try await told(world) == ["5"], "the subscription goes on")
+        #expect(try await notified(world) == ["5"], "the subscription goes on")
     }
 
     @Test func `a firing that is told again after a kill is held once`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
         try await publish([1], "events", to: world)
-        #expect(try await told(world) == ["1"])
+        #expect(try await notified(world) == ["1"])
         try await publish([2], "events", to: world)
         #expect(try await held(world) == 1)
         let store = world.routes.store
-        let row = try #require(try await stores.heldFirings(in: store).first)
-        let held = HeldFiring(
+        let row = try #require(try await stores.throttledFirings(in: store).first)
+        let held = ThrottledFiring(
             target: .init(subscription: row.subscription, revision: row.revision), device: row.device,
             item: try #require(ItemName("events")), number: 2, body: [], ttl: 60, isAlwaysPushed: false,
             isDistinct: true, milliseconds: 2000,
@@ -330,12 +330,14 @@ struct PaceTests {
         let long = String(repeating: "x", count: 4096)
         for price in 0..<100 { try await world.publish("events", #"{"price":\#(price),"name":"\#(long)"}"#) }
         try await world.settle()
-        let sizes = try await stores.heldBytes(in: world.routes.store)
+        let sizes = try await stores.throttledBytes(in: world.routes.store)
         #expect(sizes.count == 2)
-        for size in sizes { #expect(size <= SubscriptionLimits.heldBytes && size > SubscriptionLimits.heldBytes - 20_000) }
-        #expect(try await told(world) == ["0"])
+        for size in sizes {
+            #expect(size <= SubscriptionLimits.throttledBytes && size > SubscriptionLimits.throttledBytes - 20_000)
+        }
+        #expect(try await notified(world) == ["0"])
         world.advance(seconds: 1000)
-        #expect(try await told(world).first.flatMap(Int.init) ?? 0 > 10, "the oldest went")
+        #expect(try await notified(world).first.flatMap(Int.init) ?? 0 > 10, "the oldest went")
         // Where nothing of it waits, the new one has no room.
         let second =
             #"{"items":["stock.A"],"fields":["name"],"format":{"body":"${name}"},"policy":"every","maxFrequency":0.001}"#
@@ -373,7 +375,7 @@ struct PaceTests {
         #expect(without.json?["maxFrequency"] == nil && without.json?["bufferSize"] == nil)
         try await publish([1], to: world)
         try await publish([2], to: world)
-        #expect(try await told(world) == ["2"])
+        #expect(try await notified(world) == ["2"])
     }
 
     // MARK: Always

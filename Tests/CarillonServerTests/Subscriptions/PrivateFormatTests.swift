@@ -54,9 +54,9 @@ struct PrivateFormatTests {
         let fired = try #require(try opened(push))
         #expect(fired.notification["title"] == .string("secret 11") && fired.notification["body"] == .string("a name"))
         #expect(fired.key == "secret-key" && fired.item == "stock.ACME" && fired.notification["private"] == nil)
-        let told = try #require(try await world.fired().first)
-        #expect(told["notification"]?["title"] == .string("secret 11"))
-        #expect(told["subscription"] == .string(fired.subscription.description))
+        let notified = try #require(try await world.fired().first)
+        #expect(notified["notification"]?["title"] == .string("secret 11"))
+        #expect(notified["subscription"] == .string(fired.subscription.description))
     }
 
     @Test func `what does not fit stays out, and the app's own text is shown`() async throws {

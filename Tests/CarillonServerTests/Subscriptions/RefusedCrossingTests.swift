@@ -70,11 +70,11 @@ struct RefusedCrossingTests {
         // The item is loaded before they are delivered.
         await #expect(throws: Refusal.self) { try await world.publish(5) }
         let first = try await nextFiring(in: world)
-        #expect(await engine.tell(first))
+        #expect(await engine.notify(first))
         // The rows are read when no other firing waits.
         #expect(try await world.titles().isEmpty)
         #expect(await engine.refusedOfRest == [world.item: Set(first.firing.targets)])
-        try await engine.tellRest()
+        try await engine.notifyRest()
         #expect(await engine.refusedOfRest.isEmpty)
         #expect(try await world.titles() == (isOtherRefused ? [] : ["12"]))
         let expected = [isOtherRefused ? "13.0" : "12"]
@@ -100,13 +100,13 @@ struct RefusedCrossingTests {
         // The item is loaded before the firing is delivered.
         await #expect(throws: Refusal.self) { try await world.publish(5) }
         try await stores.makeUnreadable(.conditionShapes, in: store)
-        try await engine.tellRest()
+        try await engine.notifyRest()
         #expect(try await world.titles().isEmpty)
         #expect(await engine.refusedOfRest[world.item]?.count == 1)
         try await stores.makeReadable(.conditionShapes, in: store)
         for price in crossesBefore ? [5.0, 12] : [12] { try await world.publish(price) }
         #expect(try await world.titles() == (crossesBefore ? ["12.0"] : []))
-        try await engine.tellRest()
+        try await engine.notifyRest()
         #expect(await engine.refusedOfRest.isEmpty)
         for price in [13.0, 14] {
             try await world.publish(price)
@@ -145,14 +145,14 @@ struct RefusedCrossingTests {
         let world = try await EngineWorld(store)
         let engine = world.domain.itemEngine
         let gate = CommitGate(store)
-        async let told: Void = engine.tellRest()
+        async let notified: Void = engine.notifyRest()
         try await passRefusal(gate, in: store)
         try await engine.lookAtNeverFired()
         // The crossing fired, and is not written.
         try await eventually { await engine.isWritingLast(of: world.item) }
         gate.open()
-        try await told
-        try await engine.tellRest()
+        try await notified
+        try await engine.notifyRest()
         #expect(try await world.titles() == ["11"])
         try await world.publish(13)
         #expect(try await world.titles() == ["11"])
@@ -188,11 +188,11 @@ struct RefusedCrossingTests {
         async let published = publish([Self.small(12)], in: world, to: engine)
         try await eventually { isPaused.withLock { $0 } }
         let firing = try await nextFiring(in: world)
-        async let isTold = engine.tell(firing)
+        async let isNotified = engine.notify(firing)
         try await eventually { await !engine.refusedOfRest.isEmpty }
         if !isFirstWritten { try await stores.refuse(.itemUpdate, in: store) }
         mayGoOn.withLock { $0 = true }
-        #expect(await isTold)
+        #expect(await isNotified)
         for result in await published {
             if isFirstWritten { _ = try result.get() } else { #expect(throws: StoreFault.self) { try result.get() } }
         }

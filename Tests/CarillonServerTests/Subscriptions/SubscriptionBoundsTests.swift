@@ -209,11 +209,11 @@ struct SubscriptionBoundsTests {
     @Test func `of what is refused of a stream the first hundred are told, and the rest is counted`() {
         var taken = TakenUpdates()
         for line in 1...150 { taken.refuse(line, Refusal(.itemBusy, "busy")) }
-        guard case .array(let told)? = taken.json["refusals"] else {
+        guard case .array(let notified)? = taken.json["refusals"] else {
             Issue.record("none is told")
             return
         }
-        #expect(told.count == 100 && taken.json["refused"] == .integer(150))
+        #expect(notified.count == 100 && taken.json["refused"] == .integer(150))
     }
 
     @Test func `what has a tag goes, and the rest stays`() async throws {

@@ -110,7 +110,7 @@ final class SubscriptionWorld: Sendable {
         try await settle()
         let domain = routes.domain
         for push in try await domain.outbox.due({ domain.gateways.isConfigured($0) }).pushes {
-            let answer = await domain.gateways.gateway(push.lane)?.send(push) ?? .notSent
+            let answer = await domain.gateways.gateway(push.queue)?.send(push) ?? .notSent
             _ = await domain.outbox.ended(push, answer, hasOther: false)
         }
         let sent = try await routes.request(.get, "/v1/apps/com.example.app/pushes/test", key: routes.admin)

@@ -25,7 +25,7 @@ struct ArrivingUpdatesTests {
     }
 
     private static let popup = #"{"style":"failure","title":"t"}"#
-    private let load = InboxLoad(after: 0, limit: 9, bytes: 100_000)
+    private let load = PageRequest(after: 0, limit: 9, bytes: 100_000)
 
     /// A device, and the proof of its connection.
     private struct Comer: Sendable {

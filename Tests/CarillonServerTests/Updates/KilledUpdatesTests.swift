@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// A story of updates is told once to its end. Then it is told again from what each of its commits left on disk, as by a process that was
+/// A scenario of updates is told once to its end. Then it is told again from what each of its commits left on disk, as by a process that was
 /// killed behind it: whoever was not answered asks again, and all must end as if nothing had happened.
 @Suite(.timeLimit(.minutes(5)))
 struct KilledUpdatesTests {
@@ -19,16 +19,16 @@ struct KilledUpdatesTests {
     @Test(arguments: [0, 1, 2]) func `row 26: a server that is killed at any commit goes on as if it had not been`(
         turn: Int
     ) async throws {
-        let story = try await Story(stores.openKept(), nil, turn)
-        let snapshots = Snapshots(of: story.store)
+        let scenario = try await Scenario(stores.openKept(), nil, turn)
+        let snapshots = Snapshots(of: scenario.store)
         snapshots.begin()
-        for step in story.steps.indices {
+        for step in scenario.steps.indices {
             snapshots.step.withLock { $0 = step }
-            try await story.tell(step)
+            try await scenario.notify(step)
         }
         snapshots.end()
-        let expected = try await story.end()
-        try await stores.close(story.store)
+        let expected = try await scenario.end()
+        try await stores.close(scenario.store)
         #expect(expected.processed["A"]?.contains("all/1") == true && expected.counts["n1"] != nil)
         let taken = snapshots.taken
         #expect(taken.count > 50, "\(taken.count)")
@@ -36,9 +36,9 @@ struct KilledUpdatesTests {
             for (number, snapshot) in taken.enumerated() {
                 if number >= 4 { try await group.next() }
                 group.addTask {
-                    let again = try await Story(
-                        stores.openCopy(snapshot.copy), story.cast(at: snapshot.step), turn)
-                    for step in again.steps.indices where step >= snapshot.step { try await again.tell(step) }
+                    let again = try await Scenario(
+                        stores.openCopy(snapshot.copy), scenario.cast(at: snapshot.step), turn)
+                    for step in again.steps.indices where step >= snapshot.step { try await again.notify(step) }
                     let end = try await again.end()
                     #expect(
                         turn == Self.smallPages ? end.ofTheUnended == expected.ofTheUnended : end == expected,
@@ -56,7 +56,7 @@ struct KilledUpdatesTests {
         var region: String
         var revision = 1
         var position: String?
-        var held: [UpdateWorld.Copy] = []
+        var evaluated: [UpdateWorld.Copy] = []
         /// Labels with entries, and fetches of everything.
         var processed: Set<String> = []
     }
@@ -82,9 +82,9 @@ struct KilledUpdatesTests {
         }
     }
 
-    private final class Story: Sendable {
+    private final class Scenario: Sendable {
         let store: any Store
-        let steps: [@Sendable (Story) async throws -> Void]
+        let steps: [@Sendable (Scenario) async throws -> Void]
         private let routes: RouteFixture
         private let clock = SubscriptionWorld.Clock()
         private let cast: Mutex<Cast>
@@ -110,14 +110,14 @@ struct KilledUpdatesTests {
                             "B": Phone(credential: second, region: turn == 1 ? "north" : "south"),
                         ], updates: [:], sender: sender))
             }
-            steps = Self.story(turn)
+            steps = Self.scenario(turn)
         }
 
         func cast(at step: Int) -> Cast? { casts.withLock { $0[step] } }
 
-        // MARK: The story
+        // MARK: The scenario
 
-        private static func story(_ turn: Int) -> [@Sendable (Story) async throws -> Void] {
+        private static func scenario(_ turn: Int) -> [@Sendable (Scenario) async throws -> Void] {
             let max = turn == KilledUpdatesTests.smallPages ? 1 : 100
             return [
                 { try await $0.poll("A", max) }, { try await $0.poll("B", max) },
@@ -148,7 +148,7 @@ struct KilledUpdatesTests {
         private static let popup = #"{"style":"failure","title":"t"}"#
         private static func refresh(_ object: String) -> String { #"{"action":"refresh","object":"\#(object)"}"# }
 
-        func tell(_ step: Int) async throws {
+        func notify(_ step: Int) async throws {
             casts.withLock { $0[step] = cast.withLock { $0 } }
             clock.set(Timestamp(milliseconds: 1_700_000_000_000 + Int64(step) * 10_000 + waited(before: step) * 1000))
             // Nobody is there any more, as after a kill.
@@ -237,11 +237,11 @@ struct KilledUpdatesTests {
             guard var phone = known else { return }
             let labels = Dictionary(updates.map { ($1, $0) }) { $1 }
             var said: [String] = []
-            for copy in phone.held {
+            for copy in phone.evaluated {
                 let label = labels[copy.update] ?? "resync"
                 guard let result = results.map({ $0[label] }) ?? "done" else { continue }
                 if result == "done" { phone.processed.insert(label == "resync" ? label : "\(label)/\(copy.entry)") }
-                phone.held.removeAll { $0 == copy && result != "deferred" }
+                phone.evaluated.removeAll { $0 == copy && result != "deferred" }
                 said.append(
                     #"{"update":"\#(copy.update)","entry":\#(copy.entry),"attempt":\#(copy.attempt),"result":"\#(result)"}"#)
             }
@@ -254,8 +254,8 @@ struct KilledUpdatesTests {
             guard case .array(let envelopes)? = answer.json?["envelopes"] else { return }
             phone.position = answer["position"]
             for copy in envelopes.compactMap(UpdateWorld.Copy.init) {
-                phone.held.removeAll { $0.update == copy.update && $0.entry == copy.entry }
-                if copy.attempt > 0 { phone.held.append(copy) }
+                phone.evaluated.removeAll { $0.update == copy.update && $0.entry == copy.entry }
+                if copy.attempt > 0 { phone.evaluated.append(copy) }
             }
             let now = phone
             cast.withLock { $0.phones[name] = now }

@@ -88,10 +88,10 @@ struct LostStateTests {
         #expect(try await kinds("") == .array([.string("content"), .string("popup")]))
     }
 
-    private func said(_ world: UpdateWorld) async throws -> SaidRevisions {
+    private func said(_ world: UpdateWorld) async throws -> ReportedRevisions {
         let credential = try DeviceRegistrar.credential(world.first.credential)
         let name = DeviceName.id(credential.device, credential: credential.hash)
-        let load = InboxLoad(after: 0, limit: 10, bytes: 1000)
+        let load = PageRequest(after: 0, limit: 10, bytes: 1000)
         return try #require(try await world.routes.store.arrival(of: name, load, at: world.now)).said
     }
 
@@ -103,7 +103,7 @@ struct LostStateTests {
         #expect(try await said(world) == .none)
         let token = #""platform":"apple","pushToken":"aa01""#
         #expect(try await ask(.put, "{\(token),\"revision\":\"r1\"}")["revision"] == "r1")
-        #expect(try await said(world) == SaidRevisions(device: "r1"))
+        #expect(try await said(world) == ReportedRevisions(device: "r1"))
         #expect(try await ask(.patch, #"{"locale":"de","revision":"r2"}"#)["revision"] == "r2")
         #expect(try await ask(.patch, #"{"locale":"fr"}"#).json?["revision"] == nil, "a change without a name has none")
         #expect(try await said(world) == .none)
@@ -117,7 +117,7 @@ struct LostStateTests {
         #expect(taken.status == 200)
         let suspended = try await world.routes.request(.get, "/v1/device", key: world.first.credential)
         #expect(suspended["reason"] == "token_taken" && suspended["revision"] == "r3")
-        #expect(try await said(world) == SaidRevisions(device: "r3"))
+        #expect(try await said(world) == ReportedRevisions(device: "r3"))
     }
 
     @Test func `whose a device is, is no part of what it says of itself`() throws {
@@ -139,7 +139,7 @@ struct LostStateTests {
             ).status
         }
         func name() async throws -> String? {
-            let load = InboxLoad(after: 0, limit: 10, bytes: 1000)
+            let load = PageRequest(after: 0, limit: 10, bytes: 1000)
             let credential = try DeviceRegistrar.credential(phone.credential)
             let name = DeviceName.id(credential.device, credential: credential.hash)
             return try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.said.services

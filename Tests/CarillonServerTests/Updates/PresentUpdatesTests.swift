@@ -21,10 +21,10 @@ struct PresentUpdatesTests {
         let definition = Update.Definition(
             kind: .definitions, payload: Array("{}".utf8), audience: audience, mode: .once, ttlSeconds: 3600,
             orderKey: nil, supersedes: nil)
-        let wish = UpdateWish(
+        let request = UpdateRequest(
             proposed: UpdateID(Bytes16(high: 1, low: number)), app: AppSerial(app), key: KeyID(1), definition: definition,
             body: Array(repeating: 7, count: bytes), isIndexed: true, idempotency: nil, limits: .init())
-        guard case .made(let update, nil, let previous) = try await store.publishUpdate(wish, at: Self.start) else {
+        guard case .made(let update, nil, let previous) = try await store.publishUpdate(request, at: Self.start) else {
             throw StoreFault(.unavailable, "not published")
         }
         return (update, previous)
@@ -41,7 +41,7 @@ struct PresentUpdatesTests {
         #expect(first.previous == UpdateSerial(0) && second.previous == first.update.serial)
         let both = [first.update.serial, second.update.serial]
         logs.published(second.update, after: second.previous)
-        // Who is held to the second must have met the first.
+        // Who is evaluated to the second must have met the first.
         if looksBetween { #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == both) }
         logs.published(first.update, after: first.previous)
         #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == both)
@@ -186,12 +186,12 @@ struct PresentUpdatesTests {
                 .object(region.map { [.init(name: "region", value: .string($0))] } ?? []), by: rules)
             let binding = UpdateBinding(
                 serial: BindingSerial(serial), device: device.serial, user: nil, profile: "", revision: 1,
-                parametersRevision: nil, values: values, locatedAt: nil, kinds: [], heldTo: .nowhere,
+                parametersRevision: nil, values: values, locatedAt: nil, kinds: [], cursor: .nowhere,
                 seenTo: UpdateSerial(0), needsResync: false, receivedTo: ReceivedTo(all: 0, updates: 0))
             present.note(.init(device: device, profile: "", since: Self.start), binding)
-            let look = Look(binding: binding.serial, revision: 1, log)
+            let snapshot = EvaluationSnapshot(binding: binding.serial, revision: 1, log)
             let facts = language.facts(values, device: device.id, user: nil, app: app, by: rules)
-            if region != nil { present.held(device.serial, look, facts) }
+            if region != nil { present.evaluated(device.serial, snapshot, facts) }
         }
         try come(1, "north")
         try come(2, "south")
@@ -210,7 +210,7 @@ struct PresentUpdatesTests {
         #expect(candidates(try entry(6, nil)) == [])
     }
 
-    @Test func `a poll waits for another that holds the log against the same binding`() async throws {
+    @Test func `a poll waits for another that evaluates the log for the same binding`() async throws {
         let world = try await UpdateWorld()
         let refresh = #"{"action":"refresh","object":"a"}"#
         try await world.publish("content", refresh)
@@ -231,7 +231,7 @@ struct PresentUpdatesTests {
         #expect(try await poll.value == [later])
     }
 
-    @Test func `a call that waited for its turn holds the log against the binding as it is then`() async throws {
+    @Test func `a call that waited for its turn evaluates the log for the binding as it is then`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.2,"longitude":16.4}"#))
         let store = world.routes.store
@@ -240,19 +240,19 @@ struct PresentUpdatesTests {
         let binding = try #require(try await store.presentBinding(of: device.serial))
         let delivery = world.routes.domain.updateDelivery
         let turns = delivery.turns
-        let (later, looks, hold) = try await turns.take(binding.serial) {
+        let (later, looks, evaluate) = try await turns.take(binding.serial) {
             let later = try await world.publish()
             // The device is there, and is told at once.
             try await eventually { turns.waiters(for: binding.serial) == 1 }
-            let hold = Task { try await delivery.hold(binding, of: device) }
+            let evaluate = Task { try await delivery.evaluate(binding, of: device) }
             try await eventually { turns.waiters(for: binding.serial) == 2 }
-            // The sweep forgets where the device was, and nothing holds the log afterwards.
+            // The sweep forgets where the device was, and nothing evaluates the log afterwards.
             try await store.forgetLocations(in: .all, before: world.now, limit: 9)
             let changed = try await store.presentBinding(of: device.serial)
             #expect(changed?.revision == binding.revision + 1)
-            return (later, delivery.looks, hold)
+            return (later, delivery.looks, evaluate)
         }
-        #expect(try await hold.value, "the first of the two calls held the log")
+        #expect(try await evaluate.value, "the first of the two calls held the log")
         #expect(delivery.looks == looks + 1)
         #expect(try await world.counts(later) == ["waiting": 1])
         #expect(try await world.poll().map(\.update) == [later])
@@ -286,7 +286,7 @@ struct PresentUpdatesTests {
     }
 
     @Test func `turns of a binding follow one another, and turns of another do not wait`() async throws {
-        let turns = HoldTurns()
+        let turns = EvaluationTurns()
         let (one, other) = (BindingSerial(1), BindingSerial(2))
         let order = Order()
         @Sendable func wait(_ number: Int) -> Task<Void, any Error> {
@@ -366,7 +366,7 @@ struct PresentUpdatesTests {
         let connection = CountingConnection()
         for (version, begins) in [(4, false), (5, true)] {
             let arrived = try await home.arrive(
-                name, .credential(credential.hash), InboxLoad(after: 0, limit: 9, bytes: 1000), speaking: version,
+                name, .credential(credential.hash), PageRequest(after: 0, limit: 9, bytes: 1000), speaking: version,
                 as: connection)
             #expect(arrived.device != nil)
             #expect((connection.jobs > 0) == begins)

@@ -17,11 +17,11 @@ struct UpdateBoundsTests {
     @Test func `a thousand updates that a device puts off hold up no message, and come again`() async throws {
         let world = try await UpdateWorld()
         for _ in 0..<1000 { try await world.publish("popup", #"{"style":"important","title":"t"}"#) }
-        var held: [UpdateWorld.Copy] = []
-        for _ in 0..<3 { held += try await world.poll(nil, #""max":500"#) }
-        #expect(Set(held.map(\.update)).count == 1000)
+        var evaluated: [UpdateWorld.Copy] = []
+        for _ in 0..<3 { evaluated += try await world.poll(nil, #""max":500"#) }
+        #expect(Set(evaluated.map(\.update)).count == 1000)
         for start in stride(from: 0, to: 1000, by: 200) {
-            let part = held[start..<start + 200].map {
+            let part = evaluated[start..<start + 200].map {
                 #"{"update":"\#($0.update)","entry":\#($0.entry),"result":"deferred","until":"answer"}"#
             }
             try await world.ask(nil, #""results":[\#(part.joined(separator: ","))]"#)
@@ -115,7 +115,7 @@ struct UpdateBoundsTests {
         #expect(try await world.poll().map(\.update) == [first])
     }
 
-    @Test func `when an app declares other parameters its updates are held anew`() async throws {
+    @Test func `when an app declares other parameters its updates are evaluated anew`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north","level":1"#))
         try await world.declare(#"{"parameters":{"level":"int"}}"#)

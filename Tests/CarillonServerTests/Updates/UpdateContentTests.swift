@@ -55,7 +55,7 @@ struct UpdateContentTests {
         let removal = try await publish(world, #"{"action":"remove","object":"a"}"#)
         let keyed = try await publish(world, #"{"action":"remove","object":"b"}"#, #","orderKey":"k""#)
         #expect(try await world.poll().map(\.update) == [other, popup, removal, keyed])
-        for absorbed in [deep, flat] { #expect(try await world.counts(absorbed) == ["superseded": 1]) }
+        for coalesced in [deep, flat] { #expect(try await world.counts(coalesced) == ["superseded": 1]) }
         let answer = try await world.routes.request(.get, "/v1/updates/\(deep)/devices", key: world.sender)
         guard case .array(let devices)? = answer.json?["devices"] else { return #expect(Bool(false)) }
         #expect(devices.map { $0["reason"] } == [.string("absorbed")])
@@ -71,14 +71,14 @@ struct UpdateContentTests {
         try await world.ask(nil, #""max":0"#)
         #expect(try await world.counts(first) == ["superseded": 1])
         #expect(try await world.poll().map(\.update) == [second])
-        // What the device has is its own to absorb.
+        // What the device has is its own to coalesce.
         let third = try await publish(world, Self.roots)
         #expect(try await world.poll().map(\.update) == [third])
         #expect(try await world.counts(second) == ["stored": 1])
     }
 
     @Test(arguments: ["withdrawn", "superseded", "left", "parked"])
-    func `what was absorbed is given when what stood for it comes to nothing`(end: String) async throws {
+    func `what was coalesced is given when what stood for it comes to nothing`(end: String) async throws {
         let world = try await UpdateWorld()
         let north = UpdateWorld.parameters(#""region":"north""#)
         try await world.ask(nil, north)
@@ -100,7 +100,7 @@ struct UpdateContentTests {
         #expect(try await world.counts(first) == ["waiting": 1])
     }
 
-    @Test func `what was absorbed by what was absorbed is given with it`() async throws {
+    @Test func `what was coalesced by what was coalesced is given with it`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         var updates: [String] = []
@@ -126,7 +126,7 @@ struct UpdateContentTests {
         #expect(Set(copies.map(\.update)) == [removal, refresh])
     }
 
-    @Test func `what was absorbed and expired is missed when what stood for it comes to nothing`() async throws {
+    @Test func `what was coalesced and expired is missed when what stood for it comes to nothing`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         _ = try await publish(world, Self.roots, #","ttl":60"#)

@@ -60,10 +60,10 @@ struct UpdateLogReadingTests {
         let definition = Update.Definition(
             kind: .content, payload: Array(#"{"action":"refresh","object":"a"}"#.utf8), audience: nil, mode: .once,
             ttlSeconds: 60, orderKey: nil, supersedes: nil)
-        let wish = UpdateWish(
+        let request = UpdateRequest(
             proposed: UpdateID(Bytes16(high: 1, low: number)), app: app, key: KeyID(1), definition: definition, body: [7],
             isIndexed: true, idempotency: nil, limits: .init())
-        guard case .made(let update, _, _) = try await store.publishUpdate(wish, at: Self.start) else {
+        guard case .made(let update, _, _) = try await store.publishUpdate(request, at: Self.start) else {
             throw StoreFault(.unavailable, "not published")
         }
         return update

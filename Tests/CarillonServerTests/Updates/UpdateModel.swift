@@ -53,7 +53,7 @@ final class UpdateModel {
         /// Of each object, how much was published when the app fetched it last.
         var fetched = Array(repeating: 0, count: objects)
         /// What it holds, and has not reported.
-        var held: [UpdateWorld.Copy] = []
+        var evaluated: [UpdateWorld.Copy] = []
     }
 
     /// A device with one of its users.
@@ -234,13 +234,13 @@ final class UpdateModel {
         defer { phones[index] = phone }
         if let user = phone.user, try await signIn(user, on: phone.device) {
             // What another left at the device is gone, and his own with it.
-            (phone.memory.position, phone.former, phone.memory.held) = (nil, nil, [])
+            (phone.memory.position, phone.former, phone.memory.evaluated) = (nil, nil, [])
         }
         note(&phone)
         if isCalm { phone.kinds = UpdateWorld.kinds }
         var results: [String] = []
         var finished: [UpdateWorld.Copy] = []
-        for copy in phone.memory.held where isCalm || Bool.random(using: &random) {
+        for copy in phone.memory.evaluated where isCalm || Bool.random(using: &random) {
             let result = isCalm ? "done" : ["done", "done", "failed", "deferred"].randomElement(using: &random) ?? "done"
             if result == "done" { process(copy, &phone) }
             let rest = result == "deferred" ? #","delay":30"# : ""
@@ -263,11 +263,11 @@ final class UpdateModel {
         // Where nobody got it, the client knows what it knew.
         if !isCalm, chance(4) { return }
         phone.memory.position = phone.device.position.withLock { $0 }
-        phone.memory.held.removeAll { copy in finished.contains { $0.update == copy.update && $0.entry == copy.entry } }
+        phone.memory.evaluated.removeAll { copy in finished.contains { $0.update == copy.update && $0.entry == copy.entry } }
         for copy in copies {
-            phone.memory.held.removeAll { $0.update == copy.update && $0.entry == copy.entry }
+            phone.memory.evaluated.removeAll { $0.update == copy.update && $0.entry == copy.entry }
             // Taken back, or processed before: the effect is not repeated, and is reported once more.
-            if copy.attempt > 0 { phone.memory.held.append(copy) }
+            if copy.attempt > 0 { phone.memory.evaluated.append(copy) }
         }
     }
 

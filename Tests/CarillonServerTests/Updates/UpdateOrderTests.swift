@@ -17,7 +17,7 @@ struct UpdateOrderTests {
     }
 
     /// Three of a key, of which the device has the first; the second ended, and its completions were ended with it.
-    private struct Story {
+    private struct Scenario {
         var world: UpdateWorld
         var binding: UpdateBinding
         var first: UpdateWorld.Copy
@@ -28,7 +28,7 @@ struct UpdateOrderTests {
             world = try await UpdateWorld()
             try await world.publish("definitions", "{}", #","orderKey":"k""#)
             first = try #require(try await world.poll().first)
-            // The device is away: what is published is held against it when the test says so.
+            // The device is away: what is published is evaluated for it when the test says so.
             world.advance(seconds: 6)
             try await world.sweep()
             #expect(world.routes.domain.updateDelivery.rememberedDevices == 0)
@@ -57,9 +57,9 @@ struct UpdateOrderTests {
                 changedAt: world.now, orderKey: "k")
         }
 
-        func held(_ completions: [Completion]) async throws -> Bool {
-            try await world.routes.store.held(
-                binding.serial, revision: binding.revision, to: HeldTo(third.serial, rules: binding.heldTo.rules),
+        func evaluated(_ completions: [Completion]) async throws -> Bool {
+            try await world.routes.store.evaluated(
+                binding.serial, revision: binding.revision, to: AudienceCursor(third.serial, rules: binding.cursor.rules),
                 isFull: false, adding: completions, at: world.now)
         }
 
@@ -77,34 +77,34 @@ struct UpdateOrderTests {
     func `an update that ended while a device was about to be given it holds up none of its order key`(
         end: End
     ) async throws {
-        let story = try await Story(end)
-        #expect(try await story.held([story.behind(story.second), story.behind(story.third)]))
-        #expect(try await story.world.counts(story.second.id.description)["waiting"] == nil)
-        #expect(try await story.rest().contains(story.third.id.description))
+        let scenario = try await Scenario(end)
+        #expect(try await scenario.evaluated([scenario.behind(scenario.second), scenario.behind(scenario.third)]))
+        #expect(try await scenario.world.counts(scenario.second.id.description)["waiting"] == nil)
+        #expect(try await scenario.rest().contains(scenario.third.id.description))
     }
 
     @Test(arguments: End.allCases, [true, false])
     func `a completion that was written behind the end of its update is ended`(end: End, atStart: Bool) async throws {
-        let story = try await Story(end)
-        #expect(try await story.held([story.behind(story.third)]))
+        let scenario = try await Scenario(end)
+        #expect(try await scenario.evaluated([scenario.behind(scenario.third)]))
         try await stores.addUnfinished(
-            of: story.second.serial, story.binding.serial, entry: 1, orderKey: "k", in: story.world.routes.store)
-        #expect(try await !story.rest().contains(story.third.id.description))
-        var world = story.world
+            of: scenario.second.serial, scenario.binding.serial, entry: 1, orderKey: "k", in: scenario.world.routes.store)
+        #expect(try await !scenario.rest().contains(scenario.third.id.description))
+        var world = scenario.world
         if atStart {
             world = try await UpdateWorld(world, goingOnWith: world.routes.store)
         } else {
             world.advance(seconds: 3600)
         }
         try await world.sweep()
-        #expect(try await world.counts(story.second.id.description) == ["\(end)": 1])
-        #expect(try await world.poll().map(\.update).contains(story.third.id.description))
+        #expect(try await world.counts(scenario.second.id.description) == ["\(end)": 1])
+        #expect(try await world.poll().map(\.update).contains(scenario.third.id.description))
     }
 
     @Test func `unfinished completions are found slice by slice`() async throws {
-        let story = try await Story(.withdrawn)
-        let store = story.world.routes.store
-        try await stores.addUnfinished(of: nil, story.binding.serial, entry: 9, orderKey: nil, in: store)
+        let scenario = try await Scenario(.withdrawn)
+        let store = scenario.world.routes.store
+        try await stores.addUnfinished(of: nil, scenario.binding.serial, entry: 9, orderKey: nil, in: store)
         var places: [UpdateSerial] = []
         var place = UpdateSerial(0)
         while let next = try await store.findUnfinishedOfEnded(in: .all, after: place, limit: 1) {
@@ -112,6 +112,6 @@ struct UpdateOrderTests {
             place = next
         }
         #expect(places.count == 3)
-        #expect(try await stores.leftOverUpdates(in: store) == [story.second.serial])
+        #expect(try await stores.staleUpdates(in: store) == [scenario.second.serial])
     }
 }

@@ -88,20 +88,20 @@ struct UpdateStoreTests {
         #expect(try await due(binding.revision) == [world.now.milliseconds])
     }
 
-    @Test func `how far a log was held counts for what the device said then`() async throws {
+    @Test func `how far a log was evaluated counts for what the device said then`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let (binding, update) = (try await present(world), try await update(world))
         let store = world.routes.store
-        func held(_ revision: Int64) async throws -> Bool {
-            try await store.held(
-                binding.serial, revision: revision, to: HeldTo(update.serial, rules: 1), isFull: false, adding: [],
+        func evaluated(_ revision: Int64) async throws -> Bool {
+            try await store.evaluated(
+                binding.serial, revision: revision, to: AudienceCursor(update.serial, rules: 1), isFull: false, adding: [],
                 at: world.now)
         }
-        #expect(try await !held(binding.revision - 1))
-        #expect(try await present(world).heldTo == binding.heldTo)
-        #expect(try await held(binding.revision))
-        #expect(try await present(world).heldTo.place == update.serial)
+        #expect(try await !evaluated(binding.revision - 1))
+        #expect(try await present(world).cursor == binding.cursor)
+        #expect(try await evaluated(binding.revision))
+        #expect(try await present(world).cursor.place == update.serial)
     }
 
     @Test func `of a binding that began anew nothing is released`() async throws {

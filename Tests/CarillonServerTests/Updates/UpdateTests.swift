@@ -317,7 +317,7 @@ struct UpdateTests {
         #expect(copies.map(\.update) == [updates[2]])
     }
 
-    @Test func `the next of an order key is held up by what a device was given before it was published`() async throws {
+    @Test func `the next of an order key is evaluated up by what a device was given before it was published`() async throws {
         let world = try await UpdateWorld()
         try await world.publish(#","orderKey":"k""#)
         let copies = try await world.poll()
@@ -362,7 +362,7 @@ struct UpdateTests {
         let key = CompletionKey(update: UpdateSerial(1), binding: binding.serial, entry: 1)
         let behind = Completion(key: key, machine: CompletionMachine(), changedAt: world.now, orderKey: "k")
         #expect(
-            try await store.held(
+            try await store.evaluated(
                 binding.serial, revision: binding.revision, to: .nowhere, isFull: false, adding: [behind], at: world.now))
         #expect(try await store.dueCompletions(of: nil, in: .all, at: world.now, limit: 10).map(\.completion.key) == [key])
     }

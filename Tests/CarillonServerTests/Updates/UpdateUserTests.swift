@@ -31,7 +31,7 @@ struct UpdateUserTests {
         await world.routes.domain.runtime.inbox.flush()
         #expect(try await stores.count(.envelopes, in: world.routes.store) == 0)
         try await world.sweep()
-        #expect(try await stores.countLeftOverBindings(in: world.routes.store) == 0)
+        #expect(try await stores.countStaleBindings(in: world.routes.store) == 0)
         try await sign("anna", in: world)
         #expect(try await world.poll().map(\.update) == [update])
         #expect(try await world.counts(update) == ["waiting": 1])

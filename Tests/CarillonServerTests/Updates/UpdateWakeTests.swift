@@ -94,7 +94,7 @@ struct UpdateWakeTests {
         let id = try #require(DeviceID(device.id))
         let found = try #require(try await store.device(id))
         let version = try await domain.updateDelivery.logs.log(of: found.app).version
-        #expect(try await store.presentBinding(of: found.serial)?.heldTo.rules == version)
+        #expect(try await store.presentBinding(of: found.serial)?.cursor.rules == version)
     }
 
     /// Publishes an update that wakes the only sleeping device, and makes a change while the wake waits for its turn.

@@ -100,9 +100,9 @@ final class UpdateWorld: Sendable {
     func signIn(_ user: String?, on device: Device) async throws {
         let id = try #require(DeviceID(device.id))
         let serial = try #require(try await routes.store.device(id)).serial
-        let word: UserWord = user.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut
+        let claim: UserClaim = user.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut
         let result = try await routes.store.changeRegistration(of: serial, at: now) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }

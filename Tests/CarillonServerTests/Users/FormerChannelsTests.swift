@@ -36,7 +36,7 @@ struct FormerChannelsTests {
         _ = try await first.apps.create(app)
         let user = try #require(UserID("ada"))
         let device = try await first.devices.register(app: app, saying: nil).device
-        let signIn = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        let signIn = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(user))
         _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signIn }
         let channel = try await first.channels.register(
             id, device: device.serial, name: nil, vapidKey: nil, wake: nil
@@ -46,7 +46,7 @@ struct FormerChannelsTests {
                 body: [1], coding: ContentCoding(.identity), ttl: 600, urgency: .normal, topic: nil), to: channel)
         await first.runtime.inbox.flush()
         // The user is another's in the store, and the server gone before it could say so.
-        let signOut = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedOut)
+        let signOut = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedOut)
         _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signOut }
         try await stores.close(store)
 

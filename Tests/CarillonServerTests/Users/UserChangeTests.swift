@@ -44,13 +44,13 @@ struct UserChangeTests {
         -> String
     {
         let routes = world.routes
-        let word = #"{"userToken":"\#(try token("ben", in: world))"}"#
+        let claim = #"{"userToken":"\#(try token("ben", in: world))"}"#
         let answer: RouteFixture.Answer
         switch way {
-        case .patch: answer = try await routes.request(.patch, "/v1/device", key: phone.credential, word)
+        case .patch: answer = try await routes.request(.patch, "/v1/device", key: phone.credential, claim)
         case .patchNull:
             answer = try await routes.request(.patch, "/v1/device", key: phone.credential, #"{"userToken":null}"#)
-        case .put: answer = try await routes.request(.put, "/v1/device", key: phone.credential, word)
+        case .put: answer = try await routes.request(.put, "/v1/device", key: phone.credential, claim)
         case .register:
             answer = try await routes.request(
                 .post, "/v1/devices", key: key,
@@ -80,8 +80,8 @@ struct UserChangeTests {
         let device = try #require(try await routes.store.device(id))
         var profile = DeviceProfile()
         profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
-        let wish = RegistrationWish.says(profile, confirms: true)
-        _ = try await routes.store.changeRegistration(of: device.serial, at: world.clock.now) { _ in wish }?.get()
+        let request = RegistrationRequest.says(profile, confirms: true)
+        _ = try await routes.store.changeRegistration(of: device.serial, at: world.clock.now) { _ in request }?.get()
         return (
             .init(id: made["id"], credential: made["credential"], app: "com.example.files", serial: device.serial), key
         )
@@ -101,7 +101,7 @@ struct UserChangeTests {
         let sender = try #require(try await store.device(consumer.serial))
         let file = AttachmentID(Bytes16(high: 3, low: 1))
         let added = try await store.addAttachment(
-            AttachmentWish(
+            AttachmentRequest(
                 proposed: file, owner: AttachmentUser(app: sender.app, party: .device(sender.serial)), length: 10,
                 digest: nil, readers: [.device(reader.serial)], lifetimeSeconds: 5000, idempotency: nil, limits: .init()),
             at: world.clock.now)
@@ -112,8 +112,8 @@ struct UserChangeTests {
         #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
         let positions = try await stores.positions(in: store)
         #expect(positions.count == 1)
-        let lane = PushLane(app: reader.app, environment: .production)
-        #expect(try await store.dueLanes(in: .all, at: world.clock.now.adding(seconds: 60)) == [lane])
+        let queue = PushQueue(app: reader.app, environment: .production)
+        #expect(try await store.dueQueues(in: .all, at: world.clock.now.adding(seconds: 60)) == [queue])
         let connection = Connection()
         domain.runtime.sessions.join(connection, device: provider.serial)
 
@@ -121,7 +121,7 @@ struct UserChangeTests {
 
         #expect(connection.withdrawn.withLock { $0 }.contains(.envelopes(Set(positions))))
         #expect(try await world.frames(of: provider).isEmpty)
-        #expect(try await store.dueLanes(in: .all, at: world.clock.now.adding(seconds: 5000)).isEmpty)
+        #expect(try await store.dueQueues(in: .all, at: world.clock.now.adding(seconds: 5000)).isEmpty)
         await #expect(throws: Refusal.attachmentUnknown) { try await domain.attachments.fetchable(file, for: user) }
         let id = try #require(ServiceRequestID(ServiceWorld.id(1)))
         #expect(try await world.events(of: consumer) == [.failed(id, code: "user_mismatch")], "without a sweep")
@@ -145,7 +145,7 @@ struct UserChangeTests {
         #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
         let credential = try DeviceRegistrar.credential(provider.credential)
         let name = DeviceName.id(credential.device, credential: credential.hash)
-        let load = InboxLoad(after: 0, limit: 9, bytes: 100_000)
+        let load = PageRequest(after: 0, limit: 9, bytes: 100_000)
         #expect(try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.envelopes?.count == 1)
         let store = PausedInboxStore(world.routes.store)
         let home = store.home(of: domain)
@@ -214,9 +214,9 @@ struct UserChangeTests {
         return phone
     }
 
-    private func changed(_ phone: ServiceWorld.Phone, to word: UserWord, in world: ServiceWorld) async throws -> [Int64] {
-        let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: word)
-        let result = try await world.routes.store.changeRegistration(of: phone.serial, at: world.clock.now) { _ in wish }
+    private func changed(_ phone: ServiceWorld.Phone, to claim: UserClaim, in world: ServiceWorld) async throws -> [Int64] {
+        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: claim)
+        let result = try await world.routes.store.changeRegistration(of: phone.serial, at: world.clock.now) { _ in request }
         return try #require(result).get().ended
     }
 
@@ -264,7 +264,7 @@ struct UserChangeTests {
         ]
         for (place, push) in pushes.enumerated() {
             let row = PushRow(
-                serial: Int64(place + 1), device: phone.serial, lane: 4, kind: push.kind, position: push.last,
+                serial: Int64(place + 1), device: phone.serial, queue: 4, kind: push.kind, position: push.last,
                 state: push.state, dueAt: now, setAt: now, endsAt: now.adding(seconds: 600))
             try await stores.addPush(row, in: store)
         }
@@ -279,17 +279,16 @@ struct UserChangeTests {
         #expect(try await stores.badges(in: store) == [0])
     }
 
-    @Test func `channels of the user are closed in the same transaction, and their back ends are called once`() async throws
-    {
+    @Test func `channels of the user are closed in the same transaction, and their backends are called once`() async throws {
         let world = try await ServiceWorld()
         let (store, domain) = (world.routes.store, world.routes.domain)
         let phone = try await phone(in: world, of: "ada")
         let hers = try #require(
             try await store.channel(ChannelID(Bytes16(high: 7, low: 2)), device: phone.serial))
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: hers.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("https://example.com/gone"),
             sealed: .init(secret: [1], token: [2]), callbackID: "msg_1", renewsSecret: false)
-        _ = try await store.putWatch(wish, at: world.clock.now)
+        _ = try await store.putWatch(request, at: world.clock.now)
         _ = try await changed(phone, to: .signedOut, in: world)
         #expect(try await stores.count(.watches, in: store) == 0)
         #expect(try await stores.countDisconnectCallbacks(because: "user_changed", in: store) == 1)
@@ -317,7 +316,7 @@ struct UserChangeTests {
             -> AttachmentSerial
         {
             let added = try await store.addAttachment(
-                AttachmentWish(
+                AttachmentRequest(
                     proposed: AttachmentID(Bytes16(high: 3, low: number)), owner: owner, length: 10, digest: nil,
                     readers: [reader], lifetimeSeconds: 5000, idempotency: ([key ?? UInt8(number)], [1]), limits: .init()),
                 at: now)

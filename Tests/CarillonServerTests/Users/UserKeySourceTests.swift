@@ -9,10 +9,10 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct UserKeySourceTests {
     private func fetch(
-        _ answer: ScriptedBackEnd.Answer, isPrivateAllowed: Bool = true, patience: Duration = .seconds(30)
-    ) async throws -> (answer: UserKeySource.Answer, backEnd: ScriptedBackEnd) {
+        _ answer: ScriptedBackend.Answer, isPrivateAllowed: Bool = true, patience: Duration = .seconds(30)
+    ) async throws -> (answer: UserKeySource.Answer, backend: ScriptedBackend) {
         let authority = try TestAuthority()
-        let backEnd = try await ScriptedBackEnd.start(
+        let backend = try await ScriptedBackend.start(
             answer, tls: authority.serverContext(names: [], addresses: [[127, 0, 0, 1]]))
         var settings = OutwardSettings()
         settings.rules.allowsPrivate = isPrivateAllowed
@@ -23,21 +23,21 @@ struct UserKeySourceTests {
         defer { resolver.shutdown() }
         let source = UserKeySource.over(
             try OutwardCaller(group: group, resolver: resolver, settings: settings), patience: patience)
-        return (await source.fetch(try CallAddress("https://127.0.0.1:\(backEnd.port)/keys")), backEnd)
+        return (await source.fetch(try CallAddress("https://127.0.0.1:\(backend.port)/keys")), backend)
     }
 
     private func body(_ answer: UserKeySource.Answer) -> String? {
         if case .found(let bytes) = answer { String(decoding: bytes, as: UTF8.self) } else { nil }
     }
 
-    private func whole(_ body: String) -> ScriptedBackEnd.Answer {
+    private func whole(_ body: String) -> ScriptedBackend.Answer {
         .bytes("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
     }
 
     @Test func `a key set is asked for with GET, and no body`() async throws {
-        let (answer, backEnd) = try await fetch(whole("{}"))
+        let (answer, backend) = try await fetch(whole("{}"))
         #expect(body(answer) == "{}")
-        let request = try #require(backEnd.received.first)
+        let request = try #require(backend.received.first)
         #expect(request.head.method == .GET && request.head.uri == "/keys" && request.body.isEmpty)
         #expect(request.head.headers["content-length"].isEmpty && request.head.headers["transfer-encoding"].isEmpty)
     }
@@ -50,16 +50,16 @@ struct UserKeySourceTests {
     }
 
     @Test(arguments: [
-        ScriptedBackEnd.Answer.status(302, headers: "Location: https://127.0.0.1/\r\n"), .status(404), .status(500),
+        ScriptedBackend.Answer.status(302, headers: "Location: https://127.0.0.1/\r\n"), .status(404), .status(500),
         .bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"), .bytes(""),
     ])
-    func `a redirect, an error and a part of a set are none`(answer: ScriptedBackEnd.Answer) async throws {
+    func `a redirect, an error and a part of a set are none`(answer: ScriptedBackend.Answer) async throws {
         #expect(body(try await fetch(answer).answer) == nil)
     }
 
     @Test(arguments: [("600", .seconds(600)), ("7200", .seconds(3600)), ("soon", nil)] as [(String, Duration?)])
     func `the wait that a refusal asks for is read, up to an hour`(_ value: String, _ wait: Duration?) async throws {
-        let refusal = ScriptedBackEnd.Answer.status(503, headers: "Retry-After: \(value)\r\n")
+        let refusal = ScriptedBackend.Answer.status(503, headers: "Retry-After: \(value)\r\n")
         guard case .failed(_, let seen) = try await fetch(refusal).answer else {
             Issue.record("it was found")
             return
@@ -69,7 +69,7 @@ struct UserKeySourceTests {
 
     @Test func `a server that does not answer is waited for so long and no longer`() async throws {
         let began = ContinuousClock.now
-        let stalled = ScriptedBackEnd.Answer.stall("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")
+        let stalled = ScriptedBackend.Answer.stall("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")
         guard case .failed(let reason, nil) = try await fetch(stalled, patience: .seconds(1)).answer else {
             Issue.record("it was found")
             return
@@ -80,7 +80,7 @@ struct UserKeySourceTests {
     }
 
     @Test func `an address in a private network is not asked`() async throws {
-        let (answer, backEnd) = try await fetch(whole("{}"), isPrivateAllowed: false)
-        #expect(body(answer) == nil && backEnd.connections == 0)
+        let (answer, backend) = try await fetch(whole("{}"), isPrivateAllowed: false)
+        #expect(body(answer) == nil && backend.connections == 0)
     }
 }

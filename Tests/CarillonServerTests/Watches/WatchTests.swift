@@ -16,7 +16,7 @@ struct WatchTests {
 
     /// Waits until another back end was pinged so often that whatever was due within two seconds had its turn.
     private func letTimePass(_ server: WatchedServer) async throws {
-        let other = try await ScriptedBackEnd.start()
+        let other = try await ScriptedBackend.start()
         _ = try await server.watch(try await server.openChannel(), ping: "http://127.0.0.1:\(other.port)")
         _ = await other.received(3)
     }
@@ -27,21 +27,21 @@ struct WatchTests {
     func `each failure is told, once, under its own number, and its end is told too`(failure: PingFailure) async throws {
         let authority = try TestAuthority()
         let file = try authority.file()
-        let good = try await ScriptedBackEnd.start()
-        var bad: ScriptedBackEnd?
+        let good = try await ScriptedBackend.start()
+        var bad: ScriptedBackend?
         let closed = try ClosedPort()
         var address = { (port: Int) in "http://back.example:\(port)/ping" }
         switch failure {
         case .nameNotResolved:
-            bad = try await ScriptedBackEnd.start()
+            bad = try await ScriptedBackend.start()
             address = { "http://gone.example:\($0)/ping" }
         case .noConnection: break
         case .badCertificate:
-            bad = try await ScriptedBackEnd.start(tls: authority.serverContext(names: ["other.example"]))
+            bad = try await ScriptedBackend.start(tls: authority.serverContext(names: ["other.example"]))
             address = { "https://back.example:\($0)/ping" }
-        case .noAnswerInTime: bad = try await ScriptedBackEnd.start(.stall(""))
-        case .invalidAnswer: bad = try await ScriptedBackEnd.start(.status(302, headers: "Location: /\r\n"))
-        case .tokenLost: bad = try await ScriptedBackEnd.start(.status(410))
+        case .noAnswerInTime: bad = try await ScriptedBackend.start(.stall(""))
+        case .invalidAnswer: bad = try await ScriptedBackend.start(.status(302, headers: "Location: /\r\n"))
+        case .tokenLost: bad = try await ScriptedBackend.start(.status(410))
         }
         let badAddress = address(bad?.port ?? closed.number)
         try await WatchedServer.run(configure: {
@@ -76,13 +76,13 @@ struct WatchTests {
     }
 
     @Test func `a device that is away finds the present state, however often it changed`() async throws {
-        let backEnd = try await ScriptedBackEnd.start(.status(500))
+        let backend = try await ScriptedBackend.start(.status(500))
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
-            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)")
+            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backend.port)")
             for (count, status) in [(1, 410), (2, 200), (3, 500), (4, 410)] {
-                _ = await backEnd.received(count)
-                backEnd.answer = .status(status)
+                _ = await backend.received(count)
+                backend.answer = .status(status)
             }
             try await eventually {
                 let events = try await server.events(channel, wait: 0)
@@ -92,39 +92,39 @@ struct WatchTests {
     }
 
     @Test func `ending the watch of a back end that failed is a sign of life, and the last that is heard`() async throws {
-        let backEnd = try await ScriptedBackEnd.start(.status(503))
+        let backend = try await ScriptedBackend.start(.status(503))
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
-            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)")
+            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backend.port)")
             #expect(try await server.nextEvent(channel).event == "pingFailed")
             #expect(try await server.request(.DELETE, "/push/\(channel.token)/watch").status == 204)
             #expect(try await server.nextEvent(channel).event == "recovered")
-            let pings = backEnd.received.count
+            let pings = backend.received.count
             try await letTimePass(server)
-            #expect(backEnd.received.count <= pings + 1)
+            #expect(backend.received.count <= pings + 1)
         }
     }
 
     // MARK: Calls
 
     @Test func `a ping names the token, and is signed so that the back end can tell`() async throws {
-        let backEnd = try await ScriptedBackEnd.start()
+        let backend = try await ScriptedBackend.start()
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
-            let made = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)/hook?x=1")
+            let made = try await server.watch(channel, ping: "http://127.0.0.1:\(backend.port)/hook?x=1")
             #expect(made.secret?.hasPrefix("whsec_") == true)
-            let request = try #require(await backEnd.received(1).first)
+            let request = try #require(await backend.received(1).first)
             #expect(request.head.uri == "/hook?x=1")
             #expect(request.text.contains(#""type":"channel.ping""#))
             #expect(request.text.contains(#""token":"\#(channel.token)""#))
-            let ids = await backEnd.received(3).flatMap { $0.head.headers["webhook-id"] }
+            let ids = await backend.received(3).flatMap { $0.head.headers["webhook-id"] }
             #expect(Set(ids).count == ids.count)
         }
     }
 
     @Test func `never two pings at once go to one address, and another address does not wait`() async throws {
-        let slow = try await ScriptedBackEnd.start(.late(milliseconds: 300))
-        let quick = try await ScriptedBackEnd.start()
+        let slow = try await ScriptedBackend.start(.late(milliseconds: 300))
+        let quick = try await ScriptedBackend.start()
         try await WatchedServer.run { server in
             for _ in 0..<12 {
                 let channel = try await server.openChannel()
@@ -139,16 +139,16 @@ struct WatchTests {
     }
 
     @Test func `the end of a channel is told once, again until it was heard, under one name`() async throws {
-        let backEnd = try await ScriptedBackEnd.start(.status(500))
+        let backend = try await ScriptedBackend.start(.status(500))
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
-            _ = try await server.watch(channel, gone: "http://127.0.0.1:\(backEnd.port)/gone")
+            _ = try await server.watch(channel, gone: "http://127.0.0.1:\(backend.port)/gone")
             let closed = try await server.request(
                 .DELETE, "/v1/device/channels/\(channel.id)", headers: ["Authorization": "Bearer \(channel.credential)"])
             #expect(closed.status == 204)
-            _ = await backEnd.received(1)
-            backEnd.answer = .status(200)
-            let calls = await backEnd.received(2)
+            _ = await backend.received(1)
+            backend.answer = .status(200)
+            let calls = await backend.received(2)
             let ids = Set(calls.flatMap { $0.head.headers["webhook-id"] })
             #expect(ids.count == 1)
             #expect(calls[0].text == calls[1].text)
@@ -156,7 +156,7 @@ struct WatchTests {
             #expect(calls[0].text.contains(#""reason":"unregistered""#))
             #expect(calls[0].text.contains(channel.token))
             try await letTimePass(server)
-            #expect(backEnd.received.count == 2)
+            #expect(backend.received.count == 2)
             #expect(try await server.request(.GET, "/push/\(channel.token)/watch").status == 410)
         }
     }
@@ -165,23 +165,23 @@ struct WatchTests {
 
     @Test func `pings that are due while the server is away come after its start, once each`() async throws {
         let directory = WatchedServer.directory()
-        let backEnd = try await ScriptedBackEnd.start()
+        let backend = try await ScriptedBackend.start()
         try await WatchedServer.run(directory) { server in
             for number in 0..<20 {
                 let channel = try await server.openChannel()
-                let wish = PutWatch(
-                    pingAddress: "http://127.0.0.1:\(backEnd.port)/\(number)", pingIntervalSeconds: 2)
-                #expect(try await server.put(wish, on: channel).status == 201)
+                let watch = PutWatch(
+                    pingAddress: "http://127.0.0.1:\(backend.port)/\(number)", pingIntervalSeconds: 2)
+                #expect(try await server.put(watch, on: channel).status == 201)
             }
         }
-        let before = backEnd.received.count
+        let before = backend.received.count
         // An hour goes by: what was set when the server ran was set an hour ago.
         let opened = try stores.factory.open(directory: directory, makesMissing: false, settings: StoreSettings())
         try await opened.store.bringBackWork(in: .all, at: TimeSource.system.now().adding(seconds: -3600))
         try opened.close()
         let began = ContinuousClock.now
         try await WatchedServer.run(directory) { _ in
-            let pings = await backEnd.received(before + 20)[before...].prefix(20)
+            let pings = await backend.received(before + 20)[before...].prefix(20)
             #expect(ContinuousClock.now - began > .milliseconds(700), "they were spread")
             #expect(Set(pings.map(\.head.uri)).count >= 15, "each had its turn")
         }
@@ -189,7 +189,7 @@ struct WatchTests {
 
     @Test func `a server that stops while a back end hangs does not wait for it, and pings it again`() async throws {
         let directory = WatchedServer.directory()
-        let backEnd = try await ScriptedBackEnd.start(.stall(""))
+        let backend = try await ScriptedBackend.start(.stall(""))
         try await WatchedServer.run(
             directory,
             configure: {
@@ -199,20 +199,20 @@ struct WatchTests {
             }
         ) { server in
             let channel = try await server.openChannel()
-            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)")
-            _ = await backEnd.received(1)
+            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backend.port)")
+            _ = await backend.received(1)
         }
-        backEnd.answer = .status(204)
+        backend.answer = .status(204)
         try await WatchedServer.run(directory) { _ in
-            _ = await backEnd.received(2)
+            _ = await backend.received(2)
         }
     }
 
     // MARK: Fairness
 
     @Test func `a device whose addresses all hang keeps nobody else's pings away`() async throws {
-        let hangs = try await ScriptedBackEnd.start(.stall(""))
-        let quick = try await ScriptedBackEnd.start()
+        let hangs = try await ScriptedBackend.start(.stall(""))
+        let quick = try await ScriptedBackend.start()
         try await WatchedServer.run(configure: {
             // Longer than the time limit of the suite.
             $0.answerSeconds = 3600
@@ -232,7 +232,7 @@ struct WatchTests {
     }
 
     @Test func `no more calls are under way than the operator allows`() async throws {
-        let hangs = try await ScriptedBackEnd.start(.stall(""))
+        let hangs = try await ScriptedBackend.start(.stall(""))
         try await WatchedServer.run(configure: {
             $0.answerSeconds = 3
             $0.pace = WorkPace.Limits(underWay: 1, perSecond: 500)
@@ -305,10 +305,10 @@ struct WatchTests {
     }
 
     @Test func `the secret is shown once, kept by later puts, and made anew when that is asked for`() async throws {
-        let backEnd = try await ScriptedBackEnd.start()
+        let backend = try await ScriptedBackend.start()
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
-            let address = "http://127.0.0.1:\(backEnd.port)"
+            let address = "http://127.0.0.1:\(backend.port)"
             let first = try await server.put(PutWatch(disconnectAddress: address), on: channel)
             #expect(first.status == 201)
             #expect(first.headers["cache-control"] == ["no-store"])

@@ -9,7 +9,7 @@ import NIOHTTP1
 import TestStores
 import TestSupport
 
-/// A whole server in this process, with one app, and the ways to it that a device and a back end have.
+/// A whole server in this process, with one app, and the ways to it that a device and a backend have.
 struct WatchedServer: Sendable {
     let homes: [HomeDomain]
     let port: Int
@@ -29,7 +29,7 @@ struct WatchedServer: Sendable {
         }
     }
 
-    /// A channel, as its device and its back end have it.
+    /// A channel, as its device and its backend have it.
     struct Channel: Sendable {
         let token: String
         let id: String
@@ -43,7 +43,7 @@ struct WatchedServer: Sendable {
         FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
     }
 
-    /// Serves while the closure runs. Back ends are at this machine, pings may be a second apart.
+    /// Serves while the closure runs. Backends are at this machine, pings may be a second apart.
     ///
     /// - Parameters:
     ///   - link: Returns how connections and other homes reach a home.
@@ -118,16 +118,16 @@ struct WatchedServer: Sendable {
             token: registration.token, id: id.description, credential: credential, device: device)
     }
 
-    func put(_ wish: PutWatch, on channel: Channel) async throws -> Answer {
-        let body = String(decoding: try JSONEncoder().encode(wish), as: UTF8.self)
+    func put(_ watch: PutWatch, on channel: Channel) async throws -> Answer {
+        let body = String(decoding: try JSONEncoder().encode(watch), as: UTF8.self)
         return try await request(.PUT, "/push/\(channel.token)/watch", body: body)
     }
 
     /// Watches a channel, with pings a second apart.
     func watch(_ channel: Channel, ping: String? = nil, gone: String? = nil) async throws -> WatchBody {
-        let wish = PutWatch(
+        let watch = PutWatch(
             pingAddress: ping, pingIntervalSeconds: ping == nil ? nil : 1, disconnectAddress: gone)
-        return try await put(wish, on: channel).decode(WatchBody.self)
+        return try await put(watch, on: channel).decode(WatchBody.self)
     }
 
     func shown(_ channel: Channel) async throws -> WatchBody {

@@ -14,36 +14,36 @@ struct ContentChangeTests {
         return changes
     }()
 
-    @Test func `the same root with greater or equal depths absorbs`() {
+    @Test func `the same root with greater or equal depths coalesces`() {
         let deep = ContentChange.refresh(object: "a", parents: 1, children: 2)
-        #expect(deep.absorbs(.refresh(object: "a", parents: 1, children: 2)))
-        #expect(deep.absorbs(.refresh(object: "a", parents: 0, children: 1)))
-        #expect(!deep.absorbs(.refresh(object: "a", parents: 2, children: 0)))
-        #expect(!deep.absorbs(.refresh(object: "a", parents: 0, children: 3)))
-        #expect(!deep.absorbs(.refresh(object: "b", parents: 0, children: 0)))
+        #expect(deep.coalesces(.refresh(object: "a", parents: 1, children: 2)))
+        #expect(deep.coalesces(.refresh(object: "a", parents: 0, children: 1)))
+        #expect(!deep.coalesces(.refresh(object: "a", parents: 2, children: 0)))
+        #expect(!deep.coalesces(.refresh(object: "a", parents: 0, children: 3)))
+        #expect(!deep.coalesces(.refresh(object: "b", parents: 0, children: 0)))
     }
 
-    @Test func `a removal absorbs refreshes of its object, never the reverse`() {
+    @Test func `a removal coalesces refreshes of its object, never the reverse`() {
         let refresh = ContentChange.refresh(object: "a", parents: 9, children: 9)
-        #expect(ContentChange.remove(object: "a").absorbs(refresh))
-        #expect(ContentChange.remove(object: "a").absorbs(.remove(object: "a")))
-        #expect(!ContentChange.remove(object: "b").absorbs(refresh))
-        #expect(!refresh.absorbs(.remove(object: "a")))
-        #expect(!ContentChange.roots.absorbs(.remove(object: "a")))
+        #expect(ContentChange.remove(object: "a").coalesces(refresh))
+        #expect(ContentChange.remove(object: "a").coalesces(.remove(object: "a")))
+        #expect(!ContentChange.remove(object: "b").coalesces(refresh))
+        #expect(!refresh.coalesces(.remove(object: "a")))
+        #expect(!ContentChange.roots.coalesces(.remove(object: "a")))
     }
 
-    @Test func `a resync absorbs all content, and nothing but one absorbs it`() {
+    @Test func `a resync coalesces all content, and nothing but one coalesces it`() {
         for change in Self.changes {
-            #expect(ContentChange.resync.absorbs(change))
-            #expect(change.absorbs(.resync) == (change == .resync))
+            #expect(ContentChange.resync.coalesces(change))
+            #expect(change.coalesces(.resync) == (change == .resync))
         }
     }
 
-    @Test func `absorbing is reflexive and transitive, so that it does not matter what was absorbed first`() {
+    @Test func `absorbing is reflexive and transitive, so that it does not matter what was coalesced first`() {
         for one in Self.changes {
-            #expect(one.absorbs(one))
-            for other in Self.changes where one.absorbs(other) {
-                for third in Self.changes where other.absorbs(third) { #expect(one.absorbs(third)) }
+            #expect(one.coalesces(one))
+            for other in Self.changes where one.coalesces(other) {
+                for third in Self.changes where other.coalesces(third) { #expect(one.coalesces(third)) }
             }
         }
     }

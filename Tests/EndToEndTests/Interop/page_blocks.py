@@ -55,7 +55,7 @@ ELSEWHERE = {
     (f"{CLIENT}/GettingStarted.md", "// swift-tools-version: 6.2"): MANIFEST_TESTS,
     (f"{CLIENT}/GettingStarted.md", "import CarillonClient"): CLIENT_TESTS,
     (f"{CLIENT}/GettingStarted.md", "import CarillonClient (2)"): EXAMPLE_TESTS,
-    (f"{CLIENT}/BackEnds.md", "channel.setTokenDelivery { address in"): CLIENT_TESTS,
+    (f"{CLIENT}/Backends.md", "channel.setTokenDelivery { address in"): CLIENT_TESTS,
     (f"{CLIENT}/EncryptedMessages.md", "try await channel.connect(encrypted: true)"): CLIENT_TESTS,
     (
         f"{CLIENT}/Subscriptions.md",
@@ -105,7 +105,7 @@ NOT_RUN = {
     ): SENTENCE,
     ("docs/services.md", "carillon services identities --app com.example.mail --state ./mail --server $SERVER"): (
         "An identity that changed needs a device whose storage was lost; IdentityChoiceTests has what the commands choose."),
-    ("docs/architecture.md", "POST /push/{token} CarillonServer/HTTP PublishDoor, PublishHeaders"): DRAWING,
+    ("docs/architecture.md", "POST /push/{token} CarillonServer/HTTP PublishHandler, PublishHeaders"): DRAWING,
     (
         "docs/architecture.md",
         "CarillonCommand ─▶ CarillonSQLite, CarillonClient, CarillonAPNs, CarillonAPNsSimulator",

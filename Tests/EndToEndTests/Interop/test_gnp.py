@@ -133,19 +133,19 @@ def test_the_path_is_written_as_it_is(server):
 
 def test_a_failed_ping_leaves_the_token_as_it_is(make_server):
     """Rows 19 and 21: no code of a ping changes the channel, and none needs another token."""
-    from back_end_peer import BackEnd
+    from backend_peer import Backend
 
-    back_end = BackEnd()
-    back_end.status = 410
+    backend = Backend()
+    backend.status = 410
     server = make_server(CARILLON_ALLOW_PRIVATE_ADDRESSES="true", CARILLON_SHORTEST_PING_SECONDS=1)
     device = server.register_device()
     channel = device.open_channel()
     answer = server.request(
-        "PUT", channel.endpoint + "/watch", json={"pingAddress": back_end.url, "pingIntervalSeconds": 1}
+        "PUT", channel.endpoint + "/watch", json={"pingAddress": backend.url, "pingIntervalSeconds": 1}
     )
     assert answer.status_code == 201
-    back_end.await_calls(2)
+    backend.await_calls(2)
     assert check(server, token_of(channel)) == "100 OK"
     assert notify(server, token_of(channel), b"x") == "100 OK"
     assert len(device.request("GET", "/v1/device").json()["channels"]) == 1
-    back_end.stop()
+    backend.stop()

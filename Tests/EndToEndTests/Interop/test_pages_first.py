@@ -91,7 +91,7 @@ def test_a_channel_of_the_client_is_sent_to_with_curl(page, shell, channel, devi
     assert message["messageType"] == "notification"
 
 
-def test_a_python_back_end_sends_to_an_encrypted_channel(page, server, tmp_path):
+def test_a_python_backend_sends_to_an_encrypted_channel(page, server, tmp_path):
     code = page("Sources/CarillonClient/CarillonClient.docc/EncryptedMessages.md").take("from pywebpush").code
     listener = Listener(server, tmp_path)
     try:

@@ -1,4 +1,4 @@
-"""The examples of the pages about users, services and back ends, with the other party that each of them needs."""
+"""The examples of the pages about users, services and backends, with the other party that each of them needs."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import signal
 import pytest
 from standardwebhooks import Webhook
 
-from back_end_peer import BackEnd
+from backend_peer import Backend
 from carillon_peer import APP, await_value, decode64
 from log_secrets import LEDGER
 from page_blocks import filled
@@ -40,13 +40,13 @@ def test_users(page, shell, make_server, tmp_path):
         key_sets.http.shutdown()
 
 
-def test_vetoes(page, shell, make_server, certificate):
-    vetoes = page("docs/vetoes.md")
-    (command,) = vetoes.take("carillon apps veto set").commands
+def test_approval_hook(page, shell, make_server, certificate):
+    hook_page = page("docs/approval-hook.md")
+    (command,) = hook_page.take("carillon apps approval-hook set").commands
     server = make_server(CARILLON_OUTWARD_CA=certificate[0], CARILLON_ALLOW_PRIVATE_ADDRESSES="true")
-    back_end = BackEnd(*certificate)
+    backend = Backend(*certificate)
     try:
-        said = shell.run(filled(at(server, command, server.admin_key), {"https://back.example.com": back_end.url}))
+        said = shell.run(filled(at(server, command, server.admin_key), {"https://back.example.com": backend.url}))
         secret = re.search(r"whsec_\S+", said)[0]
         LEDGER.note(secret)
         assert server.admin("PUT", f"/v1/apps/{APP}/users", {"jwks": key_set()}).status_code == 200
@@ -59,9 +59,9 @@ def test_vetoes(page, shell, make_server, certificate):
         assert made.status_code == 201, made.text
         changed = device.request("PATCH", f"/v1/device/subscriptions/{made.json()['id']}", {"tags": ["b"]})
         assert changed.status_code == 200, changed.text
-        shown = example(vetoes.take('{"type"').code)
-        asked = [call for call in back_end.calls if call.json()["type"] == shown["type"]]
-        assert len(asked) == 2 and {call.path for call in back_end.calls} == {"/carillon"}
+        shown = example(hook_page.take('{"type"').code)
+        asked = [call for call in backend.calls if call.json()["type"] == shown["type"]]
+        assert len(asked) == 2 and {call.path for call in backend.calls} == {"/carillon"}
         for call in asked:
             call.verify(secret)
         real = asked[-1].json()
@@ -70,33 +70,33 @@ def test_vetoes(page, shell, make_server, certificate):
             assert real["data"][name] == shown["data"][name]
         assert real["data"]["definition"]["items"] == shown["data"]["definition"]["items"]
     finally:
-        back_end.stop()
+        backend.stop()
 
 
 def test_watches(page, shell, make_server):
     watch = page("docs/watch.md")
     server = make_server(CARILLON_ALLOW_PRIVATE_ADDRESSES="true", CARILLON_SHORTEST_PING_SECONDS=1)
-    back_end = BackEnd()
+    backend = Backend()
     try:
         device = server.register_device()
         channel = device.open_channel()
         # The first ping would take up to a minute.
         command = filled(watch.take("curl -X PUT").code, {
-            "ENDPOINT": channel.endpoint, "https://backend.example.com": back_end.url,
+            "ENDPOINT": channel.endpoint, "https://backend.example.com": backend.url,
             '"pingIntervalSeconds": 60': '"pingIntervalSeconds": 1'})  # fmt: skip
         secret = json.loads(shell.run(command))["secret"]
         examples = [example(line) for line in watch.take('{"type"').code.splitlines()]
-        back_end.await_calls(1)
+        backend.await_calls(1)
         assert device.request("DELETE", f"/v1/device/channels/{channel.id}").status_code == 204
         for shown in examples:
             calls = await_value(
-                lambda: [call for call in back_end.calls if call.json()["type"] == shown["type"]], bool, shown["type"])
+                lambda: [call for call in backend.calls if call.json()["type"] == shown["type"]], bool, shown["type"])
             real = Webhook(secret).verify(calls[0].body, calls[0].headers)
             assert_like(shown, real)
             assert real["data"].get("reason") == shown["data"].get("reason")
             assert channel.endpoint.endswith(real["data"]["token"])
     finally:
-        back_end.stop()
+        backend.stop()
 
 
 def test_services(page, shell, make_server):

@@ -1,4 +1,4 @@
-"""The back end's watch: pings, what its channel hears, the call at the channel's end, and signatures."""
+"""The backend's watch: pings, what its channel hears, the call at the channel's end, and signatures."""
 
 import base64
 import sqlite3
@@ -7,7 +7,7 @@ import time
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from back_end_peer import BackEnd
+from backend_peer import Backend
 from carillon_peer import PATIENCE, Channel, assert_problem, await_value
 
 SETTINGS = {
@@ -24,11 +24,11 @@ def watching(make_server):
 
 
 @pytest.fixture
-def back_end():
-    back_end = BackEnd()
-    yield back_end
-    back_end.gate.set()
-    back_end.stop()
+def backend():
+    backend = Backend()
+    yield backend
+    backend.gate.set()
+    backend.stop()
 
 
 def watch(channel, **fields):
@@ -48,8 +48,8 @@ def shown(channel) -> dict:
 
 
 def let_time_pass(server, seconds: int):
-    """Waits until another back end, pinged once a second, was pinged so often: what was due by then had its turn."""
-    other = BackEnd()
+    """Waits until another backend, pinged once a second, was pinged so often: what was due by then had its turn."""
+    other = Backend()
     channel = server.register_device().open_channel()
     put(channel, pingAddress=other.url, pingIntervalSeconds=1)
     other.await_calls(seconds + 1, patience=PATIENCE + 2 * seconds)
@@ -66,35 +66,35 @@ def event(socket) -> tuple:
     return frame["event"], frame.get("code")
 
 
-def test_the_channel_hears_live_why_its_back_end_is_gone_and_that_it_is_back(watching, back_end):
+def test_the_channel_hears_live_why_its_backend_is_gone_and_that_it_is_back(watching, backend):
     device = watching.register_device()
     channel, other = device.open_channel(), watching.register_device().open_channel()
-    secret = put(channel, pingAddress=back_end.url + "/ping", pingIntervalSeconds=1)["secret"]
+    secret = put(channel, pingAddress=backend.url + "/ping", pingIntervalSeconds=1)["secret"]
     with device.connect() as socket:
         socket.caught_up()
-        back_end.await_calls(1)
-        back_end.stop()
+        backend.await_calls(1)
+        backend.stop()
         assert event(socket) == ("pingFailed", 601)
-        back_end.status = 410
-        back_end.start()
+        backend.status = 410
+        backend.start()
         assert event(socket) == ("pingFailed", 605)
-        back_end.status = 200
+        backend.status = 200
         assert event(socket) == ("recovered", None)
         # The channel is open all the while, and the same token works.
         channel.send(b"after")
         socket.ack(socket.notification())
-    for call in back_end.calls:
+    for call in backend.calls:
         data = call.verify(secret)
         assert data["type"] == "channel.ping"
         assert data["data"] == {"token": channel.endpoint.rsplit("/", 1)[1]}
     assert other.server.request("GET", other.endpoint + "/watch").status_code == 404
 
 
-def test_a_token_that_is_lost_again_after_the_back_end_registered_anew_is_news_again(watching, back_end):
+def test_a_token_that_is_lost_again_after_the_backend_registered_anew_is_news_again(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
-    address = {"pingAddress": back_end.url, "pingIntervalSeconds": 1}
-    back_end.status = 410
+    address = {"pingAddress": backend.url, "pingIntervalSeconds": 1}
+    backend.status = 410
     put(channel, **address)
     with device.connect() as socket:
         socket.caught_up()
@@ -104,57 +104,57 @@ def test_a_token_that_is_lost_again_after_the_back_end_registered_anew_is_news_a
             assert event(socket) == ("recovered", None)
 
 
-def test_what_a_device_missed_it_hears_at_its_next_connection_once(watching, back_end):
+def test_what_a_device_missed_it_hears_at_its_next_connection_once(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
-    back_end.status = 500
-    put(channel, pingAddress=back_end.url, pingIntervalSeconds=1)
-    back_end.await_calls(2)
+    backend.status = 500
+    put(channel, pingAddress=backend.url, pingIntervalSeconds=1)
+    backend.await_calls(2)
     with device.connect() as socket:
         frames = socket.caught_up()
         assert [(frame["event"], frame["code"]) for frame in frames] == [("pingFailed", 604)]
         assert frames[0]["channelID"] == channel.id
         socket.ack(frames[0])
-        back_end.await_calls(len(back_end.calls) + 2)
+        backend.await_calls(len(backend.calls) + 2)
         assert socket.before_pong() == []
-    back_end.status = 200
+    backend.status = 200
     await_value(lambda: shown(channel)["lastPing"]["result"], lambda it: it == "answered", "a good ping")
     with device.connect() as socket:
         assert [frame["event"] for frame in socket.caught_up()] == ["recovered"]
 
 
-def test_a_client_that_does_not_speak_carillon_hears_nothing_of_it(watching, back_end):
-    back_end.status = 410
+def test_a_client_that_does_not_speak_carillon_hears_nothing_of_it(watching, backend):
+    backend.status = 410
     browser = watching.browser()
     channel = browser.register()
-    put(channel, pingAddress=back_end.url, pingIntervalSeconds=1)
-    back_end.await_calls(3)
+    put(channel, pingAddress=backend.url, pingIntervalSeconds=1)
+    backend.await_calls(3)
     channel.send(b"x")
     assert browser.notification()["channelID"] == channel.id
     assert browser.before_pong() == []
     browser.close()
 
 
-def test_pings_come_about_every_interval_and_end_with_the_watch(watching, back_end):
+def test_pings_come_about_every_interval_and_end_with_the_watch(watching, backend):
     channel = watching.register_device().open_channel()
-    put(channel, pingAddress=back_end.url, pingIntervalSeconds=2)
-    back_end.await_calls(1)
-    began, before = time.monotonic(), len(back_end.calls)
-    back_end.await_calls(before + 3)
+    put(channel, pingAddress=backend.url, pingIntervalSeconds=2)
+    backend.await_calls(1)
+    began, before = time.monotonic(), len(backend.calls)
+    backend.await_calls(before + 3)
     assert time.monotonic() - began >= 3.5
     assert watching.request("DELETE", channel.endpoint + "/watch").status_code == 204
     assert_problem(watching.request("GET", channel.endpoint + "/watch"), 404, "watch_unknown")
-    after = len(back_end.calls)
+    after = len(backend.calls)
     let_time_pass(watching, 3)
-    assert len(back_end.calls) <= after + 1
+    assert len(backend.calls) <= after + 1
 
 
 @pytest.mark.parametrize("ending", ["socket", "http", "revoked", "failed", "device", "operator", "app"])
-def test_the_end_of_a_channel_is_called_back_once_and_ends_the_pings(watching, back_end, ending):
+def test_the_end_of_a_channel_is_called_back_once_and_ends_the_pings(watching, backend, ending):
     device = watching.register_device()
     channel = device.open_channel()
-    secret = put(channel, pingAddress=back_end.url, pingIntervalSeconds=1, disconnectAddress=back_end.url + "/gone")["secret"]
-    back_end.await_calls(1)
+    secret = put(channel, pingAddress=backend.url, pingIntervalSeconds=1, disconnectAddress=backend.url + "/gone")["secret"]
+    backend.await_calls(1)
     reason = "revoked"
     if ending == "socket":
         reason = "unregistered"
@@ -178,79 +178,79 @@ def test_the_end_of_a_channel_is_called_back_once_and_ends_the_pings(watching, b
         reason = "app_deleted"
         assert watching.admin("DELETE", "/v1/apps/com.example.app").status_code == 204
     gone = await_value(
-        lambda: [call for call in back_end.calls if call.path == "/gone"], bool, "the callback"
+        lambda: [call for call in backend.calls if call.path == "/gone"], bool, "the callback"
     )
     data = gone[0].verify(secret)
     assert data["type"] == "channel.disconnected"
     assert data["data"] == {"token": channel.endpoint.rsplit("/", 1)[1], "reason": reason}
-    after = len(back_end.calls)
+    after = len(backend.calls)
     if ending != "app":
         # Nothing of the app is left that could be pinged meanwhile.
         let_time_pass(watching, 3)
-    assert len(back_end.calls) <= after + 1, "the pings must end"
-    assert len([call for call in back_end.calls if call.path == "/gone"]) == 1
+    assert len(backend.calls) <= after + 1, "the pings must end"
+    assert len([call for call in backend.calls if call.path == "/gone"]) == 1
     assert_problem(watching.request("GET", channel.endpoint + "/watch"), 410, "token_gone")
 
 
-def test_the_loss_of_a_connection_is_no_disconnect(watching, back_end):
+def test_the_loss_of_a_connection_is_no_disconnect(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
-    put(channel, disconnectAddress=back_end.url)
+    put(channel, disconnectAddress=backend.url)
     with device.connect() as socket:
         socket.caught_up()
     let_time_pass(watching, 2)
-    assert back_end.calls == []
+    assert backend.calls == []
     assert "pingAddress" not in shown(channel)
 
 
-def test_a_callback_survives_kill_9_and_is_not_repeated_once_answered(watching, back_end):
+def test_a_callback_survives_kill_9_and_is_not_repeated_once_answered(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
-    secret = put(channel, disconnectAddress=back_end.url)["secret"]
-    back_end.status = 500
+    secret = put(channel, disconnectAddress=backend.url)["secret"]
+    backend.status = 500
     assert device.request("DELETE", "/v1/device").status_code == 204
-    back_end.await_calls(1)
+    backend.await_calls(1)
     watching.kill()
-    back_end.status = 200
+    backend.status = 200
     watching.start()
     # Killed within a call, the lease must end first; killed after it, the next attempt is due sooner.
-    calls = back_end.await_calls(2, patience=PATIENCE * 5)
+    calls = backend.await_calls(2, patience=PATIENCE * 5)
     assert {call.id for call in calls} == {calls[0].id}
     for call in calls:
         call.verify(secret)
     watching.restart()
     let_time_pass(watching, 2)
-    assert len(back_end.calls) == 2
+    assert len(backend.calls) == 2
 
 
-def test_a_ping_that_was_under_way_when_the_server_was_killed_comes_again(watching, back_end):
+def test_a_ping_that_was_under_way_when_the_server_was_killed_comes_again(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
-    back_end.gate.clear()
-    secret = put(channel, pingAddress=back_end.url, pingIntervalSeconds=1)["secret"]
-    back_end.await_calls(1)
+    backend.gate.clear()
+    secret = put(channel, pingAddress=backend.url, pingIntervalSeconds=1)["secret"]
+    backend.await_calls(1)
     watching.kill()
-    back_end.gate.set()
-    back_end.status = 410
+    backend.gate.set()
+    backend.status = 410
     watching.start()
     with device.connect() as socket:
         frame = socket.receive(PATIENCE * 5)
         while frame["messageType"] == "caughtUp":
             frame = socket.receive(PATIENCE * 5)
         assert (frame["event"], frame["code"]) == ("pingFailed", 605)
-    assert back_end.calls[-1].verify(secret)
+    assert backend.calls[-1].verify(secret)
 
 
-def test_a_secret_is_kept_until_a_new_one_is_asked_for_and_is_not_in_the_data(watching, back_end):
+def test_a_secret_is_kept_until_a_new_one_is_asked_for_and_is_not_in_the_data(watching, backend):
     channel = watching.register_device().open_channel()
-    first = put(channel, pingAddress=back_end.url, pingIntervalSeconds=1)["secret"]
+    first = put(channel, pingAddress=backend.url, pingIntervalSeconds=1)["secret"]
     assert first.startswith("whsec_") and len(base64.b64decode(first[6:])) == 32
-    assert "secret" not in put(channel, pingAddress=back_end.url, pingIntervalSeconds=1)
+    assert "secret" not in put(channel, pingAddress=backend.url, pingIntervalSeconds=1)
     assert "secret" not in shown(channel)
-    back_end.await_calls(1)[0].verify(first)
-    second = put(channel, pingAddress=back_end.url, pingIntervalSeconds=1, renewSecret=True)["secret"]
+    backend.await_calls(1)[0].verify(first)
+    second = put(channel, pingAddress=backend.url, pingIntervalSeconds=1, renewSecret=True)["secret"]
     assert second != first
-    call = back_end.await_calls(len(back_end.calls) + 2)[-1]
+    call = backend.await_calls(len(backend.calls) + 2)[-1]
     call.verify(second)
     with pytest.raises(WebhookVerificationError):
         call.verify(first)
@@ -264,43 +264,43 @@ def test_a_secret_is_kept_until_a_new_one_is_asked_for_and_is_not_in_the_data(wa
         assert base64.b64decode(secret[6:]) not in stored
 
 
-def test_a_watch_whose_secret_is_lost_is_told_and_registered_anew_with_another(watching, back_end):
+def test_a_watch_whose_secret_is_lost_is_told_and_registered_anew_with_another(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
-    first = put(channel, pingAddress=back_end.url, pingIntervalSeconds=1, disconnectAddress=back_end.url + "/gone")["secret"]
+    first = put(channel, pingAddress=backend.url, pingIntervalSeconds=1, disconnectAddress=backend.url + "/gone")["secret"]
     ended = device.open_channel()
-    put(ended, disconnectAddress=back_end.url + "/gone")
-    back_end.await_calls(1)[0].verify(first)
+    put(ended, disconnectAddress=backend.url + "/gone")
+    backend.await_calls(1)[0].verify(first)
     assert watching.stop() == 0
     with sqlite3.connect(watching.data / "carillon.sqlite") as database:
         # The key that tokens and secrets are sealed under is replaced by another.
         database.execute("UPDATE token_key SET id = id + 1, bytes = randomblob(32)")
     watching.start()
-    before = len(back_end.calls)
+    before = len(backend.calls)
     with device.connect() as socket:
         frame = socket.receive(PATIENCE * 5)
         while frame["messageType"] != "channel":
             frame = socket.receive(PATIENCE * 5)
         assert (frame["event"], frame["code"]) == ("pingFailed", 605)
         socket.ack(frame)
-        # The app opens the channel again under its name, as it has to, and gives its back end the token that it gets.
+        # The app opens the channel again under its name, as it has to, and gives its backend the token that it gets.
         answer = device.request("POST", "/v1/device/channels", {"channelID": channel.id})
         assert answer.status_code in (200, 201)
         renewed = Channel(watching, channel.id, answer.json()["endpoint"])
-        second = put(renewed, pingAddress=back_end.url, pingIntervalSeconds=1)["secret"]
+        second = put(renewed, pingAddress=backend.url, pingIntervalSeconds=1)["secret"]
         assert second != first
         assert event(socket) == ("recovered", None)
-    assert len(back_end.calls[before:]) == 0 or back_end.calls[before].verify(second)
-    back_end.await_calls(before + 2)[-1].verify(second)
+    assert len(backend.calls[before:]) == 0 or backend.calls[before].verify(second)
+    backend.await_calls(before + 2)[-1].verify(second)
     assert device.request("DELETE", "/v1/device/channels/" + ended.id).status_code == 204
     let_time_pass(watching, 2)
-    assert [call.path for call in back_end.calls if call.path == "/gone"] == []
+    assert [call.path for call in backend.calls if call.path == "/gone"] == []
 
 
-def test_a_signature_does_not_fit_another_body_another_time_or_another_id(watching, back_end):
+def test_a_signature_does_not_fit_another_body_another_time_or_another_id(watching, backend):
     channel = watching.register_device().open_channel()
-    secret = put(channel, pingAddress=back_end.url, pingIntervalSeconds=1)["secret"]
-    call = back_end.await_calls(1)[0]
+    secret = put(channel, pingAddress=backend.url, pingIntervalSeconds=1)["secret"]
+    call = backend.await_calls(1)[0]
     verifier = Webhook(secret)
     assert abs(int(call.headers["webhook-timestamp"]) - time.time()) < PATIENCE
     for changed in (
@@ -314,10 +314,10 @@ def test_a_signature_does_not_fit_another_body_another_time_or_another_id(watchi
         verifier.verify(call.body + b" ", call.headers)
 
 
-def test_a_watch_is_for_who_has_a_live_token_of_this_server(watching, back_end):
+def test_a_watch_is_for_who_has_a_live_token_of_this_server(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
-    body = {"pingAddress": back_end.url}
+    body = {"pingAddress": backend.url}
     foreign = "A" * 60
     for method in ("PUT", "GET", "DELETE"):
         json = body if method == "PUT" else None
@@ -327,16 +327,16 @@ def test_a_watch_is_for_who_has_a_live_token_of_this_server(watching, back_end):
     for method in ("PUT", "GET", "DELETE"):
         json = body if method == "PUT" else None
         assert_problem(watching.request(method, channel.endpoint + "/watch", json=json), 410, "token_gone")
-    assert back_end.calls == []
+    assert backend.calls == []
 
 
-def test_a_channel_of_one_vapid_key_is_watched_by_its_holder_only(watching, back_end):
+def test_a_channel_of_one_vapid_key_is_watched_by_its_holder_only(watching, backend):
     from encryption_peer import Sender
 
     sender, stranger = Sender(), Sender()
     channel = watching.register_device().open_channel(key=sender.key)
     claims = {"sub": "mailto:ops@example.com", "aud": watching.url, "exp": int(time.time()) + 600}
-    body = {"pingAddress": back_end.url}
+    body = {"pingAddress": backend.url}
     assert_problem(watch(channel, **body), 401, "vapid_missing")
     address = channel.endpoint + "/watch"
     refused = watching.request("PUT", address, json=body, headers=stranger.headers(claims))
@@ -363,12 +363,12 @@ def test_addresses_that_are_read_in_two_ways_or_none_are_refused(server, channel
     assert_problem(watch(channel, pingAddress=address), 400, "watch_address_invalid")
 
 
-def test_a_server_for_development_calls_this_machine(make_server, back_end):
+def test_a_server_for_development_calls_this_machine(make_server, backend):
     channel = make_server(CARILLON_DEV="true").register_device().open_channel()
-    assert watch(channel, disconnectAddress=back_end.url).status_code == 201
+    assert watch(channel, disconnectAddress=backend.url).status_code == 201
 
 
-def test_a_name_that_leads_to_this_machine_is_found_out_when_it_is_called(make_server, back_end):
+def test_a_name_that_leads_to_this_machine_is_found_out_when_it_is_called(make_server, backend):
     """`localtest.me` and the like lead to 127.0.0.1; here the machine's own name does."""
     import socket
 
@@ -378,9 +378,9 @@ def test_a_name_that_leads_to_this_machine_is_found_out_when_it_is_called(make_s
     server = make_server(CARILLON_SHORTEST_PING_SECONDS=1)
     device = server.register_device()
     channel = device.open_channel()
-    answer = watch(channel, pingAddress=f"http://{name}:{back_end.port}", pingIntervalSeconds=1)
+    answer = watch(channel, pingAddress=f"http://{name}:{backend.port}", pingIntervalSeconds=1)
     if answer.status_code != 201:
         pytest.skip(f"{name} is not a host name")
     last = await_value(lambda: shown(channel).get("lastPing"), bool, "a ping")
     assert last["code"] in (600, 601)
-    assert back_end.calls == []
+    assert backend.calls == []

@@ -18,17 +18,19 @@ extension StoreCase {
 
 private func id(_ number: Int) -> AttachmentID { AttachmentID(Bytes16(high: 3, low: UInt64(number))) }
 
-private func wish(
+private func request(
     _ number: Int, of party: Party, in app: AppSerial, length: Int64 = 300, readers: [Party] = [.senders],
     key: [UInt8]? = nil, _ limits: AttachmentLimits = AttachmentLimits()
-) -> AttachmentWish {
-    AttachmentWish(
+) -> AttachmentRequest {
+    AttachmentRequest(
         proposed: id(number), owner: AttachmentUser(app: app, party: party), length: length, digest: nil, readers: readers,
         lifetimeSeconds: 50, idempotency: key.map { (key: $0, fingerprint: [UInt8(1)]) }, limits: limits)
 }
 
-private func add(_ wish: AttachmentWish, to store: any Store) async throws -> CarillonCore.Attachment {
-    guard case .added(let attachment) = try await store.addAttachment(wish, at: start) else { throw StoreFixture.Missing() }
+private func add(_ request: AttachmentRequest, to store: any Store) async throws -> CarillonCore.Attachment {
+    guard case .added(let attachment) = try await store.addAttachment(request, at: start) else {
+        throw StoreFixture.Missing()
+    }
     return attachment
 }
 
@@ -42,7 +44,7 @@ private func oneKeyBeginsOne(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let (store, device) = (fixture.store, fixture.device)
     let additions = try await atOnce(8) { number in
-        try await store.addAttachment(wish(number, of: .device(device.serial), in: device.app, key: [9]), at: start)
+        try await store.addAttachment(request(number, of: .device(device.serial), in: device.app, key: [9]), at: start)
     }
     let begun = added(additions)
     let first = try #require(begun.first)
@@ -63,7 +65,7 @@ private func uploadsAtOnceAreLimited(_ stores: any StoreMaker) async throws {
     ]
     for (limits, refusal) in bounds {
         let additions = try await atOnce(8) { number in
-            try await store.addAttachment(wish(number, of: .device(device.serial), in: device.app, limits), at: start)
+            try await store.addAttachment(request(number, of: .device(device.serial), in: device.app, limits), at: start)
         }
         let begun = added(additions)
         #expect(begun.count == 3)
@@ -75,7 +77,7 @@ private func uploadsAtOnceAreLimited(_ stores: any StoreMaker) async throws {
 private func attachmentEndsOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let (store, device) = (fixture.store, fixture.device)
-    let attachment = try await add(wish(1, of: .device(device.serial), in: device.app), to: store)
+    let attachment = try await add(request(1, of: .device(device.serial), in: device.app), to: store)
     let completed = try await atOnce(8) { number in
         try await store.completeAttachment(attachment.serial, expiresAt: start.adding(seconds: Int64(number)))
     }
@@ -98,7 +100,7 @@ private func lastReaderRemoves(_ stores: any StoreMaker) async throws {
         readers.append(.device(try #require(try await fixture.insert(new, secret: [8, UInt8(number)])).serial))
     }
     let all = readers
-    let attachment = try await add(wish(1, of: .device(device.serial), in: device.app, readers: all), to: store)
+    let attachment = try await add(request(1, of: .device(device.serial), in: device.app, readers: all), to: store)
     let isLast = try await atOnce(all.count) { place in
         try await store.attachmentReceived(attachment.serial, by: all[place])
     }
@@ -110,8 +112,8 @@ private func attachmentExpiresByBothClocks(_ stores: any StoreMaker) async throw
     let fixture = try await StoreFixture(stores)
     let (store, device) = (fixture.store, fixture.device)
     try await store.noteServed(1000)
-    let unfinished = try await add(wish(1, of: .device(device.serial), in: device.app), to: store)
-    let whole = try await add(wish(2, of: .senders, in: device.app), to: store)
+    let unfinished = try await add(request(1, of: .device(device.serial), in: device.app), to: store)
+    let whole = try await add(request(2, of: .senders, in: device.app), to: store)
     #expect(try await store.completeAttachment(whole.serial, expiresAt: start.adding(seconds: 50)))
     let limit = AttachmentLimits().unfinishedSeconds
     let lag = RetentionTime.lagSeconds
@@ -129,7 +131,7 @@ private func attachmentExpiresByBothClocks(_ stores: any StoreMaker) async throw
     #expect(try await removed(limit, -1, served: late).isEmpty)
     #expect(try await removed(limit, served: late - 1).isEmpty)
     // Without a time nothing expires, and what was left ends all the same.
-    let left = try await add(wish(3, of: .senders, in: device.app, readers: [.device(device.serial)]), to: store)
+    let left = try await add(request(3, of: .senders, in: device.app, readers: [.device(device.serial)]), to: store)
     _ = try await store.deleteDevice(device.serial, at: start)
     let step = try await store.removeEndedAttachments(by: nil, unfinishedSeconds: limit, limit: 9)
     #expect(Set(step.removed) == [unfinished.id, left.id], "it was the device's, or for the device alone")
@@ -140,11 +142,11 @@ private func formerUsersAttachments(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let (phone, tablet) = (try await fixture.device(1), try await fixture.device(2))
     let (party, app) = (Party.device(phone.serial), phone.app)
-    let begun = try await add(wish(1, of: party, in: app), to: store)
-    let whole = try await add(wish(2, of: party, in: app, key: [1]), to: store)
+    let begun = try await add(request(1, of: party, in: app), to: store)
+    let whole = try await add(request(2, of: party, in: app, key: [1]), to: store)
     #expect(try await store.completeAttachment(whole.serial, expiresAt: start.adding(seconds: 50)))
-    let shared = try await add(wish(3, of: .senders, in: app, readers: [party, .device(tablet.serial)]), to: store)
-    let own = try await add(wish(4, of: .senders, in: app, readers: [party]), to: store)
+    let shared = try await add(request(3, of: .senders, in: app, readers: [party, .device(tablet.serial)]), to: store)
+    let own = try await add(request(4, of: .senders, in: app, readers: [party]), to: store)
     try await fixture.signIn("bob", on: phone)
     #expect(try await store.attachment(whole.id)?.owner == nil)
     #expect(try await store.isReader(.senders, of: whole.serial), "its readers may fetch it still")
@@ -152,7 +154,7 @@ private func formerUsersAttachments(_ stores: any StoreMaker) async throws {
     #expect(try await !store.completeAttachment(begun.serial, expiresAt: start.adding(seconds: 90)))
     for attachment in [shared, own] { #expect(try await !store.isReader(party, of: attachment.serial)) }
     #expect(try await store.isReader(.device(tablet.serial), of: shared.serial))
-    _ = try await add(wish(5, of: party, in: app, key: [1]), to: store)
+    _ = try await add(request(5, of: party, in: app, key: [1]), to: store)
     var removed: Set<AttachmentID> = []
     while true {
         let step = try await store.removeEndedAttachments(by: nil, unfinishedSeconds: 60, limit: 2)

@@ -64,8 +64,8 @@ private func removedByAnotherHome(_ stores: any StoreMaker) async throws {
     #expect(try await homes.two.commit([base.acknowledge(1), base.acknowledge(2)]) == [.settled, .settled])
     #expect(try await store.waitingInAll() == .init())
 
-    let wish = try fixture.wish(1, SubscriptionFixture.definition())
-    guard case .made(let subscription) = try await homes.one.putSubscription(wish, at: start) else {
+    let request = try fixture.request(1, SubscriptionFixture.definition())
+    guard case .made(let subscription) = try await homes.one.putSubscription(request, at: start) else {
         throw StoreFixture.Missing()
     }
     try await expectNoWrongCounters(stores, store)
@@ -86,7 +86,7 @@ private func watchesOfTwoHomes(_ stores: any StoreMaker) async throws {
     let (store, base) = (fixture.store, fixture.base)
     let homes = try await twoHomes(store)
     for channel in [base.first, base.second] {
-        let put = try await homes.one.putWatch(fixture.wish(on: channel, gone: "http://gone.example"), at: start)
+        let put = try await homes.one.putWatch(fixture.request(on: channel, gone: "http://gone.example"), at: start)
         guard case .put = put else { throw StoreFixture.Missing() }
     }
     #expect(try await homes.two.removeWatch(of: base.first.serial))

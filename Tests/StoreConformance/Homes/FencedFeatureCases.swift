@@ -19,9 +19,9 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
     let (store, device, app) = (fixture.store, fixture.device, fixture.app)
     let subscription = try await fixture.subscribe(1)
     let ending = try SubscriptionFixture.definition(["b"], expiresAt: start.adding(seconds: 9))
-    _ = try await fixture.subscribe(fixture.wish(2, ending))
+    _ = try await fixture.subscribe(fixture.request(2, ending))
     let pace = FiringPace(maxFrequency: 1, bufferSize: 1)
-    let paced = try await fixture.subscribe(fixture.wish(3, SubscriptionFixture.definition(["a"], pace: pace)))
+    let paced = try await fixture.subscribe(fixture.request(3, SubscriptionFixture.definition(["a"], pace: pace)))
     let other = try await fixture.anotherDevice()
     _ = try await fixture.subscribe(4, of: other.serial)
     try await fixture.suspend(other.serial)
@@ -30,7 +30,7 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
     let revision = try await fixture.setItemRules()
     let held = try fixture.held(paced, by: number)
     let (item, another) = (try fixture.item("a"), try fixture.item("b"))
-    let wish = fixture.wish(5, try SubscriptionFixture.definition(["a"], key: "k"))
+    let request = fixture.request(5, try SubscriptionFixture.definition(["a"], key: "k"))
     let later = start.adding(seconds: 60)
     let handOvers = try await store.handOvers()
     #expect(handOvers.count == 1)
@@ -41,10 +41,10 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
             _ = try await homeStore.commitItem(ItemCommit(key: another, item: stored, firings: []))
         },
         HomeWrite("markRulesApplied") { homeStore in try await homeStore.markRulesApplied(revision, of: app) },
-        HomeWrite("putSubscription") { homeStore in _ = try await homeStore.putSubscription(wish, at: start) },
+        HomeWrite("putSubscription") { homeStore in _ = try await homeStore.putSubscription(request, at: start) },
         HomeWrite("hold") { homeStore in _ = try await homeStore.hold([held], at: start) },
-        HomeWrite("bringBackHeld") { homeStore in try await homeStore.bringBackHeld(at: start) },
-        HomeWrite("dropHeld") { homeStore in try await homeStore.dropHeld([1], at: start) },
+        HomeWrite("bringBackThrottled") { homeStore in try await homeStore.bringBackThrottled(at: start) },
+        HomeWrite("dropThrottled") { homeStore in try await homeStore.dropThrottled([1], at: start) },
         HomeWrite("advance") { homeStore in try await homeStore.advance(number, to: nil, refused: []) },
         HomeWrite("applyHandOvers") { homeStore in
             try await homeStore.applyHandOvers(handOvers.map { AppliedHandOver($0) })
@@ -78,7 +78,7 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         let items = try await store.items(of: app, prefix: "", after: "", limit: 9).count
         let firings = try await store.firingNumbers(of: item)
         let unapplied = try await store.appsWithUnappliedRules().count
-        let heldUntil = try await store.nextHeldFiring()?.milliseconds
+        let heldUntil = try await store.nextThrottledFiring()?.milliseconds
         let pending = try await store.handOvers().map(\.number)
         return [
             "\(subscriptions) \(serials)", "\(items) \(firings)", "\(unapplied)", "\(String(describing: heldUntil))",
@@ -94,16 +94,16 @@ private func fencedUpdates(_ stores: any StoreMaker) async throws {
     let (given, waking) = (try await fixture.publish(1), try await fixture.publish(2))
     try await fixture.give(1, given, to: binding)
     let name = fixture.name(given, binding)
-    let wish = fixture.wish(3, fixture.definition())
+    let request = fixture.request(3, fixture.definition())
     let (later, revision) = (start.adding(seconds: 2000), binding.revision)
     let completion = Completion(
         key: fixture.name(waking, binding), machine: CompletionMachine(), changedAt: start)
     let writes: [HomeWrite] = [
-        HomeWrite("publishUpdate") { homeStore in _ = try await homeStore.publishUpdate(wish, at: start) },
+        HomeWrite("publishUpdate") { homeStore in _ = try await homeStore.publishUpdate(request, at: start) },
         HomeWrite("woke") { homeStore in try await homeStore.woke(waking.serial, to: nil) },
         HomeWrite("held") { homeStore in
             _ = try await homeStore.held(
-                binding.serial, revision: revision, to: HeldTo(waking.serial, rules: 1), isFull: false,
+                binding.serial, revision: revision, to: AudienceCursor(waking.serial, rules: 1), isFull: false,
                 adding: [completion], at: start)
         },
         HomeWrite("report") { homeStore in
@@ -116,9 +116,9 @@ private func fencedUpdates(_ stores: any StoreMaker) async throws {
         HomeWrite("putOff") { homeStore in
             try await homeStore.putOff(name, revision: revision, until: later)
         },
-        HomeWrite("absorb") { homeStore in _ = try await homeStore.absorb([(name, by: waking.serial)], at: start) },
+        HomeWrite("absorb") { homeStore in _ = try await homeStore.coalesce([(name, by: waking.serial)], at: start) },
         HomeWrite("resync") { homeStore in
-            let resync = ResyncWish(proposed: fixture.id(9), body: [1])
+            let resync = ResyncRequest(proposed: fixture.id(9), body: [1])
             _ = try await homeStore.resync(binding.serial, resync, at: start)
         },
         HomeWrite("left") { homeStore in

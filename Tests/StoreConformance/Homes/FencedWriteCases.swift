@@ -84,7 +84,7 @@ private func fencedInboxes(_ stores: any StoreMaker) async throws {
 
 private func fencedPushes(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
-    let (store, lane) = (fixture.store, fixture.lane)
+    let (store, queue) = (fixture.store, fixture.queue)
     try await fixture.commit(fixture.append(1))
     let leased = try #require(try await fixture.lease().first)
     let other = try await fixture.base.insert(
@@ -94,18 +94,18 @@ private func fencedPushes(_ stores: any StoreMaker) async throws {
     let otherDevice = try #require(other)
     let channel = try await StoreFixture.open(1, of: otherDevice, in: store)
     let append = InboxOperation.append(
-        fixture.base.envelope(2, on: channel, ttl: 100_000), AppendRules(wake: WakeWish(.background, dueAt: start)))
+        fixture.base.envelope(2, on: channel, ttl: 100_000), AppendRules(wake: WakeRequest(.background, dueAt: start)))
     try await fixture.commit(append)
     let writes: [HomeWrite] = [
         HomeWrite("leasePushes") { homeStore in
-            _ = try await homeStore.leasePushes(of: lane, limit: 9, at: start, until: start.adding(seconds: 60))
+            _ = try await homeStore.leasePushes(of: queue, limit: 9, at: start, until: start.adding(seconds: 60))
         },
         HomeWrite("endPushes") { homeStore in
             _ = try await homeStore.endPushes([PushEnd(leased, .handed, at: start)])
         },
         HomeWrite("bringBackPushes") { homeStore in try await homeStore.bringBackPushes(at: start) },
         HomeWrite("requeueParkedPushes") { homeStore in
-            _ = try await homeStore.requeueParkedPushes(of: lane.app, at: start)
+            _ = try await homeStore.requeueParkedPushes(of: queue.app, at: start)
         },
         HomeWrite("sweepPushes") { homeStore in _ = try await homeStore.sweepPushes(at: start, limit: 9) },
     ]
@@ -133,8 +133,8 @@ private func fencedComing(_ stores: any StoreMaker) async throws {
 private func fencedWatches(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let (store, first, second) = (fixture.store, fixture.base.first, fixture.base.second)
-    _ = try await fixture.put(fixture.wish())
-    _ = try await fixture.put(fixture.wish(on: second, ping: nil, gone: "http://other.example/gone"))
+    _ = try await fixture.put(fixture.request())
+    _ = try await fixture.put(fixture.request(on: second, ping: nil, gone: "http://other.example/gone"))
     _ = try await store.closeChannel(second.id, device: second.device, at: start)
     let calls = try await fixture.lease(at: start)
     let firstPing = calls.first { $0.watch != nil }
@@ -142,7 +142,7 @@ private func fencedWatches(_ stores: any StoreMaker) async throws {
     let (ping, callback) = (try #require(firstPing), try #require(firstCallback))
     let delivered = try #require(callback.callback)
     let later = start.adding(seconds: 3600)
-    let changed = try fixture.wish(ping: "http://example.com/other")
+    let changed = try fixture.request(ping: "http://example.com/other")
     let record = try fixture.record(ping, due: WatchFixture.aMonth)
     let end = fixture.end(callback)
     let due = try await fixture.due(at: later)

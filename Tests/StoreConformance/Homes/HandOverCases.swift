@@ -104,17 +104,17 @@ private func suspensionIsHandedOver(_ stores: any StoreMaker) async throws {
 private func putIsHandedOver(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
-    var wish = fixture.wish(1, try SubscriptionFixture.definition(["a", "b"], key: "k"))
-    let subscription = try await fixture.subscribe(wish)
+    var request = fixture.request(1, try SubscriptionFixture.definition(["a", "b"], key: "k"))
+    let subscription = try await fixture.subscribe(request)
     #expect(try await store.handOvers().isEmpty)
     let shards = [Shard(number: 3), Shard(number: 700)]
-    wish.otherShards = shards
-    guard case .same = try await fixture.put(wish) else { throw StoreFixture.Missing() }
+    request.otherShards = shards
+    guard case .same = try await fixture.put(request) else { throw StoreFixture.Missing() }
     #expect(try await store.handOvers().isEmpty)
 
-    wish.changed = subscription.id
-    guard case .changed = try await fixture.put(wish) else { throw StoreFixture.Missing() }
-    var other = fixture.wish(2, try SubscriptionFixture.definition(["a"]))
+    request.changed = subscription.id
+    guard case .changed = try await fixture.put(request) else { throw StoreFixture.Missing() }
+    var other = fixture.request(2, try SubscriptionFixture.definition(["a"]))
     other.otherShards = shards
     let made = try await fixture.subscribe(other)
     let handOvers = try await store.handOvers()
@@ -137,7 +137,7 @@ private func removalIsHandedOver(_ stores: any StoreMaker) async throws {
     // The second name begins with a character that combines with the one before it.
     let names = ["a b", "\u{301}c"]
     let definition = try SubscriptionFixture.definition(names)
-    let mine = try await fixture.subscribe(fixture.wish(1, definition, condition: condition))
+    let mine = try await fixture.subscribe(fixture.request(1, definition, condition: condition))
     let others = try await fixture.subscribe(2, ["a b"], of: other.serial)
     _ = try await fixture.subscribe(3, ["a b"])
     _ = try await store.endSubscriptions([mine.serial], of: fixture.device)
@@ -253,7 +253,7 @@ private func usedShapeStays(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let condition = WatchedCondition(shape: "price > $", source: "price > 5", constants: [1, 2])
     func subscribe(_ number: UInt64) async throws -> Subscription {
-        try await fixture.subscribe(fixture.wish(number, SubscriptionFixture.definition(), condition: condition))
+        try await fixture.subscribe(fixture.request(number, SubscriptionFixture.definition(), condition: condition))
     }
     func conditions() async throws -> [WatchedCondition?] { try await fixture.armed(on: "a").map(\.condition) }
     try await fixture.remove(subscribe(1))

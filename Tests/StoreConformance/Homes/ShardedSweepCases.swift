@@ -31,7 +31,7 @@ private func devicesOfShards(_ stores: any StoreMaker) async throws {
         (sets.first, [device]), (sets.second, [other]), (sets.rest, []), (.all, [device, other]),
     ]
     for (set, found) in expected {
-        #expect(try await store.untoldStatuses(in: set, limit: 9).map(\.device) == found)
+        #expect(try await store.pendingStatuses(in: set, limit: 9).map(\.device) == found)
         for reason in [CollectionReason.inactive, .suspended] {
             let idle = try await store.idleDevices(reason, in: set, by: cutoff, limit: 9).map(\.serial)
             #expect(Set(idle) == Set(found), "\(reason)")
@@ -89,8 +89,8 @@ private func subscriptionsOfShards(_ stores: any StoreMaker) async throws {
     let sets = try ShardSets(device, other)
     let end = start.adding(seconds: 9)
     let definition = try SubscriptionFixture.definition(expiresAt: end)
-    _ = try await fixture.subscribe(fixture.wish(1, definition))
-    _ = try await fixture.subscribe(fixture.wish(2, definition, of: other))
+    _ = try await fixture.subscribe(fixture.request(1, definition))
+    _ = try await fixture.subscribe(fixture.request(2, definition, of: other))
     #expect(try await store.endExpiredSubscriptions(in: sets.rest, at: end, limit: 9) == 0)
     #expect(try await store.endExpiredSubscriptions(in: sets.second, at: end, limit: 9) == 1)
     #expect(try await store.endedSubscriptions(of: nil, in: sets.second, limit: 9).map(\.device) == [other])
@@ -107,7 +107,7 @@ private func heldFiringsOfShards(_ stores: any StoreMaker) async throws {
     let owners: [(UInt64, String, DeviceSerial)] = [(1, "a", device), (2, "b", other)]
     for (number, item, owner) in owners {
         let definition = try SubscriptionFixture.definition([item], pace: FiringPace(maxFrequency: 1))
-        let subscription = try await fixture.subscribe(fixture.wish(number, definition, of: owner))
+        let subscription = try await fixture.subscribe(fixture.request(number, definition, of: owner))
         let targets = [fixture.target(subscription)]
         let numbers = try #require(try await fixture.update(item, firing: [targets, targets]))
         let fired = try await fixture.fire(Int64(number), subscription, on: item, by: numbers[0])
@@ -119,14 +119,14 @@ private func heldFiringsOfShards(_ stores: any StoreMaker) async throws {
     let expected: [(ShardSet, [DeviceSerial])] = [(sets.first, [device]), (sets.second, [other]), (sets.rest, [])]
     for (set, found) in expected {
         #expect(try await store.dueFirings(in: set, at: due, limit: 9).map(\.device) == found)
-        #expect(try await store.nextHeldFiring(in: set) == (found.isEmpty ? nil : due))
+        #expect(try await store.nextThrottledFiring(in: set) == (found.isEmpty ? nil : due))
     }
     let before = start.adding(seconds: -60)
-    try await store.bringBackHeld(in: sets.rest, at: before)
-    #expect(try await store.nextHeldFiring(in: .all) == due)
-    try await store.bringBackHeld(in: sets.second, at: before)
-    #expect(try await store.nextHeldFiring(in: sets.second) == before.adding(seconds: 1))
-    #expect(try await store.nextHeldFiring(in: sets.first) == due)
+    try await store.bringBackThrottled(in: sets.rest, at: before)
+    #expect(try await store.nextThrottledFiring(in: .all) == due)
+    try await store.bringBackThrottled(in: sets.second, at: before)
+    #expect(try await store.nextThrottledFiring(in: sets.second) == before.adding(seconds: 1))
+    #expect(try await store.nextThrottledFiring(in: sets.first) == due)
 }
 
 /// Two devices, each with a binding that has an update.
@@ -243,7 +243,7 @@ private func pingsOfShards(_ stores: any StoreMaker) async throws {
     let (store, channel) = (fixture.store, fixture.base.first)
     let other = try await fixture.addDevice(7, app: "com.example.app").channel
     let sets = try ShardSets(channel.device, other.device)
-    for channel in [channel, other] { _ = try await fixture.put(fixture.wish(on: channel, every: 60)) }
+    for channel in [channel, other] { _ = try await fixture.put(fixture.request(on: channel, every: 60)) }
     let now = start.adding(seconds: 86_400)
     try await store.spreadOverduePings(in: sets.rest, at: now)
     #expect(try await store.watch(of: other.serial)?.dueAt == start)

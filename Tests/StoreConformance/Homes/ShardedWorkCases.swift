@@ -13,14 +13,14 @@ extension StoreCase {
         StoreCase("a home brings pushes of its shards back alone", broughtBackPushesOfShards),
         StoreCase("a home shortens leases of pushes of its shards alone", shortenedPushesOfShards),
         StoreCase("a home forgets idle wakes of its shards alone", idleWakesOfShards),
-        StoreCase("a home finds work of its shards alone, also behind other work of the lane", workOfShards),
-        StoreCase("a home finds work of its shards behind lanes of other shards, with a limit", limitedWorkOfShards),
+        StoreCase("a home finds work of its shards alone, also behind other work of the queue", workOfShards),
+        StoreCase("a home finds work of its shards behind queues of other shards, with a limit", limitedWorkOfShards),
         StoreCase("a home brings work of its shards back alone", broughtBackWorkOfShards),
         StoreCase("a home shortens leases of work of its shards alone", shortenedWorkOfShards),
     ]
 }
 
-/// Two devices that can be pushed to by one lane.
+/// Two devices that can be pushed to by one queue.
 private struct TwoDevices {
     let fixture: PushFixture
     let other: Device
@@ -41,17 +41,17 @@ private struct TwoDevices {
     func send(_ position: Int64, at now: Timestamp = start) async throws {
         let envelope = fixture.base.envelope(position, on: position == 1 ? nil : channel, ttl: 100, at: now)
         let results = try await fixture.commit(
-            .append(envelope, AppendRules(wake: WakeWish(.background, dueAt: now))))
+            .append(envelope, AppendRules(wake: WakeRequest(.background, dueAt: now))))
         try #require(results == [.stored(replaced: nil)])
     }
 
     func isDue(in shards: ShardSet, at now: Timestamp = start) async throws -> Bool {
-        try await store.dueLanes(in: shards, at: now) == [fixture.lane]
+        try await store.dueQueues(in: shards, at: now) == [fixture.queue]
     }
 
     func pushes(in shards: ShardSet, at now: Timestamp) async throws -> [LeasedPush] {
         try await store.leasePushes(
-            of: fixture.lane, in: shards, limit: 9, at: now, until: now.adding(seconds: 30)
+            of: fixture.queue, in: shards, limit: 9, at: now, until: now.adding(seconds: 30)
         ).pushes
     }
 
@@ -116,7 +116,7 @@ private func endedPushesOfShards(_ stores: any StoreMaker) async throws {
 
 private func parkedPushesOfShards(_ stores: any StoreMaker) async throws {
     let devices = try await TwoDevices(stores)
-    let (store, sets, app) = (devices.store, devices.sets, devices.fixture.lane.app)
+    let (store, sets, app) = (devices.store, devices.sets, devices.fixture.queue.app)
     for position in [Int64(1), 2] { try await devices.send(position) }
     for push in try await devices.pushes(in: .all, at: start) {
         _ = try await store.endPushes([PushEnd(push, .parked(reason: "BadTopic"), at: start)])
@@ -157,7 +157,7 @@ private func shortenedPushesOfShards(_ stores: any StoreMaker) async throws {
     try await devices.fixture.setAlertText("{}")
     for position in [Int64(1), 2] {
         let envelope = devices.fixture.base.envelope(position, on: position == 1 ? nil : devices.channel, ttl: 100_000)
-        try await devices.fixture.commit(.append(envelope, AppendRules(wake: WakeWish(.alert, dueAt: start))))
+        try await devices.fixture.commit(.append(envelope, AppendRules(wake: WakeRequest(.alert, dueAt: start))))
     }
     // The clock was ahead when they were leased.
     #expect(try await devices.lease(in: .all, at: start.adding(seconds: 3600)).count == 2)
@@ -188,7 +188,7 @@ private func idleWakesOfShards(_ stores: any StoreMaker) async throws {
     }
 }
 
-/// Two devices with pings in one lane.
+/// Two devices with pings in one queue.
 private struct TwoPings {
     let fixture: WatchFixture
     let devices: [DeviceSerial]
@@ -200,12 +200,12 @@ private struct TwoPings {
         let other = try await fixture.addDevice(7, app: "com.example.app")
         devices = [fixture.base.device.serial, other.device.serial]
         sets = try ShardSets(devices[0], devices[1])
-        _ = try await fixture.put(fixture.wish(due: now), at: now)
-        _ = try await fixture.put(fixture.wish(on: other.channel, due: now.adding(seconds: 1)), at: now)
+        _ = try await fixture.put(fixture.request(due: now), at: now)
+        _ = try await fixture.put(fixture.request(on: other.channel, due: now.adding(seconds: 1)), at: now)
     }
 
     func due(in shards: ShardSet, at now: Timestamp, limit: Int = 9) async throws -> [DeviceSerial] {
-        try await fixture.store.dueWork(in: shards, at: now, besides: WorkCrowds(), limit: limit).map(\.device)
+        try await fixture.store.dueWork(in: shards, at: now, besides: BusyPeerSets(), limit: limit).map(\.device)
     }
 }
 
@@ -225,8 +225,8 @@ private func limitedWorkOfShards(_ stores: any StoreMaker) async throws {
     let pings = try await TwoPings(stores)
     let (sets, devices, later) = (pings.sets, pings.devices, start.adding(seconds: 2))
     #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
-    // The first device's ping is in an earlier lane of its own now.
-    _ = try await pings.fixture.put(pings.fixture.wish(ping: "http://other.example/ping", due: start))
+    // The first device's ping is in an earlier queue of its own now.
+    _ = try await pings.fixture.put(pings.fixture.request(ping: "http://other.example/ping", due: start))
     #expect(try await pings.due(in: .all, at: later, limit: 1) == [devices[0]])
     #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
 }
@@ -250,7 +250,7 @@ private func shortenedWorkOfShards(_ stores: any StoreMaker) async throws {
     // The clock was ahead when they were leased.
     let ahead = start.adding(seconds: 3600)
     for set in [sets.first, sets.second] {
-        let due = try await store.dueWork(in: set, at: ahead, besides: WorkCrowds(), limit: 9)
+        let due = try await store.dueWork(in: set, at: ahead, besides: BusyPeerSets(), limit: 9)
         let leased = try await store.leaseWork(due, at: ahead, until: ahead.adding(seconds: WorkLease.seconds))
         #expect(leased.items.count == 1)
     }

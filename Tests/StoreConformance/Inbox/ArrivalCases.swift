@@ -5,7 +5,7 @@ import TestStores
 import Testing
 
 private let start = StoreFixture.start
-private let load = InboxLoad(after: 0, limit: 2, bytes: 10_000)
+private let load = PageRequest(after: 0, limit: 2, bytes: 10_000)
 
 extension StoreCase {
     static let arrivals: [StoreCase] = [
@@ -32,7 +32,7 @@ private func arrivalIsFoundByEitherName(_ stores: any StoreMaker) async throws {
     later.after = 1
     let rest = try await fixture.store.arrival(of: byID(fixture.device), later, at: start.adding(seconds: 2))
     #expect(rest?.envelopes?.map(\.position) == [3])
-    let unread = InboxLoad(after: 0, limit: 0, bytes: 10_000)
+    let unread = PageRequest(after: 0, limit: 0, bytes: 10_000)
     let bare = try await fixture.store.arrival(of: byID(fixture.device), unread, at: start)
     #expect(bare == Arrival(device: fixture.device, envelopes: []))
 }

@@ -115,17 +115,17 @@ private func gatheredInBatches(_ stores: any StoreMaker) async throws {
     let fixture = try await withText(stores)
     for position in Int64(1)...7 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
     let later = start.after(600)
-    var told: [Int64] = []
+    var notified: [Int64] = []
     for second in Int64(0)..<7 {
         var now: [LeasedPush] = []
         for _ in 0..<10 { now += try await fixture.lease(at: later.after(second), limit: 2) }
         #expect(now.count == 1, "second \(second)")
         for push in now {
             guard case .alert(_, _, let badge) = push.content else { continue }
-            told.append(Int64(badge))
+            notified.append(Int64(badge))
         }
     }
-    #expect(told == Array(1...7), "each counts when it goes out")
+    #expect(notified == Array(1...7), "each counts when it goes out")
 }
 
 private func suspendedAlerts(_ stores: any StoreMaker) async throws {

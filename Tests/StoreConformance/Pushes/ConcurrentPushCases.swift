@@ -21,12 +21,12 @@ private func leasedOnce(_ stores: any StoreMaker) async throws {
             profile: try PushFixture.profile("bb1\(number)"))
         let device = try #require(try await fixture.base.insert(new, secret: [9, UInt8(number)]))
         let channel = try await StoreFixture.open(number, of: device, in: fixture.store)
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
         try await fixture.commit(.append(fixture.base.envelope(Int64(number) + 1, on: channel), rules))
     }
-    let lane = fixture.lane
+    let queue = fixture.queue
     let leased = try await concurrently(8) { _ in
-        try await fixture.store.leasePushes(of: lane, limit: 2, at: start, until: start.after(30)).pushes
+        try await fixture.store.leasePushes(of: queue, limit: 2, at: start, until: start.after(30)).pushes
     }
     let devices = leased.flatMap(\.self).map(\.device)
     #expect(devices.count == 10 && Set(devices).count == 10)

@@ -26,9 +26,9 @@ private struct SignedIn {
         channel = try await StoreFixture.open(3, of: pushes.base.device, in: pushes.store)
     }
 
-    private static func say(_ word: UserWord, _ pushes: PushFixture, at now: Timestamp) async throws {
+    private static func say(_ claim: UserClaim, _ pushes: PushFixture, at now: Timestamp) async throws {
         let result = try await pushes.store.changeRegistration(of: pushes.device, at: now) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -36,7 +36,7 @@ private struct SignedIn {
     /// A message for the user wakes the device.
     func append(_ position: Int64, at now: Timestamp = start) async throws {
         let envelope = pushes.base.envelope(position, on: channel, ttl: 1_000_000, at: now)
-        try await pushes.commit(.append(envelope, AppendRules(wake: WakeWish(.background, dueAt: now))))
+        try await pushes.commit(.append(envelope, AppendRules(wake: WakeRequest(.background, dueAt: now))))
     }
 
     /// A message for whoever has the device wakes it.

@@ -19,7 +19,7 @@ extension StoreCase {
         StoreCase("what was known before the device confirmed its token does not suspend", staleNews),
         StoreCase("what waits because of what was said of a token goes out at once to another", staleNewsOfEarlierToken),
         StoreCase("a token of the other environment is found there, and stays there", otherEnvironment),
-        StoreCase("a device that goes on saying the other environment is found where it was", saidEnvironment),
+        StoreCase("a device that goes on saying the other environment is found where it was", reportedEnvironment),
         StoreCase("what is parked or under way follows its device to another environment", parkedFollows),
         StoreCase("a token that was said today is not dead since yesterday", confirmedToday),
         StoreCase("where an earlier token was found says nothing of the new one", environmentOfEarlierToken),
@@ -33,7 +33,7 @@ extension StoreCase {
         StoreCase(
             "what became of pushes is forgotten in time, and of one device when there are too many", factsAreForgotten),
         StoreCase("a clock that was ahead holds no push up", clockWasAhead),
-        StoreCase("lanes are leased apart, the oldest first, and no more than was asked for", lanesAreApart),
+        StoreCase("push queues are leased apart, the oldest first, and no more than was asked for", queuesAreApart),
         StoreCase("a change that cannot be stored leaves the others' pushes right", poisonedNeighbour),
         StoreCase("a parked push that is tried again expires with its message", requeuedExpires),
         StoreCase("the copy of a notification is removed when its push is over", copyIsRemoved),
@@ -132,7 +132,7 @@ private func expiredPush(_ stores: any StoreMaker) async throws {
     try await fixture.end(push, .again(at: start.after(90), isSpent: true, reason: "x"))
     #expect(try await fixture.lease(at: start.after(90)).isEmpty)
     #expect(try await fixture.standings(1) == [.state(.expired)])
-    // One that nobody comes for, as its lane is closed, expires all the same.
+    // One that nobody comes for, as its push queue is closed, expires all the same.
     try await fixture.commit(fixture.append(2, at: start.after(100), ttl: 60))
     let other = try await fixture.lease(at: start.after(100))[0]
     try await fixture.end(other, .again(at: start.after(110), isSpent: false, reason: "x"), at: start.after(100))
@@ -209,7 +209,7 @@ private func otherEnvironment(_ stores: any StoreMaker) async throws {
     #expect(elsewhere.map(\.id) == [push.id] && elsewhere.map(\.isElsewhere) == [true])
     try await fixture.end(elsewhere[0], .handed)
     #expect(try await fixture.store.registration(of: fixture.device)?.profile.address?.environment == .sandbox)
-    #expect(try await fixture.store.dueLanes(at: start.after(1200)) == [fixture.sandbox])
+    #expect(try await fixture.store.dueQueues(at: start.after(1200)) == [fixture.sandbox])
     #expect(try await fixture.lease(at: start.after(1200), in: fixture.sandbox).map(\.isElsewhere) == [false])
 }
 
@@ -378,7 +378,7 @@ private func clockWasAhead(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.lease(at: start.after(-7200 + 60)).count == 1, "a lease, too")
 }
 
-private func lanesAreApart(_ stores: any StoreMaker) async throws {
+private func queuesAreApart(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     var devices: [Device] = []
     for number in UInt64(1)...5 {
@@ -388,17 +388,17 @@ private func lanesAreApart(_ stores: any StoreMaker) async throws {
         let device = try #require(try await fixture.base.insert(new, secret: [9, UInt8(number)]))
         let channel = try await StoreFixture.open(number, of: device, in: fixture.store)
         let now = start.after(Int64(10 - number))
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: now))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: now))
         try await fixture.commit(.append(fixture.base.envelope(Int64(number) * 100, on: channel, ttl: 9999, at: now), rules))
         devices.append(device)
     }
-    #expect(try await Set(fixture.store.dueLanes(at: start.after(10))) == [fixture.lane, fixture.sandbox])
+    #expect(try await Set(fixture.store.dueQueues(at: start.after(10))) == [fixture.queue, fixture.sandbox])
     let leased = try await fixture.store.leasePushes(
-        of: fixture.lane, limit: 3, at: start.after(10), until: start.after(70))
+        of: fixture.queue, limit: 3, at: start.after(10), until: start.after(70))
     #expect(leased.pushes.map(\.device) == [devices[3], devices[2], devices[1]].map(\.serial))
     #expect(leased.areMoreDue)
     let rest = try await fixture.store.leasePushes(
-        of: fixture.lane, limit: 3, at: start.after(10), until: start.after(70))
+        of: fixture.queue, limit: 3, at: start.after(10), until: start.after(70))
     #expect(rest.pushes.map(\.device) == [devices[0].serial])
     #expect(!rest.areMoreDue)
     #expect(try await fixture.lease(at: start.after(10), in: fixture.sandbox).map(\.device) == [devices[4].serial])
@@ -418,7 +418,7 @@ private func poisonedNeighbour(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.lease().isEmpty)
 }
 
-private func saidEnvironment(_ stores: any StoreMaker) async throws {
+private func reportedEnvironment(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     func environment() async throws -> PushEnvironment? {
         try await fixture.store.registration(of: fixture.device)?.profile.address?.environment
@@ -495,12 +495,12 @@ private func copyIsRemoved(_ stores: any StoreMaker) async throws {
     let envelope = Envelope(
         id: fixture.base.envelope(1).id, device: device, app: fixture.app, origin: subscription.origin,
         kind: .fired(body: [1], countsBadge: true), acceptedAt: start, expiresAt: start.after(1000))
-    let wish = WakeWish(.alert, dueAt: start, isUnconditional: true, needsAlertText: false)
-    let results = try await store.commit([.append(envelope, AppendRules(effects: [effect], wake: wish))])
+    let request = WakeRequest(.alert, dueAt: start, isUnconditional: true, needsAlertText: false)
+    let results = try await store.commit([.append(envelope, AppendRules(effects: [effect], wake: request))])
     #expect(results == [.stored(replaced: nil)])
-    let lane = PushLane(app: fixture.app, environment: .production)
+    let queue = PushQueue(app: fixture.app, environment: .production)
     func lease() async throws -> LeasedPush {
-        let leased = try await store.leasePushes(of: lane, limit: 9, at: start, until: start.after(60))
+        let leased = try await store.leasePushes(of: queue, limit: 9, at: start, until: start.after(60))
         return try #require(leased.pushes.first)
     }
     _ = try await store.endPushes([PushEnd(lease(), .parked(reason: "BadTopic"), at: start)])

@@ -10,8 +10,8 @@ struct PushFixture {
     let base: StoreFixture
     var store: any Store { base.store }
     var device: DeviceSerial { base.device.serial }
-    var lane: PushLane { PushLane(app: base.device.app, environment: .production) }
-    var sandbox: PushLane { PushLane(app: base.device.app, environment: .sandbox) }
+    var queue: PushQueue { PushQueue(app: base.device.app, environment: .production) }
+    var sandbox: PushQueue { PushQueue(app: base.device.app, environment: .sandbox) }
 
     /// - Parameter token: Nil leaves the device without one.
     init(_ stores: any StoreMaker, _ settings: StoreSettings = StoreSettings(), token: String? = "aa01") async throws {
@@ -63,7 +63,7 @@ struct PushFixture {
         var envelope = base.envelope(position, ttl: ttl, at: now)
         envelope.urgency = urgency
         return .append(
-            envelope, AppendRules(topic: topic, wake: mode == .none ? nil : WakeWish(mode, dueAt: dueAt ?? now)))
+            envelope, AppendRules(topic: topic, wake: mode == .none ? nil : WakeRequest(mode, dueAt: dueAt ?? now)))
     }
 
     @discardableResult func commit(_ operations: InboxOperation...) async throws -> [InboxResult] {
@@ -76,9 +76,9 @@ struct PushFixture {
 
     // MARK: Pushes
 
-    func lease(at now: Timestamp = start, in lane: PushLane? = nil, limit: Int = 100) async throws -> [LeasedPush] {
+    func lease(at now: Timestamp = start, in queue: PushQueue? = nil, limit: Int = 100) async throws -> [LeasedPush] {
         try await store.leasePushes(
-            of: lane ?? self.lane, limit: limit, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
+            of: queue ?? self.queue, limit: limit, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
         ).pushes
     }
 
@@ -94,7 +94,7 @@ struct PushFixture {
         try await end(pushes[0], .handed, at: now)
     }
 
-    func isDue(at now: Timestamp) async throws -> Bool { try await store.dueLanes(at: now).contains(lane) }
+    func isDue(at now: Timestamp) async throws -> Bool { try await store.dueQueues(at: now).contains(queue) }
 
     /// How the pushes for a message stand.
     func standings(_ position: Int64, at now: Timestamp = start) async throws -> [PushRecord.Standing] {

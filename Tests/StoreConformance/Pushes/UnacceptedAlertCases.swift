@@ -139,7 +139,7 @@ private func tokenTaken(_ stores: any StoreMaker) async throws {
 private func unconfigured(_ stores: any StoreMaker) async throws {
     let fixture = try await withText(stores)
     for position in Int64(1)...3 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
-    // Nobody leases the lane of production, which has no credentials.
+    // Nobody leases the push queue of production, which has no credentials.
     try await fixture.register("aa01", .sandbox, at: start.after(100))
     var sent: [Int64] = []
     for second in Int64(100)..<110 {

@@ -32,14 +32,14 @@ extension StoreCase {
 private func noTokenNoWake(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores, token: nil)
     try await fixture.commit(fixture.append(1))
-    #expect(try await fixture.store.dueLanes(at: start.after(1_000)).isEmpty)
+    #expect(try await fixture.store.dueQueues(at: start.after(1_000)).isEmpty)
     #expect(try await fixture.standings(1).isEmpty)
 }
 
 private func oneWakeForAll(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     for position in Int64(1)...10 { try await fixture.commit(fixture.append(position, ttl: 1000 + position)) }
-    #expect(try await fixture.store.dueLanes(at: start) == [fixture.lane])
+    #expect(try await fixture.store.dueQueues(at: start) == [fixture.queue])
     let pushes = try await fixture.lease()
     try #require(pushes.count == 1)
     #expect(pushes[0].content == .wake && pushes[0].device == fixture.device && pushes[0].attempt == 1)
@@ -140,10 +140,10 @@ private func quietWasNotPushed(_ stores: any StoreMaker) async throws {
 private func acknowledgedBeforeWritten(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     let envelope = fixture.base.envelope(1)
-    let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+    let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
     _ = try await fixture.commit(
         .record(envelope, rules, Settlement(.acknowledged, at: start)), fixture.append(2), fixture.acknowledge(2))
-    #expect(try await fixture.store.dueLanes(at: start.after(100)).isEmpty)
+    #expect(try await fixture.store.dueQueues(at: start.after(100)).isEmpty)
 }
 
 private func wakeGoesWithTheLast(_ stores: any StoreMaker) async throws {
@@ -255,12 +255,12 @@ private func registeringEndsTheSlowPace(_ stores: any StoreMaker) async throws {
         for seconds in [Int64(0), 1200, 2400] { try await fixture.hand(at: start.after(seconds)) }
         #expect(try await !fixture.isDue(at: start.after(2400 + 3599)), "three that were not answered")
         let now = start.after(2401)
-        var lane = fixture.lane
+        var queue = fixture.queue
         switch way {
         case .token: try await fixture.register("aa02", at: now)
         case .environment:
             try await fixture.register("aa02", .sandbox, at: now)
-            lane = fixture.sandbox
+            queue = fixture.sandbox
         case .resumption:
             try await fixture.change(at: now) { RegistrationRules.suspend($0, because: .byOperator, at: now) }
             try await fixture.change(at: now) { RegistrationRules.resume($0, at: now) }
@@ -268,8 +268,8 @@ private func registeringEndsTheSlowPace(_ stores: any StoreMaker) async throws {
         // Twenty minutes after the last, and again twenty minutes after that.
         for seconds in [Int64(3600), 4800, 6000] {
             let due = start.after(seconds)
-            #expect(try await !fixture.store.dueLanes(at: due.after(-1)).contains(lane), "\(way), \(seconds)")
-            let pushes = try await fixture.lease(at: due, in: lane)
+            #expect(try await !fixture.store.dueQueues(at: due.after(-1)).contains(queue), "\(way), \(seconds)")
+            let pushes = try await fixture.lease(at: due, in: queue)
             #expect(pushes.count == 1, "\(way), \(seconds)")
             for push in pushes { try await fixture.end(push, .handed, at: due) }
         }
@@ -304,7 +304,7 @@ private func wakeFollowsTheDevice(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     try await fixture.commit(fixture.append(1))
     try await fixture.register("aa02", .sandbox)
-    #expect(try await fixture.store.dueLanes(at: start) == [fixture.sandbox])
+    #expect(try await fixture.store.dueQueues(at: start) == [fixture.sandbox])
     #expect(try await fixture.lease().isEmpty)
     let pushes = try await fixture.lease(in: fixture.sandbox)
     #expect(try pushes.map(\.token) == [PushToken(hexadecimal: "aa02")])

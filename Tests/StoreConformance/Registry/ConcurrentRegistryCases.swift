@@ -46,8 +46,8 @@ private func oneSecretOneDevice(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let store = fixture.store
     let devices = try await concurrently(8) { number -> Device in
-        let wish = try new(number, registration: SecretHash(of: [5]))
-        let inserted = try await store.insertDevice(wish, at: start, credential: .fixed(secret(number)))
+        let request = try new(number, registration: SecretHash(of: [5]))
+        let inserted = try await store.insertDevice(request, at: start, credential: .fixed(secret(number)))
         guard case .stored(let device, _) = inserted else { throw StoreFixture.Missing() }
         return device
     }
@@ -62,10 +62,10 @@ private func addressStaysLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let store = fixture.store
     @Sendable func register(_ number: UInt64, _ address: UInt32, registration: SecretHash? = nil) async throws -> Device? {
-        var wish = try new(number, registration: registration)
-        wish.isAnonymous = true
-        wish.share = .init(address: .v4(address), limit: 3)
-        switch try await store.insertDevice(wish, at: start, credential: .fixed(secret(number))) {
+        var request = try new(number, registration: registration)
+        request.isAnonymous = true
+        request.share = .init(address: .v4(address), limit: 3)
+        switch try await store.insertDevice(request, at: start, credential: .fixed(secret(number))) {
         case .stored(let device, _): return device
         case .addressFull: return nil
         default: throw StoreFixture.Missing()

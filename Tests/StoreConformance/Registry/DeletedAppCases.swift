@@ -12,8 +12,8 @@ extension StoreCase {
     ]
 }
 
-private func attachment(of device: Device) -> AttachmentWish {
-    AttachmentWish(
+private func attachment(of device: Device) -> AttachmentRequest {
+    AttachmentRequest(
         proposed: AttachmentID(Bytes16(high: 3, low: 1)),
         owner: AttachmentUser(app: device.app, party: .device(device.serial)), length: 10, digest: nil, readers: [.senders],
         lifetimeSeconds: 60, idempotency: nil, limits: AttachmentLimits())
@@ -54,14 +54,14 @@ private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
     let owner = AttachmentUser(app: app, party: .device(phone.serial))
     #expect(try await store.attachmentShare(of: owner) == nil)
     #expect(try await store.addAttachment(attachment(of: phone), at: start) == .ownerGone)
-    let wish = WatchWish(
+    let request = WatchRequest(
         channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("https://example.com/"),
         sealed: Watch.Sealed(secret: [1], token: [2]), callbackID: "msg_1", renewsSecret: false)
-    #expect(try await store.putWatch(wish, at: start) == .channelGone)
+    #expect(try await store.putWatch(request, at: start) == .channelGone)
     while try await !store.continueDeletions(at: start, limit: 100).isDone {}
-    #expect(try await store.putWatch(wish, at: start) == .channelGone)
+    #expect(try await store.putWatch(request, at: start) == .channelGone)
     #expect(try await store.addAttachment(attachment(of: phone), at: start) == .ownerGone)
-    #expect(try await store.dueWork(at: .never, besides: WorkCrowds(), limit: 9).isEmpty, "nobody is to be called")
+    #expect(try await store.dueWork(at: .never, besides: BusyPeerSets(), limit: 9).isEmpty, "nobody is to be called")
 }
 
 private func formerChannelTakesNothing(_ stores: any StoreMaker) async throws {
@@ -71,9 +71,9 @@ private func formerChannelTakesNothing(_ stores: any StoreMaker) async throws {
     let channel = try await StoreFixture.open(9, of: phone, in: store)
     try await fixture.signIn("bob", on: phone)
     #expect(try await store.channelsOfFormerUsers(of: phone.serial, limit: 9) == [channel])
-    let wish = WatchWish(
+    let request = WatchRequest(
         channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("https://example.com/"),
         sealed: Watch.Sealed(secret: [1], token: [2]), callbackID: "msg_1", renewsSecret: false)
-    #expect(try await store.putWatch(wish, at: start) == .channelGone)
+    #expect(try await store.putWatch(request, at: start) == .channelGone)
     #expect(try await store.watch(of: channel.serial) == nil)
 }

@@ -303,15 +303,15 @@ private func statusIsTold(_ stores: any StoreMaker) async throws {
         let envelope = Envelope(
             id: MessageID(position: position, secret: Bytes16(high: 1, low: 1)), device: device, app: fixture.device.app,
             origin: .device(device), kind: .deviceStatus(.suspended(.byOperator)), acceptedAt: at, expiresAt: .never)
-        return .append(envelope, AppendRules(topic: "device:status", effects: [.statusTold(device, at: at)]))
+        return .append(envelope, AppendRules(topic: "device:status", effects: [.statusNotified(device, at: at)]))
     }
-    #expect(try await store.untoldStatuses(limit: 10).isEmpty)
+    #expect(try await store.pendingStatuses(limit: 10).isEmpty)
     try await change(at: start) { RegistrationRules.suspend($0, because: .byOperator, at: start) }
     // Later than its registration, at the same time.
     let at = start.adding(milliseconds: 1)
-    let untold = UntoldStatus(device: device, app: fixture.device.app, status: .suspended(.byOperator), at: at)
-    #expect(try await store.untoldStatuses(limit: 10) == [untold])
-    #expect(try await store.untoldStatuses(limit: 0).isEmpty)
+    let pending = PendingStatus(device: device, app: fixture.device.app, status: .suspended(.byOperator), at: at)
+    #expect(try await store.pendingStatuses(limit: 10) == [pending])
+    #expect(try await store.pendingStatuses(limit: 0).isEmpty)
     func say(_ locale: String) async throws {
         var said = DeviceProfile()
         said.locale = locale
@@ -319,17 +319,17 @@ private func statusIsTold(_ stores: any StoreMaker) async throws {
         _ = try await store.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
     }
     try await say("de")
-    #expect(try await store.untoldStatuses(limit: 10) == [untold], "it is still to be told")
+    #expect(try await store.pendingStatuses(limit: 10) == [pending], "it is still to be told")
     // What is old news is not told.
     #expect(try await store.commit([news(1, start)]) == [.originGone])
     #expect(try await store.commit([news(2, at)]) == [.stored(replaced: nil)])
-    #expect(try await store.untoldStatuses(limit: 10).isEmpty)
+    #expect(try await store.pendingStatuses(limit: 10).isEmpty)
     #expect(try await store.commit([news(3, at)]) == [.originGone], "once")
     try await say("fr")
-    #expect(try await store.untoldStatuses(limit: 10).isEmpty, "its status is what it was")
+    #expect(try await store.pendingStatuses(limit: 10).isEmpty, "its status is what it was")
     let later = start.adding(seconds: 9)
     try await change(at: later) { RegistrationRules.resume($0, at: later) }
-    #expect(try await store.untoldStatuses(limit: 10).map(\.status) == [.registered])
+    #expect(try await store.pendingStatuses(limit: 10).map(\.status) == [.registered])
     let waiting = try await fixture.waiting()
     #expect(waiting.map(\.kind) == [.deviceStatus(.suspended(.byOperator))] && waiting.map(\.acceptedAt) == [at])
 }

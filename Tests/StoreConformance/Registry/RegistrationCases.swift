@@ -9,7 +9,7 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let registrations: [StoreCase] = [
         StoreCase("what a device says of itself is kept, whole", whatADeviceSaysIsKept),
-        StoreCase("a token that was let go of counts how often it was taken", takingsOutliveTheirDevice),
+        StoreCase("a token that was let go of counts how often it was taken", tokenTransfersOutliveTheirDevice),
         StoreCase("an app has so many devices and no more", devicesAreLimited),
         StoreCase("a token is one device's of an app, and who presents it takes it", tokenIsTaken),
         StoreCase("a registration returns whether it changed a status", changedStatusIsReturned),
@@ -31,9 +31,9 @@ private func profile(_ token: String?, _ environment: PushEnvironment = .product
 }
 
 private func change(
-    _ device: DeviceSerial, _ fixture: StoreFixture, at now: Timestamp = start, to wish: RegistrationWish
+    _ device: DeviceSerial, _ fixture: StoreFixture, at now: Timestamp = start, to request: RegistrationRequest
 ) async throws -> RegistrationRules.Decision {
-    let result = try await fixture.store.changeRegistration(of: device, at: now) { _ in wish }
+    let result = try await fixture.store.changeRegistration(of: device, at: now) { _ in request }
     return try #require(result).get()
 }
 
@@ -81,7 +81,7 @@ private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     #expect(displaced == decision.displaced)
     // Without a credential it is another device, and takes it all the same.
     let stranger = try await another(2, fixture, saying: profile("aa01"))
-    #expect(try await fixture.store.registration(of: stranger.serial)?.takings == 2)
+    #expect(try await fixture.store.registration(of: stranger.serial)?.tokenTransfers == 2)
     #expect(
         try await fixture.store.registration(of: fixture.device.serial)?.status == .suspended(.tokenTaken))
     // The other environment is not another token.
@@ -119,12 +119,12 @@ private func appsHaveTokensOfTheirOwn(_ stores: any StoreMaker) async throws {
     _ = try await fixture.store.createApp(other, at: start)
     let new = NewDevice(DeviceID(Bytes16(high: 9, low: 2)), app: other, profile: try profile("aa01"))
     let device = try #require(try await fixture.insert(new, secret: [9, 2]))
-    #expect(try await fixture.store.registration(of: device.serial)?.takings == 0)
+    #expect(try await fixture.store.registration(of: device.serial)?.tokenTransfers == 0)
 }
 
 private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    for number in UInt64(1)...UInt64(1 + RegistrationRules.takingsPerDay) {
+    for number in UInt64(1)...UInt64(1 + RegistrationRules.tokenTransfersPerDay) {
         _ = try await another(number, fixture, saying: profile("aa01"))
     }
     let new = NewDevice(
@@ -137,13 +137,13 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     #expect(refusal.code == .pushTokenContested)
     #expect(try await fixture.store.device(new.proposed) == nil)
     let before = try await fixture.store.registration(of: fixture.device.serial)
-    let wish = RegistrationWish.says(try profile("aa01"), confirms: true)
-    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { _ in wish }
+    let request = RegistrationRequest.says(try profile("aa01"), confirms: true)
+    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { _ in request }
     #expect(throws: refusal) { try result?.get() }
     #expect(try await fixture.store.registration(of: fixture.device.serial) == before)
 }
 
-private func takingsOutliveTheirDevice(_ stores: any StoreMaker) async throws {
+private func tokenTransfersOutliveTheirDevice(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let owner = try await another(1, fixture, saying: profile("aa01"))
     // Whoever takes it and lets go of it, by another token or by leaving, has taken it all the same.
@@ -155,14 +155,14 @@ private func takingsOutliveTheirDevice(_ stores: any StoreMaker) async throws {
             _ = try await fixture.store.deleteDevice(thief.serial, at: start)
         }
         let back = try await change(owner.serial, fixture, to: .says(profile("aa01"), confirms: true))
-        #expect(back.registration.takings == Int(number) - 1)
-        #expect(try await fixture.store.registration(of: owner.serial)?.takings == Int(number) - 1)
+        #expect(back.registration.tokenTransfers == Int(number) - 1)
+        #expect(try await fixture.store.registration(of: owner.serial)?.tokenTransfers == Int(number) - 1)
     }
     let tomorrow = start.adding(seconds: 86_400)
     _ = try await fixture.store.deleteDevice(owner.serial, at: start)
-    let wish = RegistrationWish.says(try profile("aa01"), confirms: true)
-    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: tomorrow) { _ in wish }
-    #expect(try #require(result).get().registration.takings == 0)
+    let request = RegistrationRequest.says(try profile("aa01"), confirms: true)
+    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: tomorrow) { _ in request }
+    #expect(try #require(result).get().registration.tokenTransfers == 0)
 }
 
 private func devicesAreLimited(_ stores: any StoreMaker) async throws {
@@ -196,7 +196,7 @@ private func registrationGoesWithItsDevice(_ stores: any StoreMaker) async throw
     #expect(try await fixture.store.registration(of: device.serial) == nil)
     #expect(try await fixture.store.changeRegistration(of: device.serial, at: start) { _ in .nothing } == nil)
     let next = try await another(2, fixture, saying: profile("aa01"))
-    #expect(try await fixture.store.registration(of: next.serial)?.takings == 0)
+    #expect(try await fixture.store.registration(of: next.serial)?.tokenTransfers == 0)
 }
 
 private func registeringOnceMoreKeeps(_ stores: any StoreMaker) async throws {
@@ -216,9 +216,9 @@ private func registeringOnceMoreKeeps(_ stores: any StoreMaker) async throws {
     let registration = try #require(try await fixture.store.registration(of: first.serial))
     #expect(registration.profile == (try profile("aa02")) && registration.addressRevision == 2)
     let secret = DeviceCredential.Secret.ofRegistration("a secret")
-    let wish = NewDevice(
+    let request = NewDevice(
         DeviceID(Bytes16(high: 9, low: 4)), app: try StoreFixture.appID, registration: SecretHash(of: [5]))
-    _ = try await fixture.store.insertDevice(wish, at: start, credential: .made(of: secret))
+    _ = try await fixture.store.insertDevice(request, at: start, credential: .made(of: secret))
     let hash = DeviceCredential(device: first.id, of: secret).hash
     #expect(try await fixture.store.device(withCredential: hash)?.id == first.id, "of the identifier that it has")
 }

@@ -23,8 +23,8 @@ private func key(_ number: UInt64, app: AppID?) -> AccessKey {
 
 private let ring = [StoredTokenKey(id: 1, bytes: Array(repeating: 1, count: 32), isWrapped: false)]
 
-private func attachment(of device: Device) -> AttachmentWish {
-    AttachmentWish(
+private func attachment(of device: Device) -> AttachmentRequest {
+    AttachmentRequest(
         proposed: AttachmentID(Bytes16(high: 3, low: 1)),
         owner: AttachmentUser(app: device.app, party: .device(device.serial)), length: 10, digest: nil, readers: [.senders],
         lifetimeSeconds: 60, idempotency: nil, limits: AttachmentLimits())

@@ -99,23 +99,23 @@ private func stepsCountOnce(_ stores: any StoreMaker) async throws {
     try await fixture.offer(tablet)
     var request = try await fixture.make(1, from: phone, to: tablet)
     let serial = request.serial
-    #expect(try await fixture.tell(.received(serial), of: request, at: 11))
+    #expect(try await fixture.notify(.received(serial), of: request, at: 11))
     request.state = .received
     #expect(try await store.serviceRequest(request.id) == request)
-    #expect(try await !fixture.tell(.received(serial), of: request, at: 12))
-    #expect(try await fixture.tell(.unwanted(serial), of: request, at: 13))
+    #expect(try await !fixture.notify(.received(serial), of: request, at: 12))
+    #expect(try await fixture.notify(.unwanted(serial), of: request, at: 13))
     request.isUnwanted = true
     #expect(try await store.serviceRequest(request.id) == request)
-    #expect(try await !fixture.tell(.unwanted(serial), of: request, at: 14))
+    #expect(try await !fixture.notify(.unwanted(serial), of: request, at: 14))
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == 1)
-    #expect(try await fixture.tell(.finished(serial, replyHash: [5], at: start), of: request, at: 15))
+    #expect(try await fixture.notify(.finished(serial, replyHash: [5], at: start), of: request, at: 15))
     request.state = .finished
     request.replyHash = [5]
     #expect(try await store.serviceRequest(request.id) == request)
     for step in [
         RequestStep.finished(serial, replyHash: [6], at: start), .finished(serial, replyHash: nil, at: start),
         .received(serial), .unwanted(serial),
-    ] { #expect(try await !fixture.tell(step, of: request, at: 16)) }
+    ] { #expect(try await !fixture.notify(step, of: request, at: 16)) }
     #expect(try await store.serviceRequest(request.id) == request)
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == 0)
     #expect(try await store.unfinishedRequests(of: phone.serial, to: tablet.serial, limit: 9).isEmpty)
@@ -185,7 +185,7 @@ private func unfinishedAreLimited(_ stores: any StoreMaker) async throws {
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == Int(most))
     try await fixture.make(2000, from: watch, to: tablet)
     let first = ServiceFixture.request(1, from: phone, to: tablet)
-    #expect(try await fixture.tell(.finished(first.serial, replyHash: [1], at: start), of: first, at: 2001))
+    #expect(try await fixture.notify(.finished(first.serial, replyHash: [1], at: start), of: first, at: 2001))
     try await fixture.make(2002, from: phone, to: tablet)
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == Int(most))
 }

@@ -44,9 +44,9 @@ private func requestIsDue(_ stores: any StoreMaker) async throws {
     #expect(try await store.dueRequests(at: start.adding(seconds: 60), limit: 9) == [sooner])
     // The store ends nothing by itself: a result counts after the deadline, too.
     let end = start.adding(seconds: 61)
-    #expect(try await fixture.tell(.finished(sooner.serial, replyHash: [1], at: end), of: sooner, at: 11))
+    #expect(try await fixture.notify(.finished(sooner.serial, replyHash: [1], at: end), of: sooner, at: 11))
     #expect(try await due(90) == [later.id])
-    #expect(try await fixture.tell(.finished(later.serial, replyHash: nil, at: end), of: later, at: 12))
+    #expect(try await fixture.notify(.finished(later.serial, replyHash: nil, at: end), of: later, at: 12))
     #expect(try await due(1_000_000).isEmpty)
 }
 
@@ -55,7 +55,7 @@ private func providersUserChanges(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let (phone, tablet) = try await pair(fixture)
     let finished = try await fixture.make(1, from: phone, to: tablet)
-    #expect(try await fixture.tell(.finished(finished.serial, replyHash: [1], at: start), of: finished, at: 11))
+    #expect(try await fixture.notify(.finished(finished.serial, replyHash: [1], at: start), of: finished, at: 11))
     var request = try await fixture.make(2, from: phone, to: tablet)
     #expect(try await store.dueRequests(at: start, limit: 9).isEmpty)
     try await fixture.signIn("bob", on: tablet)
@@ -67,8 +67,8 @@ private func providersUserChanges(_ stores: any StoreMaker) async throws {
     for step in [
         RequestStep.received(request.serial), .unwanted(request.serial),
         .finished(request.serial, replyHash: [1], at: start),
-    ] { #expect(try await !fixture.tell(step, of: request, at: 12), "the server ends it") }
-    #expect(try await fixture.tell(.finished(request.serial, replyHash: nil, at: start), of: request, at: 12))
+    ] { #expect(try await !fixture.notify(step, of: request, at: 12), "the server ends it") }
+    #expect(try await fixture.notify(.finished(request.serial, replyHash: nil, at: start), of: request, at: 12))
     #expect(try await store.serviceRequest(request.id)?.state == .finished)
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == 0)
 }
@@ -89,7 +89,7 @@ private func consumersUserChanges(_ stores: any StoreMaker) async throws {
     for step in [
         RequestStep.received(request.serial), .unwanted(request.serial),
         .finished(request.serial, replyHash: [1], at: start),
-    ] { #expect(try await !fixture.tell(step, of: request, at: 12)) }
+    ] { #expect(try await !fixture.notify(step, of: request, at: 12)) }
     #expect(try await store.cancelRequest(request.serial, at: start))
     #expect(try await store.dueRequests(at: start, limit: 9).isEmpty)
 }
@@ -102,14 +102,14 @@ private func deviceIsDeleted(_ stores: any StoreMaker) async throws {
     var asked = try await fixture.make(1, from: phone, to: tablet)
     let asks = try await fixture.make(2, from: tablet, to: phone)
     let finished = try await fixture.make(3, from: tablet, to: phone)
-    #expect(try await fixture.tell(.finished(finished.serial, replyHash: [1], at: start), of: finished, at: 11))
+    #expect(try await fixture.notify(.finished(finished.serial, replyHash: [1], at: start), of: finished, at: 11))
     _ = try await store.deleteDevice(tablet.serial, at: start)
     asked.fault = .applicationNotFound
     #expect(try await store.dueRequests(at: start, limit: 9) == [asked])
     #expect(try await store.serviceRequest(asks.id) == nil)
-    #expect(try await !fixture.tell(.received(asks.serial), of: asks, at: 12))
+    #expect(try await !fixture.notify(.received(asks.serial), of: asks, at: 12))
     #expect(try await store.serviceRequest(finished.id)?.replyHash == [1], "it is remembered for its time")
-    #expect(try await fixture.tell(.finished(asked.serial, replyHash: nil, at: start), of: asked, at: 13))
+    #expect(try await fixture.notify(.finished(asked.serial, replyHash: nil, at: start), of: asked, at: 13))
     #expect(try await store.dueRequests(at: start, limit: 9).isEmpty)
 }
 
@@ -141,7 +141,7 @@ private func finishedIsRemembered(_ stores: any StoreMaker) async throws {
     let (end, clocks) = (start.adding(seconds: 10), 500 + remembered + RetentionTime.lagSeconds)
     for (place, request) in [request, long].enumerated() {
         let step = RequestStep.finished(request.serial, replyHash: [1], at: end)
-        #expect(try await fixture.tell(step, of: request, at: Int64(11 + place)))
+        #expect(try await fixture.notify(step, of: request, at: Int64(11 + place)))
     }
     func forgotten(_ now: Timestamp, served: Int64) async throws -> Int {
         try await store.forgetRequests(by: RetentionTime(now: now, served: served), limit: 9)
@@ -165,7 +165,7 @@ private func finishedAreForgotten(_ stores: any StoreMaker) async throws {
     for number in Int64(2)...4 {
         let request = try await fixture.make(number, from: phone, to: tablet)
         let step = RequestStep.finished(request.serial, replyHash: nil, at: start)
-        #expect(try await fixture.tell(step, of: request, at: 10 + number))
+        #expect(try await fixture.notify(step, of: request, at: 10 + number))
     }
     let late = RetentionTime.uninterrupted(at: start.adding(seconds: 1_000_000))
     for count in [2, 1, 0] { #expect(try await store.forgetRequests(by: late, limit: 2) == count) }
@@ -183,7 +183,7 @@ private func cancelledIsRemembered(_ stores: any StoreMaker) async throws {
     let (phone, tablet) = try await pair(fixture)
     var request = try await fixture.make(1, from: phone, to: tablet)
     let finished = try await fixture.make(2, from: phone, to: tablet)
-    #expect(try await fixture.tell(.finished(finished.serial, replyHash: [1], at: start), of: finished, at: 11))
+    #expect(try await fixture.notify(.finished(finished.serial, replyHash: [1], at: start), of: finished, at: 11))
     #expect(try await !store.cancelRequest(finished.serial, at: start))
     #expect(try await store.cancelRequest(request.serial, at: start))
     #expect(try await !store.cancelRequest(request.serial, at: start))
@@ -192,7 +192,7 @@ private func cancelledIsRemembered(_ stores: any StoreMaker) async throws {
     #expect(try await store.serviceRequest(request.id) == request)
     let asking = try await store.asking(request.id, by: phone.serial, to: tablet.id, of: tablet.appID)
     #expect(asking == .made(request))
-    #expect(try await !fixture.tell(.finished(request.serial, replyHash: [1], at: start), of: request, at: 12))
+    #expect(try await !fixture.notify(.finished(request.serial, replyHash: [1], at: start), of: request, at: 12))
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == 0)
     let end = start.adding(seconds: ServiceRequest.undeliveredSeconds)
     #expect(try await store.forgetRequests(by: .uninterrupted(at: end.adding(milliseconds: -1)), limit: 9) == 0)

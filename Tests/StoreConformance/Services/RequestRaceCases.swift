@@ -46,7 +46,7 @@ private func oneResultCounts(_ stores: any StoreMaker) async throws {
             if place % 4 == 3 { return try await store.cancelRequest(request.serial, at: start) }
             let hash = place % 4 == 2 ? nil : [UInt8(place)]
             let step = RequestStep.finished(request.serial, replyHash: hash, at: start)
-            return try await fixture.tell(step, of: request, at: round * 100 + 2 + Int64(place))
+            return try await fixture.notify(step, of: request, at: round * 100 + 2 + Int64(place))
         }
         let winners = counted.indices.filter { counted[$0] }
         #expect(winners.count == 1)

@@ -23,16 +23,16 @@ struct ServiceFixture {
     func device(_ number: UInt64, of user: String? = "ada", app: String = "com.example.app") async throws -> Device {
         let id = try #require(AppID(app))
         _ = try await store.createApp(id, at: Self.start)
-        let word = try user.map { UserWord.signedIn(try Self.user($0)) }
-        let new = NewDevice(DeviceID(Bytes16(high: 4, low: number)), app: id, user: word)
+        let claim = try user.map { UserClaim.signedIn(try Self.user($0)) }
+        let new = NewDevice(DeviceID(Bytes16(high: 4, low: number)), app: id, user: claim)
         return try #require(try await base.insert(new, secret: [4, UInt8(number)]))
     }
 
     /// Changes the user of a device; nil signs the user out.
     func signIn(_ user: String?, on device: Device) async throws {
-        let word = try user.map { UserWord.signedIn(try Self.user($0)) } ?? .signedOut
+        let claim = try user.map { UserClaim.signedIn(try Self.user($0)) } ?? .signedOut
         let result = try await store.changeRegistration(of: device.serial, at: Self.start) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -140,7 +140,7 @@ struct ServiceFixture {
     }
 
     /// Whether a step counted.
-    func tell(_ step: RequestStep, of request: ServiceRequest, at position: Int64) async throws -> Bool {
+    func notify(_ step: RequestStep, of request: ServiceRequest, at position: Int64) async throws -> Bool {
         let result = try await store.commit([Self.operation(step, of: request, at: position)])[0]
         guard result != .stored(replaced: nil) else { return true }
         #expect(result == .originGone)

@@ -106,24 +106,24 @@ private func firesOnceForEach(_ stores: any StoreMaker) async throws {
 private func firingsOfOneCommitFollowEachOther(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let often = try await fixture.subscribe(1, ["a", "b"])
-    let once = try await fixture.subscribe(fixture.wish(2, SubscriptionFixture.definition(["a", "b"], policy: .once)))
+    let once = try await fixture.subscribe(fixture.request(2, SubscriptionFixture.definition(["a", "b"], policy: .once)))
     let targets = [often, once].map(fixture.target)
     let numbers = try #require(try await fixture.update("a", version: 1, firing: [targets, targets]))
     let others = try #require(try await fixture.update("b", version: 1, firing: [targets]))
     let (item, other) = (try fixture.item("a").name, try fixture.item("b").name)
     let operations = [
-        fixture.told(1, often, .fired(targets[0], on: item, by: numbers[0], at: start)),
-        fixture.told(2, often, .fired(targets[0], on: other, by: others[0], at: start)),
-        fixture.told(3, often, .fired(targets[0], on: item, by: numbers[1], at: start)),
-        fixture.told(4, once, .fired(targets[1], on: item, by: numbers[0], at: start)),
+        fixture.notified(1, often, .fired(targets[0], on: item, by: numbers[0], at: start)),
+        fixture.notified(2, often, .fired(targets[0], on: other, by: others[0], at: start)),
+        fixture.notified(3, often, .fired(targets[0], on: item, by: numbers[1], at: start)),
+        fixture.notified(4, once, .fired(targets[1], on: item, by: numbers[0], at: start)),
     ]
     #expect(try await fixture.store.commit(operations) == Array(repeating: .stored(replaced: nil), count: 4))
     #expect(try await fixture.store.subscription(once.id, of: fixture.device)?.machine.status == .triggered)
-    let later = try await fixture.subscribe(fixture.wish(3, SubscriptionFixture.definition(["a", "b"], policy: .once)))
+    let later = try await fixture.subscribe(fixture.request(3, SubscriptionFixture.definition(["a", "b"], policy: .once)))
     let target = fixture.target(later)
     let both = [
-        fixture.told(5, later, .fired(target, on: item, by: numbers[1], at: start)),
-        fixture.told(6, later, .fired(target, on: other, by: others[0], at: start)),
+        fixture.notified(5, later, .fired(target, on: item, by: numbers[1], at: start)),
+        fixture.notified(6, later, .fired(target, on: other, by: others[0], at: start)),
     ]
     #expect(try await fixture.store.commit(both) == [.stored(replaced: nil), .originGone])
     #expect(try await fixture.base.waiting().map(\.position) == [1, 2, 3, 4, 5])
@@ -132,7 +132,7 @@ private func firingsOfOneCommitFollowEachOther(_ stores: any StoreMaker) async t
 private func singleUseFiresOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let made = try await fixture.subscribe(
-        fixture.wish(1, SubscriptionFixture.definition(["a", "b", "c"], policy: .once)))
+        fixture.request(1, SubscriptionFixture.definition(["a", "b", "c"], policy: .once)))
     let target = fixture.target(made)
     var numbers: [String: Int64] = [:]
     for item in ["a", "b", "c"] {
@@ -153,8 +153,8 @@ private func revisionMustBePresent(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let made = try await fixture.subscribe(1)
     let numbers = try #require(try await fixture.update("a", firing: [[fixture.target(made)]]))
-    let wish = fixture.wish(2, made.definition, changing: made.id)
-    guard case .changed(let changed) = try await fixture.put(wish) else { throw StoreFixture.Missing() }
+    let request = fixture.request(2, made.definition, changing: made.id)
+    guard case .changed(let changed) = try await fixture.put(request) else { throw StoreFixture.Missing() }
     #expect(try await fixture.fire(1, made, by: numbers[0]) == .originGone)
     #expect(try await fixture.fire(2, changed, by: numbers[0]) == .stored(replaced: nil))
 }
@@ -162,7 +162,7 @@ private func revisionMustBePresent(_ stores: any StoreMaker) async throws {
 private func coolDownEnds(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let made = try await fixture.subscribe(
-        fixture.wish(1, SubscriptionFixture.definition(policy: .every(coolDownSeconds: 10))))
+        fixture.request(1, SubscriptionFixture.definition(policy: .every(coolDownSeconds: 10))))
     let target = fixture.target(made)
     let numbers = try #require(try await fixture.update("a", firing: [[target], [target], [target]]))
     let end = start.adding(seconds: 10)
@@ -183,12 +183,12 @@ private func refusedCrossingIsNoted(_ stores: any StoreMaker) async throws {
     for item in ["a", "b"] { try await fixture.update(item) }
     let found = try holding(["a", "b"], version: 1, in: fixture)
     let definition = try SubscriptionFixture.definition(["a", "b"], policy: .everyCrossing)
-    let made = try await fixture.subscribe(fixture.wish(1, definition, found: found))
+    let made = try await fixture.subscribe(fixture.request(1, definition, found: found))
     let target = fixture.target(made)
     for (position, item) in zip(Int64(1)..., ["a", "b"]) {
-        let told = try #require(try await fixture.update(item, version: 2, firing: [[target]]))
-        #expect(try await fixture.fire(position, made, on: item, by: told[0]) == .stored(replaced: nil))
-        try await store.advance(told[0], to: nil, refused: [])
+        let notified = try #require(try await fixture.update(item, version: 2, firing: [[target]]))
+        #expect(try await fixture.fire(position, made, on: item, by: notified[0]) == .stored(replaced: nil))
+        try await store.advance(notified[0], to: nil, refused: [])
     }
     let refused = try #require(try await fixture.update("a", version: 3, firing: [[target, target]]))
     #expect(try await store.itemsNeverFired(after: .start, limit: 9).items.isEmpty)
@@ -212,14 +212,14 @@ private func refusalIsLate(_ stores: any StoreMaker) async throws {
     let found = try holding(["a"], version: 1, in: fixture)
     let crossing = try SubscriptionFixture.definition(policy: .everyCrossing)
     let (changed, fired) = (
-        try await fixture.subscribe(fixture.wish(1, crossing, found: found)),
-        try await fixture.subscribe(fixture.wish(2, crossing, found: found))
+        try await fixture.subscribe(fixture.request(1, crossing, found: found)),
+        try await fixture.subscribe(fixture.request(2, crossing, found: found))
     )
-    let often = try await fixture.subscribe(fixture.wish(3, SubscriptionFixture.definition(), found: found))
-    let ended = try await fixture.subscribe(fixture.wish(4, crossing, found: found))
+    let often = try await fixture.subscribe(fixture.request(3, SubscriptionFixture.definition(), found: found))
+    let ended = try await fixture.subscribe(fixture.request(4, crossing, found: found))
     let targets = [changed, fired, often, ended].map(fixture.target)
     let numbers = try #require(try await fixture.update("a", version: 2, firing: [targets, [targets[1]]]))
-    let change = fixture.wish(
+    let change = fixture.request(
         5, crossing, changing: changed.id, found: try holding(["a"], version: 2, in: fixture))
     guard case .changed = try await fixture.put(change) else { throw StoreFixture.Missing() }
     #expect(try await fixture.fire(1, fired, by: numbers[1]) == .stored(replaced: nil))

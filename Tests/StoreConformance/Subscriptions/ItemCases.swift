@@ -10,6 +10,7 @@ extension StoreCase {
     static let items: [StoreCase] = [
         StoreCase("item rules are unapplied until their present version is marked as applied", rulesAreApplied),
         StoreCase("an item is as its last commit left it", itemIsAsCommitted),
+        StoreCase("an item with a value that cannot be stored is not written", unstorableItemIsRefused),
         StoreCase("an app that is gone gets neither an item nor its firings", goneAppGetsNoItem),
         StoreCase("concurrent new items do not exceed the limit of their app", itemsAreLimited),
         StoreCase("items are listed by prefix in the order of the bytes of their names", itemsAreListed),
@@ -62,6 +63,19 @@ private func itemIsAsCommitted(_ stores: any StoreMaker) async throws {
     let later = try #require(try await store.item(key))
     #expect(later.version == 3 && later.places.isEmpty && later.state.previous == nil && later.state.mode == .merge)
     #expect(try await store.item(ItemKey(app: AppSerial(key.app.rawValue + 1), name: key.name)) == nil)
+}
+
+private func unstorableItemIsRefused(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let key = try fixture.item("a")
+    let (good, bad) = (["x": ItemValue(.int(1))], ["x": ItemValue(.type(.int))])
+    for (fields, previous) in [(bad, good), (good, bad)] {
+        let state = ItemState(.merge, fields: fields, previous: previous, updatedAt: start)
+        await #expect(throws: StoreFault.self) {
+            try await fixture.store.commitItem(ItemCommit(key: key, item: StoredItem(state: state), firings: []))
+        }
+    }
+    #expect(try await fixture.store.item(key) == nil)
 }
 
 private func goneAppGetsNoItem(_ stores: any StoreMaker) async throws {
@@ -178,13 +192,13 @@ private func subscriptionsAreReset(_ stores: any StoreMaker) async throws {
     #expect(try await store.hold([fixture.held(subscriptions[0], by: numbers[1])], at: start) == [.held(insteadOf: 0)])
     try await reset("a", fixture, all: true, limit: 100)
     #expect(try await fixture.armed(on: "a").map(\.since) == [5, 5, 5], "the item has a row")
-    #expect(try await store.nextHeldFiring() != nil)
+    #expect(try await store.nextThrottledFiring() != nil)
     #expect(try await store.deleteItem(key, ifIdleSince: nil))
     try await reset("a", fixture, all: false, limit: 1)
     let armed = try await fixture.armed(on: "a")
     #expect(armed.map(\.since) == [0, 0, 0] && armed.map(\.held) == [false, false, false])
     #expect(armed.map(\.hasFired) == [false, false, false])
-    #expect(try await store.nextHeldFiring() == nil)
+    #expect(try await store.nextThrottledFiring() == nil)
 }
 
 private func formerFiringsDoNotCount(_ stores: any StoreMaker) async throws {

@@ -27,8 +27,8 @@ private func subscriptionIsKept(_ stores: any StoreMaker) async throws {
         key: "orders", tags: ["x", "y"], expiresAt: start.adding(seconds: 50))
     definition.mode = .distinct
     definition.trigger = "fields.price > 5"
-    let made = try await fixture.subscribe(fixture.wish(1, definition))
-    #expect(made.id == fixture.wish(1, definition).proposed && made.device == fixture.device && made.app == fixture.app)
+    let made = try await fixture.subscribe(fixture.request(1, definition))
+    #expect(made.id == fixture.request(1, definition).proposed && made.device == fixture.device && made.app == fixture.app)
     #expect(made.definition == definition && made.user == nil && made.createdAt == start)
     #expect(made.machine == SubscriptionMachine(.every(coolDownSeconds: 9), at: start))
     #expect(try await fixture.store.subscription(made.id, of: fixture.device) == made)
@@ -37,36 +37,36 @@ private func subscriptionIsKept(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.store.subscription(made.id, of: other.serial) == nil)
     #expect(try await fixture.store.serials(of: other.serial).isEmpty)
     #expect(
-        try await fixture.put(fixture.wish(2, definition, of: other.serial, changing: made.id)) == .unknown,
+        try await fixture.put(fixture.request(2, definition, of: other.serial, changing: made.id)) == .unknown,
         "it is another device's")
 }
 
 private func keyBelongsToOne(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     var definition = try SubscriptionFixture.definition(key: "k")
-    let made = try await fixture.subscribe(fixture.wish(1, definition))
-    #expect(try await fixture.put(fixture.wish(2, definition), at: start.adding(seconds: 1)) == .same(made))
+    let made = try await fixture.subscribe(fixture.request(1, definition))
+    #expect(try await fixture.put(fixture.request(2, definition), at: start.adding(seconds: 1)) == .same(made))
     definition.tags = ["later"]
-    guard case .changed(let changed) = try await fixture.put(fixture.wish(3, definition)) else {
+    guard case .changed(let changed) = try await fixture.put(fixture.request(3, definition)) else {
         throw StoreFixture.Missing()
     }
     #expect(changed.serial == made.serial && changed.id == made.id && changed.definition.tags == ["later"])
     #expect(changed.machine.revision == made.machine.revision + 1)
     let elsewhere = try SubscriptionFixture.definition(["b"], key: "k")
-    #expect(try await fixture.put(fixture.wish(4, elsewhere)) == .frozen(changed))
+    #expect(try await fixture.put(fixture.request(4, elsewhere)) == .frozen(changed))
     #expect(try await fixture.store.subscription(made.id, of: fixture.device) == changed)
     // Another device has keys of its own, and an ended subscription frees its key.
     let other = try await fixture.anotherDevice()
-    _ = try await fixture.subscribe(fixture.wish(5, definition, of: other.serial))
+    _ = try await fixture.subscribe(fixture.request(5, definition, of: other.serial))
     #expect(try await fixture.store.endSubscriptions(of: fixture.device, .init(key: "k")) == 1)
-    let next = try await fixture.subscribe(fixture.wish(6, elsewhere))
+    let next = try await fixture.subscribe(fixture.request(6, elsewhere))
     #expect(next.serial > changed.serial)
 }
 
 private func oneKeyMakesOne(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let definition = try SubscriptionFixture.definition(key: "k")
-    let puts = try await concurrently(8) { try await fixture.put(fixture.wish($0, definition)) }
+    let puts = try await concurrently(8) { try await fixture.put(fixture.request($0, definition)) }
     var (made, same): ([Subscription], [Subscription]) = ([], [])
     for put in puts {
         switch put {
@@ -83,15 +83,15 @@ private func oneKeyMakesOne(_ stores: any StoreMaker) async throws {
 private func changeArms(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     try await fixture.update("a", version: 2)
-    let made = try await fixture.subscribe(fixture.wish(1, SubscriptionFixture.definition(policy: .once)))
+    let made = try await fixture.subscribe(fixture.request(1, SubscriptionFixture.definition(policy: .once)))
     let numbers = try #require(try await fixture.update("a", version: 3, firing: [[fixture.target(made)]]))
     #expect(try await fixture.fire(1, made, by: numbers[0]) == .stored(replaced: nil))
     let triggered = try #require(try await fixture.store.subscription(made.id, of: fixture.device))
     #expect(triggered.machine.status == .triggered && triggered.machine.lastFiredAt == start)
     #expect(try await fixture.armed(on: "a").isEmpty)
     let later = start.adding(seconds: 5)
-    let wish = fixture.wish(2, made.definition, changing: made.id)
-    guard case .changed(let armed) = try await fixture.put(wish, at: later) else { throw StoreFixture.Missing() }
+    let request = fixture.request(2, made.definition, changing: made.id)
+    guard case .changed(let armed) = try await fixture.put(request, at: later) else { throw StoreFixture.Missing() }
     #expect(armed.machine.status == .subscribed && armed.machine.statusAt == later)
     #expect(armed.machine.revision == made.machine.revision + 1)
     #expect(try await fixture.store.subscription(made.id, of: fixture.device) == armed)
@@ -99,7 +99,7 @@ private func changeArms(_ stores: any StoreMaker) async throws {
     #expect(watched.map(\.target) == [fixture.target(armed)])
     #expect(watched.map(\.since) == [3] && watched.map(\.hasFired) == [false])
     let unknown = SubscriptionID(Bytes16(high: 8, low: 8))
-    #expect(try await fixture.put(fixture.wish(3, made.definition, changing: unknown)) == .unknown)
+    #expect(try await fixture.put(fixture.request(3, made.definition, changing: unknown)) == .unknown)
 }
 
 private func oneChangeOfARevision(_ stores: any StoreMaker) async throws {
@@ -109,7 +109,7 @@ private func oneChangeOfARevision(_ stores: any StoreMaker) async throws {
         var definition = made.definition
         definition.tags = ["\(number)"]
         return try await fixture.put(
-            fixture.wish(10 + number, definition, changing: made.id, revision: made.machine.revision))
+            fixture.request(10 + number, definition, changing: made.id, revision: made.machine.revision))
     }
     var changed: [Subscription] = []
     for put in puts {
@@ -122,18 +122,18 @@ private func oneChangeOfARevision(_ stores: any StoreMaker) async throws {
 private func subscriptionsAreLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let definition = try SubscriptionFixture.definition()
-    let puts = try await concurrently(8) { try await fixture.put(fixture.wish($0, definition, limit: 3)) }
+    let puts = try await concurrently(8) { try await fixture.put(fixture.request($0, definition, limit: 3)) }
     #expect(puts.filter { $0 == .tooMany }.count == 5)
     let serials = try await fixture.store.serials(of: fixture.device)
     #expect(serials.count == 3)
     #expect(try await fixture.store.endSubscriptions([serials[0]], of: fixture.device) == 1)
-    _ = try await fixture.subscribe(fixture.wish(20, definition, limit: 3))
-    #expect(try await fixture.put(fixture.wish(21, definition, limit: 3)) == .tooMany)
+    _ = try await fixture.subscribe(fixture.request(20, definition, limit: 3))
+    #expect(try await fixture.put(fixture.request(21, definition, limit: 3)) == .tooMany)
     let other = try await fixture.anotherDevice()
-    _ = try await fixture.subscribe(fixture.wish(22, definition, of: other.serial, limit: 3))
+    _ = try await fixture.subscribe(fixture.request(22, definition, of: other.serial, limit: 3))
     try await stores.setSubscriptionCount(SubscriptionLimits.perApp - 1, in: fixture.store)
     let last = try await concurrently(5) {
-        try await fixture.put(fixture.wish(30 + $0, definition, of: other.serial))
+        try await fixture.put(fixture.request(30 + $0, definition, of: other.serial))
     }
     #expect(last.filter { $0 == .tooMany }.count == 4)
 }
@@ -141,28 +141,28 @@ private func subscriptionsAreLimited(_ stores: any StoreMaker) async throws {
 private func deviceMustBeRegistered(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let definition = try SubscriptionFixture.definition(key: "k")
-    let made = try await fixture.subscribe(fixture.wish(1, definition))
+    let made = try await fixture.subscribe(fixture.request(1, definition))
     try await fixture.suspend(fixture.device)
-    #expect(try await fixture.put(fixture.wish(2, definition)) == .deviceSuspended)
+    #expect(try await fixture.put(fixture.request(2, definition)) == .deviceSuspended)
     #expect(try await fixture.store.subscription(made.id, of: fixture.device)?.machine.isPaused == true)
     try await fixture.resume(fixture.device)
     _ = try await fixture.store.deleteDevice(fixture.device, at: start)
-    #expect(try await fixture.put(fixture.wish(3, definition)) == .deviceGone)
+    #expect(try await fixture.put(fixture.request(3, definition)) == .deviceGone)
     #expect(try await fixture.store.subscription(made.id, of: fixture.device) == nil)
     let other = try await fixture.anotherDevice()
     #expect(try await fixture.store.deleteApp(try StoreFixture.appID, at: start))
-    #expect(try await fixture.put(fixture.wish(4, definition, of: other.serial)) == .deviceGone)
+    #expect(try await fixture.put(fixture.request(4, definition, of: other.serial)) == .deviceGone)
 }
 
 private func otherRulesAllowNone(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let definition = try SubscriptionFixture.definition()
-    _ = try await fixture.subscribe(fixture.wish(1, definition, rulesRevision: 0))
+    _ = try await fixture.subscribe(fixture.request(1, definition, rulesRevision: 0))
     let revision = try await fixture.setItemRules()
-    #expect(try await fixture.put(fixture.wish(2, definition, rulesRevision: 0)) == .rulesChanged)
-    #expect(try await fixture.put(fixture.wish(2, definition, rulesRevision: revision + 1)) == .rulesChanged)
-    _ = try await fixture.subscribe(fixture.wish(2, definition, rulesRevision: revision))
-    _ = try await fixture.subscribe(fixture.wish(3, definition))
+    #expect(try await fixture.put(fixture.request(2, definition, rulesRevision: 0)) == .rulesChanged)
+    #expect(try await fixture.put(fixture.request(2, definition, rulesRevision: revision + 1)) == .rulesChanged)
+    _ = try await fixture.subscribe(fixture.request(2, definition, rulesRevision: revision))
+    _ = try await fixture.subscribe(fixture.request(3, definition))
 }
 
 private func subscriptionBelongsToUser(_ stores: any StoreMaker) async throws {
@@ -186,7 +186,7 @@ private func subscriptionsAreListed(_ stores: any StoreMaker) async throws {
     for number in UInt64(1)...5 {
         let definition = try SubscriptionFixture.definition(
             policy: .once, key: "k\(number)", tags: number % 2 == 0 ? ["even", "x"] : ["odd"])
-        all.append(try await fixture.subscribe(fixture.wish(number, definition)))
+        all.append(try await fixture.subscribe(fixture.request(number, definition)))
     }
     let other = try await fixture.anotherDevice()
     _ = try await fixture.subscribe(9, of: other.serial)

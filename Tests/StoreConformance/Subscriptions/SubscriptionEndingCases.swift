@@ -22,11 +22,11 @@ private func endedByFilter(_ stores: any StoreMaker) async throws {
     for number in UInt64(1)...6 {
         let definition = try SubscriptionFixture.definition(
             key: "k\(number)", tags: number % 2 == 0 ? ["even"] : ["odd"])
-        _ = try await fixture.subscribe(fixture.wish(number, definition))
+        _ = try await fixture.subscribe(fixture.request(number, definition))
     }
     let other = try await fixture.anotherDevice()
     let kept = try await fixture.subscribe(
-        fixture.wish(9, SubscriptionFixture.definition(key: "k1", tags: ["even"]), of: other.serial))
+        fixture.request(9, SubscriptionFixture.definition(key: "k1", tags: ["even"]), of: other.serial))
     #expect(try await store.endSubscriptions(of: device, SubscriptionFilter(key: "k1")) == 1)
     #expect(try await store.endSubscriptions(of: device, SubscriptionFilter(key: "k1")) == 0)
     #expect(try await store.endSubscriptions(of: device, SubscriptionFilter(tag: "even")) == 3)
@@ -71,7 +71,7 @@ private func subscriptionExpires(_ stores: any StoreMaker) async throws {
     let end = start.adding(seconds: 50)
     var made: [Subscription] = []
     for number in UInt64(1)...3 {
-        made.append(try await fixture.subscribe(fixture.wish(number, SubscriptionFixture.definition(expiresAt: end))))
+        made.append(try await fixture.subscribe(fixture.request(number, SubscriptionFixture.definition(expiresAt: end))))
     }
     let lasting = try await fixture.subscribe(4)
     let numbers = try #require(

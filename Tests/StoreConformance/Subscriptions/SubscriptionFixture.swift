@@ -46,9 +46,9 @@ package struct SubscriptionFixture {
         _ = try #require(result).get()
     }
 
-    package func sign(_ word: UserWord) async throws {
+    package func sign(_ claim: UserClaim) async throws {
         let result = try await store.changeRegistration(of: device, at: Self.start) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -65,31 +65,31 @@ package struct SubscriptionFixture {
             pace: pace, key: key, tags: tags, expiresAt: expiresAt)
     }
 
-    package func wish(
+    package func request(
         _ number: UInt64, _ definition: Subscription.Definition, of device: DeviceSerial? = nil,
         changing id: SubscriptionID? = nil, revision: Int64? = nil, condition: WatchedCondition? = nil, limit: Int = 100,
         rulesRevision: Int64? = nil, found: [FoundCondition] = []
-    ) -> SubscriptionWish {
-        SubscriptionWish(
+    ) -> SubscriptionRequest {
+        SubscriptionRequest(
             proposed: SubscriptionID(Bytes16(high: 3, low: number)), changed: id, revision: revision,
             device: device ?? self.device, definition: definition, condition: condition, limit: limit,
             rulesRevision: rulesRevision, found: found)
     }
 
-    package func put(_ wish: SubscriptionWish, at now: Timestamp = start) async throws -> SubscriptionPut {
-        try await store.putSubscription(wish, at: now)
+    package func put(_ request: SubscriptionRequest, at now: Timestamp = start) async throws -> SubscriptionPut {
+        try await store.putSubscription(request, at: now)
     }
 
     /// Makes a subscription.
-    package func subscribe(_ wish: SubscriptionWish, at now: Timestamp = start) async throws -> Subscription {
-        guard case .made(let subscription) = try await put(wish, at: now) else { throw StoreFixture.Missing() }
+    package func subscribe(_ request: SubscriptionRequest, at now: Timestamp = start) async throws -> Subscription {
+        guard case .made(let subscription) = try await put(request, at: now) else { throw StoreFixture.Missing() }
         return subscription
     }
 
     package func subscribe(
         _ number: UInt64, _ items: [String] = ["a"], of device: DeviceSerial? = nil
     ) async throws -> Subscription {
-        try await subscribe(wish(number, Self.definition(items), of: device))
+        try await subscribe(request(number, Self.definition(items), of: device))
     }
 
     func target(_ subscription: Subscription) -> Firing.Target {
@@ -124,14 +124,14 @@ package struct SubscriptionFixture {
     /// - Parameters:
     ///   - topic: What waits of this topic is replaced.
     ///   - mode: How the device is woken.
-    func told(
+    func notified(
         _ position: Int64, _ subscription: Subscription, _ effect: Effect, replacing topic: String? = nil,
         waking mode: WakeMode? = nil, at now: Timestamp = start
     ) -> InboxOperation {
         let envelope = Envelope(
             id: base.envelope(position).id, device: subscription.device, app: app, origin: subscription.origin,
             kind: .fired(body: [1], countsBadge: true), acceptedAt: now, expiresAt: now.adding(seconds: 100_000))
-        let wake = mode.map { WakeWish($0, dueAt: now, needsAlertText: false) }
+        let wake = mode.map { WakeRequest($0, dueAt: now, needsAlertText: false) }
         return .append(envelope, AppendRules(topic: topic, effects: [effect], wake: wake))
     }
 
@@ -140,14 +140,14 @@ package struct SubscriptionFixture {
         _ position: Int64, _ subscription: Subscription, on item: String = "a", by number: Int64, at now: Timestamp = start
     ) async throws -> InboxResult {
         let effect = Effect.fired(target(subscription), on: try self.item(item).name, by: number, at: now)
-        return try await store.commit([told(position, subscription, effect, at: now)])[0]
+        return try await store.commit([notified(position, subscription, effect, at: now)])[0]
     }
 
     func held(
         _ subscription: Subscription, on item: String = "a", by number: Int64, body: [UInt8] = [1],
         milliseconds: Int64 = 1000, buffer: Int = 1
-    ) throws -> HeldFiring {
-        HeldFiring(
+    ) throws -> ThrottledFiring {
+        ThrottledFiring(
             target: target(subscription), device: subscription.device, item: try self.item(item).name, number: number,
             body: body, ttl: 60, isAlwaysPushed: true, isDistinct: false, milliseconds: milliseconds, buffer: buffer)
     }

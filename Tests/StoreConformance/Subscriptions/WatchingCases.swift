@@ -24,11 +24,11 @@ private func armedAreRead(_ stores: any StoreMaker) async throws {
     let condition = WatchedCondition(shape: "price > $", source: "price > 5", constants: [1, 2])
     var definition = try SubscriptionFixture.definition(policy: .every(coolDownSeconds: 7))
     definition.trigger = "price > 5"
-    let first = try await fixture.subscribe(fixture.wish(1, definition, condition: condition))
+    let first = try await fixture.subscribe(fixture.request(1, definition, condition: condition))
     try await fixture.update("a", version: 3)
     let second = try await fixture.subscribe(
-        fixture.wish(2, SubscriptionFixture.definition(policy: .everyCrossing), of: other.serial, condition: condition))
-    let third = try await fixture.subscribe(fixture.wish(3, SubscriptionFixture.definition(policy: .once)))
+        fixture.request(2, SubscriptionFixture.definition(policy: .everyCrossing), of: other.serial, condition: condition))
+    let third = try await fixture.subscribe(fixture.request(3, SubscriptionFixture.definition(policy: .once)))
     let armed = try await fixture.armed(on: "a")
     #expect(armed.map(\.target) == [first, second, third].map(fixture.target))
     #expect(armed.map(\.condition) == [condition, condition, nil])
@@ -61,17 +61,17 @@ private func conditionHeld(_ stores: any StoreMaker) async throws {
         let armed = try await fixture.store.armed([subscription.serial])
         return Dictionary(uniqueKeysWithValues: armed.map { ($0.item.name.text, $0.held) })
     }
-    let wish = fixture.wish(1, definition, found: [try found("a", 2, holds: true), try found("b", 1, holds: true)])
-    let made = try await fixture.subscribe(wish)
+    let request = fixture.request(1, definition, found: [try found("a", 2, holds: true), try found("b", 1, holds: true)])
+    let made = try await fixture.subscribe(request)
     #expect(try await held(made) == ["a": true, "b": nil, "c": false], "\"b\" has another update, \"c\" has none")
-    let again = fixture.wish(2, definition, changing: made.id, found: [try found("b", 2, holds: false)])
+    let again = fixture.request(2, definition, changing: made.id, found: [try found("b", 2, holds: false)])
     guard case .changed(let changed) = try await fixture.put(again) else { throw StoreFixture.Missing() }
     #expect(try await held(changed) == ["a": nil, "b": false, "c": false])
 }
 
 private func armedOrNot(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
-    let two = try await fixture.subscribe(fixture.wish(1, SubscriptionFixture.definition(["b", "a"], policy: .once)))
+    let two = try await fixture.subscribe(fixture.request(1, SubscriptionFixture.definition(["b", "a"], policy: .once)))
     let one = try await fixture.subscribe(2)
     let numbers = try #require(try await fixture.update("a", firing: [[fixture.target(two)]]))
     #expect(try await fixture.fire(1, two, by: numbers[0]) == .stored(replaced: nil))
@@ -94,7 +94,7 @@ private func itemsNeverFiredAreFound(_ stores: any StoreMaker) async throws {
     let crossing = try SubscriptionFixture.definition(["e"], policy: .everyCrossing)
     try await fixture.update("e")
     let holds = FoundCondition(item: try fixture.item("e").name, version: 1, holds: true)
-    _ = try await fixture.subscribe(fixture.wish(4, crossing, found: [holds]))
+    _ = try await fixture.subscribe(fixture.request(4, crossing, found: [holds]))
     let numbers = try #require(try await fixture.update("d", version: 2, firing: [[fixture.target(fired)]]))
     #expect(try await fixture.fire(1, fired, on: "d", by: numbers[0]) == .stored(replaced: nil))
     for limit in [1, 2, 100] {
@@ -161,7 +161,7 @@ private func subjectsAreRead(_ stores: any StoreMaker) async throws {
     let device = try await fixture.anotherDevice(profile: profile)
     let definition = try SubscriptionFixture.definition(
         ["a", "b"], policy: .once, pace: FiringPace(maxFrequency: 2, bufferSize: nil), key: "k")
-    let made = try await fixture.subscribe(fixture.wish(1, definition, of: device.serial))
+    let made = try await fixture.subscribe(fixture.request(1, definition, of: device.serial))
     let silent = try await fixture.subscribe(2)
     let ended = try await fixture.subscribe(3)
     _ = try await fixture.store.endSubscriptions([ended.serial], of: fixture.device)

@@ -11,10 +11,10 @@ extension StoreCase {
         StoreCase("what a device received is marked when it leaves an audience, and goes on when it returns", leftIsMarked),
         StoreCase("a binding of another revision leaves and returns to nothing", otherRevisionChangesNothing),
         StoreCase("an unsupported update leaves the inbox with its completion", unsupportedLeaves),
-        StoreCase("earlier content that a device did not receive is absorbed once", contentIsAbsorbed),
-        StoreCase("absorbed content is due again when what stands for it ends", absorbedIsRevived),
+        StoreCase("earlier content that a device did not receive is absorbed once", contentIsCoalesced),
+        StoreCase("absorbed content is due again when what stands for it ends", coalescedIsRevived),
         StoreCase("revived content stands behind an earlier update of its order key", revivedStandsBehind),
-        StoreCase("absorbed content that expired is to be fetched when what stands for it ends", absorbedIsMissed),
+        StoreCase("absorbed content that expired is to be fetched when what stands for it ends", coalescedIsMissed),
         StoreCase("content that expires is missed if its device may not have it", expiringContentIsMissed),
         StoreCase("concurrent requests to fetch everything have one update and one entry", resyncIsMadeOnce),
         StoreCase("a request to fetch everything stands for all content that was not received", resyncStandsForContent),
@@ -29,7 +29,7 @@ private func neverReceivedIsForgotten(_ stores: any StoreMaker) async throws {
     for (position, update) in updates.prefix(2).enumerated() {
         try await fixture.give(Int64(position + 1), update, to: binding)
     }
-    try await fixture.hold([updates[2]], binding)
+    try await fixture.evaluate([updates[2]], binding)
     let names = [updates[0], updates[2]].map { fixture.name($0, binding) }
     let takenOut = try await store.left(names, of: binding.serial, revision: binding.revision, at: start)
     #expect(takenOut == [fixture.base.envelope(1).id])
@@ -104,7 +104,7 @@ private func unsupportedLeaves(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.state(second, binding) == .waiting)
 }
 
-private func contentIsAbsorbed(_ stores: any StoreMaker) async throws {
+private func contentIsCoalesced(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let store = fixture.store
     let binding = try await fixture.bind()
@@ -117,24 +117,24 @@ private func contentIsAbsorbed(_ stores: any StoreMaker) async throws {
     let unreceived = try await store.unreceivedContent(of: binding.serial)
     #expect(unreceived.completions.map(\.key.update) == [0, 2, 3].map { updates[$0].serial })
     #expect(unreceived.resync == nil)
-    let absorbed = updates.prefix(2).map { (fixture.name($0, binding), by: updates[3].serial) }
-    let takenOut = try await store.absorb(absorbed, at: start)
+    let coalesced = updates.prefix(2).map { (fixture.name($0, binding), by: updates[3].serial) }
+    let takenOut = try await store.coalesce(coalesced, at: start)
     #expect(takenOut == [fixture.base.envelope(1).id], "the device has the second")
-    #expect(try await store.absorb(absorbed, at: start).isEmpty)
+    #expect(try await store.coalesce(coalesced, at: start).isEmpty)
     #expect(try await fixture.base.waiting().map(\.position) == [3, 4])
     let completion = try #require(try await fixture.completion(updates[0], binding))
     #expect(completion.machine.state == .superseded && completion.machine.reason == "absorbed")
     #expect(try await fixture.state(updates[1], binding) == .stored)
 }
 
-private func absorbedIsRevived(_ stores: any StoreMaker) async throws {
+private func coalescedIsRevived(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let store = fixture.store
     let binding = try await fixture.bind()
     let (earlier, later) = (try await fixture.publish(1, .content), try await fixture.publish(2, .content))
     try await fixture.give(1, earlier, to: binding)
     try await fixture.give(2, later, to: binding)
-    _ = try await store.absorb([(fixture.name(earlier, binding), by: later.serial)], at: start)
+    _ = try await store.coalesce([(fixture.name(earlier, binding), by: later.serial)], at: start)
     let moment = start.adding(seconds: 9)
     try await store.endCompletions([(fixture.name(later, binding), .withdrawn)], at: moment)
     let completion = try #require(try await fixture.completion(earlier, binding))
@@ -146,28 +146,28 @@ private func revivedStandsBehind(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let binding = try await fixture.bind()
     let definition = fixture.definition(.content, orderKey: "k")
-    let first = try await fixture.publish(fixture.wish(1, definition))
-    let content = try await fixture.publish(fixture.wish(2, definition))
-    let absorber = try await fixture.publish(3, .content)
+    let first = try await fixture.publish(fixture.request(1, definition))
+    let content = try await fixture.publish(fixture.request(2, definition))
+    let coalescer = try await fixture.publish(3, .content)
     try await fixture.give(1, first, to: binding)
-    try await fixture.hold([content, absorber], binding)
-    _ = try await store.absorb([(fixture.name(content, binding), by: absorber.serial)], at: start)
+    try await fixture.evaluate([content, coalescer], binding)
+    _ = try await store.coalesce([(fixture.name(content, binding), by: coalescer.serial)], at: start)
     #expect(try await fixture.state(content, binding) == .superseded)
-    try await store.endCompletions([(fixture.name(absorber, binding), .withdrawn)], at: start)
+    try await store.endCompletions([(fixture.name(coalescer, binding), .withdrawn)], at: start)
     #expect(try await fixture.completion(content, binding)?.machine == CompletionMachine())
     let later = start.adding(seconds: 9)
     try await fixture.report(.done, of: first, binding, at: later)
     #expect(try await fixture.completion(content, binding)?.machine == CompletionMachine(dueAt: later))
 }
 
-private func absorbedIsMissed(_ stores: any StoreMaker) async throws {
+private func coalescedIsMissed(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let store = fixture.store
     let binding = try await fixture.bind()
     let earlier = try await fixture.publish(1, .content, ttl: 60)
     let later = try await fixture.publish(2, .content)
-    try await fixture.hold([earlier, later], binding)
-    _ = try await store.absorb([(fixture.name(earlier, binding), by: later.serial)], at: start)
+    try await fixture.evaluate([earlier, later], binding)
+    _ = try await store.coalesce([(fixture.name(earlier, binding), by: later.serial)], at: start)
     let end = start.adding(seconds: 60)
     #expect(try await store.endExpiredUpdates(at: end, limit: 9).map(\.update) == [earlier.serial])
     #expect(try await store.presentBinding(of: fixture.device)?.needsResync == false)
@@ -185,7 +185,7 @@ private func expiringContentIsMissed(_ stores: any StoreMaker) async throws {
     func needsResync(_ number: UInt8, _ machine: CompletionMachine, bindingEnds: Bool = false) async throws -> Bool {
         let device = try await fixture.anotherDevice(number).serial
         let binding = try await fixture.bind("one", device)
-        try await fixture.hold([content], binding, machine: machine)
+        try await fixture.evaluate([content], binding, machine: machine)
         if bindingEnds { _ = try await fixture.bind("other", device) }
         try await store.endCompletions([(fixture.name(content, binding), .expired)], at: start)
         // Without this, content that ended without a result is to be fetched when the binding begins again.
@@ -199,8 +199,8 @@ private func expiringContentIsMissed(_ stores: any StoreMaker) async throws {
     #expect(try await needsResync(3, stored, bindingEnds: true))
 }
 
-private func resyncWish(_ fixture: UpdateFixture, _ number: UInt64) -> ResyncWish {
-    ResyncWish(proposed: fixture.id(1000 + number), body: [9, UInt8(number)])
+private func resyncRequest(_ fixture: UpdateFixture, _ number: UInt64) -> ResyncRequest {
+    ResyncRequest(proposed: fixture.id(1000 + number), body: [9, UInt8(number)])
 }
 
 private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
@@ -208,7 +208,7 @@ private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let binding = try await fixture.bind()
     let resyncs = try await concurrently(5) { number in
-        try await store.resync(binding.serial, resyncWish(fixture, number), at: start)
+        try await store.resync(binding.serial, resyncRequest(fixture, number), at: start)
     }
     let serial = try #require(resyncs.first).update
     #expect(resyncs.map(\.update) == Array(repeating: serial, count: 5))
@@ -222,13 +222,13 @@ private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
     // An entry that the device has stands for nothing that comes later.
     try await fixture.give(1, due.update, to: binding, isAgain: true)
     try await fixture.receive(1, of: binding)
-    _ = try await store.resync(binding.serial, resyncWish(fixture, 9), at: start)
+    _ = try await store.resync(binding.serial, resyncRequest(fixture, 9), at: start)
     #expect(try await store.completions(of: binding.serial, [serial]).map(\.key.entry) == [2])
     let other = try await fixture.bind("main", fixture.anotherDevice().serial)
-    #expect(try await store.resync(other.serial, resyncWish(fixture, 8), at: start).update == serial, "an app has one")
+    #expect(try await store.resync(other.serial, resyncRequest(fixture, 8), at: start).update == serial, "an app has one")
     _ = try await fixture.bind("other")
-    let ended = try await store.resync(binding.serial, resyncWish(fixture, 7), at: start)
-    #expect(ended.update == UpdateSerial(0) && ended.absorbed.isEmpty, "the binding ended")
+    let ended = try await store.resync(binding.serial, resyncRequest(fixture, 7), at: start)
+    #expect(ended.update == UpdateSerial(0) && ended.coalesced.isEmpty, "the binding ended")
 }
 
 private func resyncStandsForContent(_ stores: any StoreMaker) async throws {
@@ -239,8 +239,8 @@ private func resyncStandsForContent(_ stores: any StoreMaker) async throws {
     try await fixture.give(1, content, to: binding)
     try await fixture.give(2, popup, to: binding)
     try await store.offerAgain(to: binding.serial, needsResync: true, at: start)
-    let resync = try await store.resync(binding.serial, resyncWish(fixture, 1), at: start)
-    #expect(resync.absorbed == [fixture.base.envelope(1).id])
+    let resync = try await store.resync(binding.serial, resyncRequest(fixture, 1), at: start)
+    #expect(resync.coalesced == [fixture.base.envelope(1).id])
     #expect(try await fixture.base.waiting().map(\.position) == [2])
     #expect(try await fixture.state(content, binding) == .superseded)
     let present = try #require(try await store.presentBinding(of: fixture.device))

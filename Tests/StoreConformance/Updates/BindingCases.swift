@@ -34,7 +34,7 @@ private func bindingBeginsOnce(_ stores: any StoreMaker) async throws {
     #expect(all == Array(repeating: binding, count: 8))
     #expect(binding.device == fixture.device && binding.profile == "main" && binding.user == nil)
     #expect(binding.values == ParameterValues() && binding.kinds.isEmpty && binding.parametersRevision == nil)
-    #expect(binding.heldTo == .nowhere && binding.seenTo == update.serial && !binding.needsResync)
+    #expect(binding.cursor == .nowhere && binding.seenTo == update.serial && !binding.needsResync)
     #expect(binding.receivedTo == ReceivedTo(all: 0, updates: 0))
     #expect(try await store.presentBinding(of: fixture.device) == binding)
     #expect(try await store.bindingCount(of: fixture.app) == 1)
@@ -56,12 +56,12 @@ private func profileChanges(_ stores: any StoreMaker) async throws {
     #expect(try await store.presentBinding(of: fixture.device) == second)
     #expect(try await store.bindingCount(of: fixture.app) == 1, "a device has one at a time")
     #expect(try await store.commit([fixture.offer(1, update, to: first)]) == [.originGone], "it ended")
-    #expect(try await !fixture.hold([update], first))
+    #expect(try await !fixture.evaluate([update], first))
     let again = try await fixture.bind("one")
     #expect(again.serial == first.serial && again.revision > first.revision)
-    #expect(again.parametersRevision == nil && again.heldTo.place == UpdateSerial(0))
+    #expect(again.parametersRevision == nil && again.cursor.place == UpdateSerial(0))
     #expect(try await store.presentBinding(of: fixture.device) == again)
-    #expect(try await fixture.hold([update], again))
+    #expect(try await fixture.evaluate([update], again))
 }
 
 private func userChanges(_ stores: any StoreMaker) async throws {
@@ -110,7 +110,7 @@ private func bindingIsChangedOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let store = fixture.store
     let binding = try await fixture.bind()
-    try await fixture.hold([try await fixture.publish(1)], binding)
+    try await fixture.evaluate([try await fixture.publish(1)], binding)
     var changed = binding
     changed.values = values([("level", .integer(3)), ("place", vienna)])
     changed.parametersRevision = "r1"
@@ -123,7 +123,7 @@ private func bindingIsChangedOnce(_ stores: any StoreMaker) async throws {
     let present = try #require(try await store.presentBinding(of: fixture.device))
     #expect(made.first?.binding.revision == present.revision && present.revision > binding.revision)
     #expect(present.values == wanted.values && present.parametersRevision == "r1" && present.locatedAt == start)
-    #expect(present.kinds == wanted.kinds && present.heldTo.place == UpdateSerial(0))
+    #expect(present.kinds == wanted.kinds && present.cursor.place == UpdateSerial(0))
     #expect(try await store.change(wanted, hasOtherKinds: false, at: start) == nil)
     var next = present
     next.values = ParameterValues()
@@ -207,7 +207,7 @@ private func locationsAreForgotten(_ stores: any StoreMaker) async throws {
     try await store.forgetLocations(before: start, limit: 9)
     let after = try #require(try await store.presentBinding(of: fixture.device))
     #expect(after.values == values([("level", .integer(3))]) && after.locatedAt == nil)
-    #expect(after.revision > before.revision && after.heldTo.place == UpdateSerial(0))
+    #expect(after.revision > before.revision && after.cursor.place == UpdateSerial(0))
     #expect(try await store.presentBinding(of: other.serial)?.values.hasLocation == true)
     try await store.forgetLocations(before: start.adding(seconds: 9), limit: 9)
     #expect(try await store.presentBinding(of: other.serial)?.values.hasLocation == false)
@@ -223,7 +223,7 @@ private func bindingIsReleased(_ stores: any StoreMaker) async throws {
         try await fixture.give(Int64(place + 1), update, to: binding)
     }
     try await fixture.report(.done, of: updates[2], binding)
-    try await fixture.hold([updates[3]], binding)
+    try await fixture.evaluate([updates[3]], binding)
     #expect(try await store.bindingsToRelease(limit: 9).isEmpty)
     _ = try await fixture.bind("other")
     let released = ReleasedBinding(binding: binding.serial, device: fixture.device)
@@ -246,7 +246,7 @@ private func bindingThatBeganAgainIsKept(_ stores: any StoreMaker) async throws 
     let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
     try await fixture.give(1, first, to: binding)
     try await fixture.receive(1, of: binding)
-    try await fixture.hold([second], binding)
+    try await fixture.evaluate([second], binding)
     _ = try await fixture.bind("other")
     #expect(try await store.release(binding.serial, limit: 1, at: start) == [])
     let later = start.adding(seconds: 5)
@@ -266,7 +266,7 @@ private func contentIsMissed(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind("one")
     let content = try await fixture.publish(1, .content, ttl: 60)
     let (popup, live) = (try await fixture.publish(2, ttl: 60), try await fixture.publish(3))
-    try await fixture.hold([content, popup, live], binding)
+    try await fixture.evaluate([content, popup, live], binding)
     _ = try await fixture.bind("other")
     _ = try await store.release(binding.serial, limit: 9, at: start)
     let later = start.adding(seconds: 60)
@@ -301,7 +301,7 @@ private func bindingsAreLimited(_ stores: any StoreMaker) async throws {
     var first: UpdateBinding?
     for number in 0..<UpdateBinding.mostOfDevice {
         let binding = try await fixture.bind("p\(number)", at: start.adding(seconds: Int64(number)))
-        try await fixture.hold([update], binding)
+        try await fixture.evaluate([update], binding)
         if number == 0 { first = binding }
     }
     let now = start.adding(seconds: 500)

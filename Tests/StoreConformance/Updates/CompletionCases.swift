@@ -32,29 +32,29 @@ private func completionsAreHeld(_ stores: any StoreMaker) async throws {
         try await fixture.publish(1), try await fixture.publish(2), try await fixture.publish(3)
     )
     _ = try await store.withdrawUpdate(ended, by: fixture.key, at: start)
-    #expect(try await fixture.hold([first, ended], binding, machine: CompletionMachine(.unsupported)))
+    #expect(try await fixture.evaluate([first, ended], binding, machine: CompletionMachine(.unsupported)))
     #expect(try await fixture.state(first, binding) == .unsupported)
     #expect(try await fixture.completion(ended, binding) == nil, "its update does not live")
-    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == HeldTo(ended.serial, rules: 1))
-    #expect(try await fixture.hold([first, second], binding))
+    #expect(try await store.presentBinding(of: fixture.device)?.cursor == AudienceCursor(ended.serial, rules: 1))
+    #expect(try await fixture.evaluate([first, second], binding))
     #expect(try await fixture.state(first, binding) == .unsupported, "it was there")
     #expect(try await fixture.state(second, binding) == .waiting)
-    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == HeldTo(ended.serial, rules: 1))
-    let other = HeldTo(first.serial, rules: 2)
+    #expect(try await store.presentBinding(of: fixture.device)?.cursor == AudienceCursor(ended.serial, rules: 1))
+    let other = AudienceCursor(first.serial, rules: 2)
     #expect(
-        try await store.held(
+        try await store.evaluated(
             binding.serial, revision: binding.revision, to: other, isFull: false, adding: [], at: start))
-    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == other, "other rules, another place")
+    #expect(try await store.presentBinding(of: fixture.device)?.cursor == other, "other rules, another place")
     let third = try await fixture.publish(4)
     _ = try #require(try await store.change(binding, hasOtherKinds: false, at: start))
-    #expect(try await !fixture.hold([third], binding), "the binding has another revision")
+    #expect(try await !fixture.evaluate([third], binding), "the binding has another revision")
     #expect(try await fixture.completion(third, binding) == nil)
     // Of a completion as it was written everything is kept.
     let now = try await fixture.bind()
     let machine = CompletionMachine(
         .failed, attempt: 3, isReceived: true, failures: 2, firstFailedAt: start, dueAt: start.adding(seconds: 9),
         reason: "no room")
-    try await fixture.hold([third], now, machine: machine)
+    try await fixture.evaluate([third], now, machine: machine)
     #expect(
         try await fixture.completion(third, now)
             == Completion(key: fixture.name(third, now), machine: machine, changedAt: start))
@@ -95,14 +95,14 @@ private func offersOfOneCommitAreJudgedInOrder(_ stores: any StoreMaker) async t
     var updates: [Update] = []
     for number in UInt64(1)...5 {
         let definition = fixture.definition(orderKey: number < 3 ? "k" : nil)
-        updates.append(try await fixture.publish(fixture.wish(number, definition)))
+        updates.append(try await fixture.publish(fixture.request(number, definition)))
     }
     let stored = InboxResult.stored(replaced: nil)
     let given = try await store.commit([
         fixture.offer(1, updates[0], to: binding), fixture.offer(2, updates[2], to: binding),
     ])
     #expect(given == [stored, stored])
-    try await fixture.hold([updates[1]], binding)
+    try await fixture.evaluate([updates[1]], binding)
     let twice = try await store.commit([
         fixture.offer(3, updates[3], to: binding), fixture.offer(4, updates[3], to: binding),
     ])
@@ -129,10 +129,10 @@ private func offerAndEndSeeEachOther(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let binding = try await fixture.bind()
     let updates = [
-        try await fixture.publish(fixture.wish(1, fixture.definition(orderKey: "a"))),
-        try await fixture.publish(fixture.wish(2, fixture.definition(orderKey: "b"))),
+        try await fixture.publish(fixture.request(1, fixture.definition(orderKey: "a"))),
+        try await fixture.publish(fixture.request(2, fixture.definition(orderKey: "b"))),
     ]
-    try await fixture.hold(updates, binding)
+    try await fixture.evaluate(updates, binding)
     let due = try await store.completions(of: binding.serial, updates.map(\.serial)).map(\.machine)
     #expect(due == [CompletionMachine(dueAt: start), CompletionMachine(dueAt: start)])
     func retraction(_ position: Int64, _ update: Update) -> InboxOperation {
@@ -233,7 +233,7 @@ private func receivedPlacesRise(_ stores: any StoreMaker) async throws {
     try await fixture.give(1, updates[0], to: binding)
     try await fixture.receive(1, of: binding)
     try await fixture.give(2, updates[1], to: binding)
-    try await fixture.hold([updates[2]], binding)
+    try await fixture.evaluate([updates[2]], binding)
     let later = start.adding(seconds: 9)
     try await store.offerAgain(to: binding.serial, needsResync: true, at: later)
     let present = try #require(try await store.presentBinding(of: fixture.device))
@@ -254,11 +254,11 @@ private func completionsAreListed(_ stores: any StoreMaker) async throws {
         let device = try await fixture.anotherDevice(number)
         let binding = try await fixture.bind("p\(number)", device.serial)
         let state: CompletionMachine.State = number % 2 == 0 ? .done : .stored
-        try await fixture.hold([update], binding, machine: CompletionMachine(state, attempt: 1))
+        try await fixture.evaluate([update], binding, machine: CompletionMachine(state, attempt: 1))
         bindings.append(binding)
         devices.append(device.id)
     }
-    try await fixture.hold([other], bindings[0])
+    try await fixture.evaluate([other], bindings[0])
     #expect(try await store.counts(of: update.serial) == [.stored: 2, .done: 2])
     #expect(try await store.counts(of: other.serial) == [.waiting: 1])
     let all = try await store.completions(of: update.serial, in: nil, after: nil, limit: 9)
@@ -293,15 +293,15 @@ private func standingIsRead(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     var updates: [Update] = []
     for number in UInt64(1)...4 { updates.append(try await fixture.publish(number)) }
-    try await fixture.hold(updates, binding, machine: CompletionMachine(.done, attempt: 1))
+    try await fixture.evaluate(updates, binding, machine: CompletionMachine(.done, attempt: 1))
     let entries = [2, 3].map {
         Completion(
             key: fixture.name(updates[1], binding, entry: $0), machine: CompletionMachine(.stored, attempt: 1),
             changedAt: start)
     }
-    let place = HeldTo(updates[3].serial, rules: 1)
+    let place = AudienceCursor(updates[3].serial, rules: 1)
     #expect(
-        try await store.held(
+        try await store.evaluated(
             binding.serial, revision: binding.revision, to: place, isFull: false, adding: entries, at: start))
     _ = try await store.withdrawUpdate(updates[2], by: fixture.key, at: start)
     let all = [(updates[0], 1), (updates[1], 3), (updates[3], 1)].map { fixture.name($0.0, binding, entry: $0.1) }
@@ -313,9 +313,10 @@ private func standingIsRead(_ stores: any StoreMaker) async throws {
     #expect(try await standing(under: 1) == [])
     let present = try await store.presentBinding(of: fixture.device)
     #expect(try await store.standing(of: binding.serial, from: UpdateSerial(0), under: 1)?.binding == present)
-    let back = HeldTo(updates[0].serial, rules: 2)
+    let back = AudienceCursor(updates[0].serial, rules: 2)
     #expect(
-        try await store.held(binding.serial, revision: binding.revision, to: back, isFull: false, adding: [], at: start))
+        try await store.evaluated(binding.serial, revision: binding.revision, to: back, isFull: false, adding: [], at: start)
+    )
     #expect(try await standing(under: 2) == Array(all.dropFirst()), "what is after the place")
     #expect(try await standing(from: updates[3].serial, under: 2) == Array(all.dropFirst(2)))
     let asked = [updates[2], updates[1]].map(\.serial)
@@ -332,23 +333,23 @@ private func offerNotesThePlace(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     var updates: [Update] = []
     for number in UInt64(1)...3 { updates.append(try await fixture.publish(number)) }
-    let places = updates.map { HeldTo($0.serial, rules: 1) }
+    let places = updates.map { AudienceCursor($0.serial, rules: 1) }
     func offer(_ position: Int64, _ update: Int, _ binding: UpdateBinding, to place: Int?) -> InboxOperation {
-        fixture.offer(position, updates[update], to: binding, heldTo: place.map { places[$0] })
+        fixture.offer(position, updates[update], to: binding, cursor: place.map { places[$0] })
     }
     let stored = InboxResult.stored(replaced: nil)
     #expect(try await store.commit([offer(1, 0, binding, to: nil)]) == [stored])
-    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == .nowhere)
+    #expect(try await store.presentBinding(of: fixture.device)?.cursor == .nowhere)
     let both = [offer(2, 1, binding, to: 1), offer(3, 2, binding, to: 0)]
     #expect(try await store.commit(both) == [stored, stored])
-    let held = try #require(try await store.presentBinding(of: fixture.device))
-    #expect(held.heldTo == places[1] && held.seenTo == updates[1].serial, "the place does not go back")
+    let evaluated = try #require(try await store.presentBinding(of: fixture.device))
+    #expect(evaluated.cursor == places[1] && evaluated.seenTo == updates[1].serial, "the place does not go back")
     var other = binding
     other.revision += 1
     let late = try await fixture.publish(4)
-    let vain = fixture.offer(5, late, to: other, heldTo: places[2])
+    let vain = fixture.offer(5, late, to: other, cursor: places[2])
     #expect(try await store.commit([offer(4, 1, binding, to: 2), vain]) == [.originGone, .originGone])
-    #expect(try await store.presentBinding(of: fixture.device) == held)
+    #expect(try await store.presentBinding(of: fixture.device) == evaluated)
 }
 
 private func placeIsNotedBesideAnother(_ stores: any StoreMaker) async throws {
@@ -357,14 +358,14 @@ private func placeIsNotedBesideAnother(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     for number in Int64(1)...4 {
         let update = try await fixture.publish(UInt64(number))
-        let place = HeldTo(update.serial, rules: 1)
-        let offer = fixture.offer(2 * number, update, to: binding, heldTo: place)
+        let place = AudienceCursor(update.serial, rules: 1)
+        let offer = fixture.offer(2 * number, update, to: binding, cursor: place)
         let vain = fixture.offer(2 * number + 1, update, to: binding, isAgain: true)
         let isFirst = number % 2 == 0
         let results = try await store.commit(isFirst ? [vain, offer] : [offer, vain])
         let stored = InboxResult.stored(replaced: nil)
         #expect(results == (isFirst ? [.originGone, stored] : [stored, .originGone]))
-        #expect(try await store.presentBinding(of: fixture.device)?.heldTo == place)
+        #expect(try await store.presentBinding(of: fixture.device)?.cursor == place)
     }
 }
 
@@ -373,8 +374,8 @@ private func offerWithoutRoomNotesNoPlace(_ stores: any StoreMaker) async throws
     let store = fixture.store
     let binding = try await fixture.bind()
     let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
-    let place = HeldTo(second.serial, rules: 1)
-    func offer(_ position: Int64) -> InboxOperation { fixture.offer(position, second, to: binding, heldTo: place) }
+    let place = AudienceCursor(second.serial, rules: 1)
+    func offer(_ position: Int64) -> InboxOperation { fixture.offer(position, second, to: binding, cursor: place) }
     try await fixture.give(1, first, to: binding)
     let before = try #require(try await store.presentBinding(of: fixture.device))
     #expect(try await store.commit([offer(2)]) == [.full])
@@ -382,7 +383,7 @@ private func offerWithoutRoomNotesNoPlace(_ stores: any StoreMaker) async throws
     #expect(try await fixture.completion(second, binding) == nil)
     try await fixture.receive(1, of: binding)
     #expect(try await store.commit([offer(3)]) == [.stored(replaced: nil)])
-    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == place)
+    #expect(try await store.presentBinding(of: fixture.device)?.cursor == place)
 }
 
 private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
@@ -391,10 +392,10 @@ private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     var updates: [Update] = []
     for number in UInt64(1)...3 {
-        updates.append(try await fixture.publish(fixture.wish(number, fixture.definition(orderKey: "k"))))
+        updates.append(try await fixture.publish(fixture.request(number, fixture.definition(orderKey: "k"))))
     }
     try await fixture.give(1, updates[0], to: binding)
-    try await fixture.hold(Array(updates[1...]), binding)
+    try await fixture.evaluate(Array(updates[1...]), binding)
     func due() async throws -> [CompletionKey] {
         try await store.dueCompletions(of: binding.serial, at: start.adding(seconds: 20), limit: 9).map(\.completion.key)
     }
@@ -405,15 +406,15 @@ private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
     #expect(try await due() == [fixture.name(updates[2], binding)])
     // Nothing is before one that is written when the others have ended.
     try await store.endCompletions([(fixture.name(updates[2], binding), .withdrawn)], at: start)
-    let last = try await fixture.publish(fixture.wish(9, fixture.definition(orderKey: "k")))
-    try await fixture.hold([last], binding)
+    let last = try await fixture.publish(fixture.request(9, fixture.definition(orderKey: "k")))
+    try await fixture.evaluate([last], binding)
     #expect(try await due() == [fixture.name(last, binding)])
     // Of several that are written together the first holds up the others.
     var together: [Update] = []
     for number in UInt64(10)...12 {
-        together.append(try await fixture.publish(fixture.wish(number, fixture.definition(orderKey: "l"))))
+        together.append(try await fixture.publish(fixture.request(number, fixture.definition(orderKey: "l"))))
     }
-    try await fixture.hold(together, binding)
+    try await fixture.evaluate(together, binding)
     #expect(try await due() == [last, together[0]].map { fixture.name($0, binding) })
 }
 
@@ -423,9 +424,9 @@ private func missedContentIsKnown(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     func seenTo() async throws -> UpdateSerial? { try await store.presentBinding(of: fixture.device)?.seenTo }
     let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
-    try await fixture.hold([first, second], binding)
+    try await fixture.evaluate([first, second], binding)
     #expect(try await seenTo() == second.serial)
-    try await fixture.hold([first], binding, isFull: true)
+    try await fixture.evaluate([first], binding, isFull: true)
     #expect(try await seenTo() == first.serial, "what comes after it had no room")
     try await store.saw(binding.serial, to: second.serial)
     #expect(try await seenTo() == second.serial)
@@ -434,6 +435,6 @@ private func missedContentIsKnown(_ stores: any StoreMaker) async throws {
     _ = try await fixture.publish(3, .content, ttl: 60)
     _ = try await store.endExpiredUpdates(at: start.adding(seconds: 60), limit: 9)
     let later = try await fixture.publish(4)
-    try await fixture.hold([later], binding)
+    try await fixture.evaluate([later], binding)
     #expect(try await seenTo() == second.serial, "content expired behind it")
 }

@@ -27,8 +27,8 @@ private func dueAtItsMoment(_ stores: any StoreMaker) async throws {
     func stored(_ seconds: Int64) -> CompletionMachine {
         CompletionMachine(.stored, attempt: 1, dueAt: start.adding(seconds: seconds))
     }
-    try await fixture.hold([update, ended], binding, machine: stored(5))
-    try await fixture.hold([update], second, machine: stored(3))
+    try await fixture.evaluate([update, ended], binding, machine: stored(5))
+    try await fixture.evaluate([update], second, machine: stored(3))
     _ = try await store.withdrawUpdate(ended, by: fixture.key, at: start)
     func due(_ milliseconds: Int64, of binding: UpdateBinding? = nil, limit: Int = 9) async throws -> [CompletionKey] {
         try await store.dueCompletions(
@@ -55,7 +55,7 @@ private func completionIsPutOff(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let binding = try await fixture.bind()
     let (update, other) = (try await fixture.publish(1), try await fixture.publish(2))
-    try await fixture.hold([update], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: start))
+    try await fixture.evaluate([update], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: start))
     try await fixture.give(1, other, to: binding)
     let later = start.adding(seconds: 60)
     try await store.putOff(fixture.name(update, binding), revision: binding.revision, until: later)
@@ -73,8 +73,8 @@ private func completionsAreBroughtBack(_ stores: any StoreMaker) async throws {
     // Written by a clock that was a day ahead.
     let ahead = start.adding(seconds: 86_400)
     let machine = CompletionMachine(.deferred, attempt: 1, dueAt: ahead.adding(seconds: 50))
-    try await fixture.hold(Array(updates[..<2]), binding, machine: machine, at: ahead)
-    try await fixture.hold(
+    try await fixture.evaluate(Array(updates[..<2]), binding, machine: machine, at: ahead)
+    try await fixture.evaluate(
         [updates[2]], binding, machine: CompletionMachine(.deferred, attempt: 1, dueAt: start.adding(seconds: 70)))
     #expect(try await store.bringBackCompletions(dueAfter: ahead.adding(seconds: 50), at: start, limit: 9))
     #expect(try await fixture.completion(updates[0], binding)?.machine.dueAt == machine.dueAt, "it is due by then")
@@ -85,7 +85,7 @@ private func completionsAreBroughtBack(_ stores: any StoreMaker) async throws {
     // No state waits for longer than it may.
     let late = try await fixture.publish(9, ttl: 1_000_000)
     let far = start.adding(seconds: 10 * CompletionMachine.fullSeconds)
-    try await fixture.hold([late], binding, machine: CompletionMachine(.waiting, dueAt: far))
+    try await fixture.evaluate([late], binding, machine: CompletionMachine(.waiting, dueAt: far))
     #expect(try await store.bringBackCompletions(dueAfter: start, at: start, limit: 9))
     #expect(
         try await fixture.completion(late, binding)?.machine.dueAt == start.adding(seconds: CompletionMachine.fullSeconds))
@@ -98,9 +98,9 @@ private func parkedAreRequeued(_ stores: any StoreMaker) async throws {
     var bindings: [UpdateBinding] = []
     for number in UInt8(1)...3 { bindings.append(try await fixture.bind("main", fixture.anotherDevice(number).serial)) }
     for binding in bindings.prefix(2) {
-        try await fixture.hold([update], binding, machine: CompletionMachine(.parked, attempt: 4, failures: 9))
+        try await fixture.evaluate([update], binding, machine: CompletionMachine(.parked, attempt: 4, failures: 9))
     }
-    try await fixture.hold([update], bindings[2], machine: CompletionMachine(.stored, attempt: 1))
+    try await fixture.evaluate([update], bindings[2], machine: CompletionMachine(.stored, attempt: 1))
     let names = bindings.map { fixture.name(update, $0) } + [fixture.name(update, bindings[0], entry: 7)]
     let now = start.adding(seconds: 9)
     let counts = try await concurrently(4) { _ in
@@ -120,7 +120,7 @@ private func pausedIsResumed(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     let (given, due) = (try await fixture.publish(1, ttl: 5000), try await fixture.publish(2, ttl: 5000))
     try await fixture.give(1, given, to: binding)
-    try await fixture.hold([due], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: start))
+    try await fixture.evaluate([due], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: start))
     let running = try await fixture.store.resumeUpdate(given, by: fixture.key, audienceBytes: 0, at: start)
     #expect(running == .notPaused)
     guard let store = try await stores.restored(fixture.store, holdsUpdates: true) else { return }
@@ -154,12 +154,13 @@ private func pausedIsResumed(_ stores: any StoreMaker) async throws {
 
 private func resumptionIsLimited(_ stores: any StoreMaker) async throws {
     var fixture = try await UpdateFixture(stores)
-    let first = try await fixture.publish(fixture.wish(1, fixture.definition(audience: "123456", ttl: 5000)))
-    let second = try await fixture.publish(fixture.wish(2, fixture.definition(audience: "1234", ttl: 5000)))
+    let first = try await fixture.publish(fixture.request(1, fixture.definition(audience: "123456", ttl: 5000)))
+    let second = try await fixture.publish(fixture.request(2, fixture.definition(audience: "1234", ttl: 5000)))
     guard let store = try await stores.restored(fixture.store, holdsUpdates: true) else { return }
     fixture = fixture.again(store)
     let limits = UpdateLimits(audienceBytes: 9)
-    let third = try await fixture.publish(fixture.wish(3, fixture.definition(audience: "12345", ttl: 5000), limits: limits))
+    let third = try await fixture.publish(
+        fixture.request(3, fixture.definition(audience: "12345", ttl: 5000), limits: limits))
     #expect(try await store.resumeUpdate(first, by: fixture.key, audienceBytes: 10, at: start) == .tooManyAudienceBytes)
     #expect(try await store.update(first.id, of: fixture.app)?.isPaused == true)
     #expect(try await store.resumeUpdate(second, by: fixture.key, audienceBytes: 9, at: start) == .resumed)
@@ -170,10 +171,10 @@ private func wakingGoesOn(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let store = fixture.store
     _ = try await fixture.publish(1)
-    let first = try await fixture.publish(fixture.wish(2, fixture.definition(wakes: true)))
-    let second = try await fixture.publish(fixture.wish(3, fixture.definition(wakes: true)))
+    let first = try await fixture.publish(fixture.request(2, fixture.definition(wakes: true)))
+    let second = try await fixture.publish(fixture.request(3, fixture.definition(wakes: true)))
     let other = try await fixture.anotherApp()
-    let elsewhere = try await fixture.publish(fixture.wish(4, fixture.definition(wakes: true), of: other))
+    let elsewhere = try await fixture.publish(fixture.request(4, fixture.definition(wakes: true), of: other))
     func waking(_ limit: Int = 9) async throws -> Set<UpdateID> {
         try await Set(store.wakingUpdates(limit: limit).map(\.update.id))
     }
@@ -213,11 +214,11 @@ private func pollFinds(_ stores: any StoreMaker) async throws {
     #expect(expired.waiting?.map(\.kind) == [.update])
     _ = try await store.withdrawUpdate(given, by: fixture.key, at: start)
     let moment = start.adding(seconds: 5)
-    try await fixture.hold([later], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: moment))
+    try await fixture.evaluate([later], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: moment))
     let early = try #require(try await store.poll(of: name, at: moment.adding(milliseconds: -1)))
     #expect(!early.isAnyDue && early.waiting?.map(\.kind) == [.message], "an update that ended is not given")
     let due = try #require(try await store.poll(of: name, at: moment))
-    #expect(due.isAnyDue && due.binding?.heldTo.place == later.serial)
+    #expect(due.isAnyDue && due.binding?.cursor.place == later.serial)
     let more = (0..<Int64(PollVisit.mostWaiting)).map { fixture.base.envelope(10 + $0) }
     for envelope in more.dropLast() { _ = try await fixture.base.append(envelope) }
     let full = try #require(try await store.poll(of: name, at: start))

@@ -23,7 +23,7 @@ private func updateIsKept(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let definition = fixture.definition(
         .content, audience: "level > 1", ttl: 60, orderKey: "key", wakes: true, supersedes: nil)
-    let put = try await store.publishUpdate(fixture.wish(1, definition), at: start)
+    let put = try await store.publishUpdate(fixture.request(1, definition), at: start)
     guard case .made(let made, nil, let previous) = put else { throw StoreFixture.Missing() }
     #expect(previous == UpdateSerial(0))
     #expect(made.id == fixture.id(1) && made.app == fixture.app && made.kind == .content)
@@ -34,7 +34,7 @@ private func updateIsKept(_ stores: any StoreMaker) async throws {
     #expect(try await store.update(made.id, of: fixture.app) == made)
     var standing = fixture.definition(.popup)
     standing.mode = .standing
-    let second = try await store.publishUpdate(fixture.wish(2, standing), at: start)
+    let second = try await store.publishUpdate(fixture.request(2, standing), at: start)
     guard case .made(let later, nil, made.serial) = second else { throw StoreFixture.Missing() }
     #expect(later.serial > made.serial && later.mode == .standing)
     #expect(try await store.liveUpdates(of: fixture.app) == [made, later])
@@ -43,11 +43,11 @@ private func updateIsKept(_ stores: any StoreMaker) async throws {
     #expect(try await store.liveUpdates(of: other).isEmpty)
     #expect(try await store.update(fixture.id(3), of: fixture.app) == nil)
     let gone = AppSerial(other.rawValue + 99)
-    guard case .refused(.appGone) = try await store.publishUpdate(fixture.wish(4, standing, of: gone), at: start) else {
+    guard case .refused(.appGone) = try await store.publishUpdate(fixture.request(4, standing, of: gone), at: start) else {
         throw StoreFixture.Missing()
     }
     #expect(try await store.deleteApp(try StoreFixture.appID, at: start))
-    guard case .refused(.appGone) = try await store.publishUpdate(fixture.wish(4, standing), at: start) else {
+    guard case .refused(.appGone) = try await store.publishUpdate(fixture.request(4, standing), at: start) else {
         throw StoreFixture.Missing()
     }
 }
@@ -57,9 +57,9 @@ private func repetitionIsAnswered(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let full = UpdateLimits(live: 1)
     func put(_ number: UInt64, _ fingerprint: [UInt8], of app: AppSerial? = nil) async throws -> UpdatePut {
-        let wish = fixture.wish(
+        let request = fixture.request(
             number, fixture.definition(), of: app, idempotency: ([1, 1], fingerprint), limits: full)
-        return try await store.publishUpdate(wish, at: start.adding(seconds: Int64(number)))
+        return try await store.publishUpdate(request, at: start.adding(seconds: Int64(number)))
     }
     guard case .made(let made, _, _) = try await put(1, [5]) else { throw StoreFixture.Missing() }
     guard case .repeated(let same) = try await put(2, [5]) else { throw StoreFixture.Missing() }
@@ -75,8 +75,8 @@ private func repetitionIsAnswered(_ stores: any StoreMaker) async throws {
 private func oneOfConcurrentPublishes(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let puts = try await concurrently(8) { number in
-        let wish = fixture.wish(number, fixture.definition(), idempotency: ([1], [2]))
-        return try await fixture.store.publishUpdate(wish, at: start)
+        let request = fixture.request(number, fixture.definition(), idempotency: ([1], [2]))
+        return try await fixture.store.publishUpdate(request, at: start)
     }
     var (made, repeated): ([UpdateID], [UpdateID]) = ([], [])
     for put in puts {
@@ -115,8 +115,8 @@ private func supersedesOnce(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let earlier = try await fixture.publish(1)
     let puts = try await concurrently(6) { number in
-        let wish = fixture.wish(10 + number, fixture.definition(supersedes: earlier.id), limits: UpdateLimits(live: 1))
-        return try await store.publishUpdate(wish, at: start.adding(seconds: 5))
+        let request = fixture.request(10 + number, fixture.definition(supersedes: earlier.id), limits: UpdateLimits(live: 1))
+        return try await store.publishUpdate(request, at: start.adding(seconds: 5))
     }
     var (made, unknown): ([Update], Int) = ([], 0)
     for put in puts {
@@ -132,7 +132,7 @@ private func supersedesOnce(_ stores: any StoreMaker) async throws {
     #expect(try await store.liveUpdates(of: fixture.app) == made && made.first?.supersedes == earlier.id)
     let ended = try #require(try await store.update(earlier.id, of: fixture.app))
     #expect(ended.status == .superseded && ended.statusAt == start.adding(seconds: 5))
-    let foreign = fixture.wish(20, fixture.definition(supersedes: made.first?.id), of: try await fixture.anotherApp())
+    let foreign = fixture.request(20, fixture.definition(supersedes: made.first?.id), of: try await fixture.anotherApp())
     guard case .refused(.supersededUnknown) = try await store.publishUpdate(foreign, at: start) else {
         throw StoreFixture.Missing()
     }
@@ -143,16 +143,16 @@ private func liveUpdatesAreLimited(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let limits = UpdateLimits(live: 3)
     let puts = try await concurrently(8) { number in
-        let put = try await store.publishUpdate(fixture.wish(number, fixture.definition(), limits: limits), at: start)
+        let put = try await store.publishUpdate(fixture.request(number, fixture.definition(), limits: limits), at: start)
         if case .refused(.tooMany) = put { return true } else { return false }
     }
     #expect(puts.filter(\.self).count == 5)
     let live = try await store.liveUpdates(of: fixture.app)
     #expect(live.count == 3)
-    _ = try await fixture.publish(fixture.wish(20, fixture.definition(), of: fixture.anotherApp(), limits: limits))
+    _ = try await fixture.publish(fixture.request(20, fixture.definition(), of: fixture.anotherApp(), limits: limits))
     #expect(try await store.withdrawUpdate(live[0], by: fixture.key, at: start))
-    _ = try await fixture.publish(fixture.wish(21, fixture.definition(), limits: limits))
-    let excess = fixture.wish(22, fixture.definition(), limits: limits)
+    _ = try await fixture.publish(fixture.request(21, fixture.definition(), limits: limits))
+    let excess = fixture.request(22, fixture.definition(), limits: limits)
     guard case .refused(.tooMany) = try await store.publishUpdate(excess, at: start) else { throw StoreFixture.Missing() }
     #expect(try await store.audit(of: fixture.app, before: nil, limit: 99).count == 5, "a refusal is not noted")
 }
@@ -161,12 +161,12 @@ private func unindexedUpdatesAreLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let limits = UpdateLimits(unindexed: 2)
     let puts = try await concurrently(5) { number in
-        let wish = fixture.wish(number, fixture.definition(audience: "x"), isIndexed: false, limits: limits)
-        let put = try await fixture.store.publishUpdate(wish, at: start)
+        let request = fixture.request(number, fixture.definition(audience: "x"), isIndexed: false, limits: limits)
+        let put = try await fixture.store.publishUpdate(request, at: start)
         if case .refused(.tooManyUnindexed) = put { return true } else { return false }
     }
     #expect(puts.filter(\.self).count == 3)
-    _ = try await fixture.publish(fixture.wish(9, fixture.definition(audience: "x"), limits: limits))
+    _ = try await fixture.publish(fixture.request(9, fixture.definition(audience: "x"), limits: limits))
     #expect(try await fixture.store.liveUpdates(of: fixture.app).count == 3)
 }
 
@@ -178,8 +178,8 @@ private func audiencesAreLimited(_ stores: any StoreMaker) async throws {
         let definition = fixture.definition(
             audience: String(repeating: "ü", count: bytes / 2) + String(repeating: "x", count: bytes % 2),
             supersedes: supersedes)
-        let wish = fixture.wish(number, definition, limits: UpdateLimits(audienceBytes: limit))
-        switch try await fixture.store.publishUpdate(wish, at: start) {
+        let request = fixture.request(number, definition, limits: UpdateLimits(audienceBytes: limit))
+        switch try await fixture.store.publishUpdate(request, at: start) {
         case .made: return true
         case .refused(.tooManyAudienceBytes): return false
         default: throw StoreFixture.Missing()
@@ -195,7 +195,7 @@ private func audiencesAreLimited(_ stores: any StoreMaker) async throws {
     #expect(try await !put(7, 2, largest + 10, supersedes: fixture.id(6)))
     #expect(try await fixture.store.update(fixture.id(6), of: fixture.app)?.status == .live)
     _ = try await fixture.publish(
-        fixture.wish(8, fixture.definition(), limits: UpdateLimits(audienceBytes: largest + 10)))
+        fixture.request(8, fixture.definition(), limits: UpdateLimits(audienceBytes: largest + 10)))
     let puts = try await concurrently(6) { try await put(20 + $0, 100, largest + 310) }
     #expect(puts.filter(\.self).count == 3)
 }

@@ -68,7 +68,7 @@ private func updatesAreListed(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     var all: [Update] = []
     for number in UInt64(1)...4 { all.append(try await fixture.publish(number)) }
-    _ = try await fixture.publish(fixture.wish(9, fixture.definition(), of: fixture.anotherApp()))
+    _ = try await fixture.publish(fixture.request(9, fixture.definition(), of: fixture.anotherApp()))
     _ = try await fixture.store.withdrawUpdate(all[1], by: fixture.key, at: start)
     func found(_ filter: UpdateFilter, before: Int? = nil, limit: Int = 9) async throws -> [UpdateID] {
         try await fixture.store.updates(
@@ -135,7 +135,7 @@ private func markDiffers(_ stores: any StoreMaker) async throws {
     #expect(marks.map(\.last) == [UpdateSerial(0), first.serial, second.serial, second.serial, second.serial])
     #expect(Set(marks.map(\.revision)).count == 1, "only pauses change it")
     let other = try await fixture.anotherApp()
-    _ = try await fixture.publish(fixture.wish(3, fixture.definition(), of: other))
+    _ = try await fixture.publish(fixture.request(3, fixture.definition(), of: other))
     #expect(try await store.logMark(of: app) == marks.last)
 }
 
@@ -146,8 +146,8 @@ private func tooManyAreForgotten(_ stores: any StoreMaker) async throws {
     var all: [Update] = []
     for number in UInt64(1)...4 { all.append(try await fixture.publish(number)) }
     let live = try await fixture.publish(5)
-    try await fixture.hold([all[0]], binding, machine: CompletionMachine(.done, attempt: 1))
-    try await fixture.hold([all[1]], binding, machine: CompletionMachine(.stored, attempt: 1))
+    try await fixture.evaluate([all[0]], binding, machine: CompletionMachine(.done, attempt: 1))
+    try await fixture.evaluate([all[1]], binding, machine: CompletionMachine(.stored, attempt: 1))
     for update in all { _ = try await store.withdrawUpdate(update, by: fixture.key, at: start) }
     let limits = UpdateLimits(ended: 1)
     #expect(try await store.unfinishedOfEnded(limit: 9).map(\.completion.key) == [fixture.name(all[1], binding)])
@@ -194,7 +194,7 @@ private func unfinishedOfEndedAreFound(_ stores: any StoreMaker) async throws {
     let (popup, live) = (try await fixture.publish(2), try await fixture.publish(3))
     try await fixture.give(1, content, to: binding)
     try await fixture.give(2, live, to: binding)
-    try await fixture.hold([popup], binding, machine: CompletionMachine(.stored, attempt: 1))
+    try await fixture.evaluate([popup], binding, machine: CompletionMachine(.stored, attempt: 1))
     #expect(try await store.unfinishedOfEnded(limit: 9).isEmpty)
     _ = try await store.endExpiredUpdates(at: start.adding(seconds: 60), limit: 9)
     _ = try await store.withdrawUpdate(popup, by: fixture.key, at: start)
@@ -219,7 +219,7 @@ private func hiddenCompletionsAreFound(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     var updates: [Update] = []
     for number in UInt64(1)...5 { updates.append(try await fixture.publish(number)) }
-    try await fixture.hold(Array(updates[1...3]), binding, machine: CompletionMachine(.stored, attempt: 1))
+    try await fixture.evaluate(Array(updates[1...3]), binding, machine: CompletionMachine(.stored, attempt: 1))
     for update in updates[..<3] { _ = try await store.withdrawUpdate(update, by: fixture.key, at: start) }
     for update in updates[..<3] { try await stores.hideUnfinished(of: update.serial, in: store) }
     #expect(try await store.unfinishedOfEnded(limit: 9).isEmpty)
@@ -238,7 +238,7 @@ private func auditIsKept(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let (store, app) = (fixture.store, fixture.app)
     for number in UInt64(1)...6 { _ = try await fixture.publish(number, at: start.adding(seconds: Int64(number))) }
-    _ = try await fixture.publish(fixture.wish(9, fixture.definition(), of: fixture.anotherApp()))
+    _ = try await fixture.publish(fixture.request(9, fixture.definition(), of: fixture.anotherApp()))
     func ids() async throws -> [UpdateID] { try await store.audit(of: app, before: nil, limit: 99).map(\.update) }
     let all = [6, 5, 4, 3, 2, 1].map { fixture.id($0) }
     #expect(try await ids() == all)

@@ -34,9 +34,9 @@ struct UpdateFixture {
         return try #require(try await store.createApp(app, at: Self.start)).serial
     }
 
-    func sign(_ word: UserWord, at now: Timestamp = start) async throws {
+    func sign(_ claim: UserClaim, at now: Timestamp = start) async throws {
         let result = try await store.changeRegistration(of: device, at: now) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -54,17 +54,17 @@ struct UpdateFixture {
             supersedes: supersedes)
     }
 
-    func wish(
+    func request(
         _ number: UInt64, _ definition: Update.Definition, of app: AppSerial? = nil, isIndexed: Bool = true,
         idempotency: (key: [UInt8], fingerprint: [UInt8])? = nil, limits: UpdateLimits = UpdateLimits()
-    ) -> UpdateWish {
-        UpdateWish(
+    ) -> UpdateRequest {
+        UpdateRequest(
             proposed: id(number), app: app ?? self.app, key: key, definition: definition, body: [UInt8(number % 256), 2],
             isIndexed: isIndexed, idempotency: idempotency, limits: limits)
     }
 
-    func publish(_ wish: UpdateWish, at now: Timestamp = start) async throws -> Update {
-        guard case .made(let update, _, _) = try await store.publishUpdate(wish, at: now) else {
+    func publish(_ request: UpdateRequest, at now: Timestamp = start) async throws -> Update {
+        guard case .made(let update, _, _) = try await store.publishUpdate(request, at: now) else {
             throw StoreFixture.Missing()
         }
         return update
@@ -73,7 +73,7 @@ struct UpdateFixture {
     func publish(_ number: UInt64, _ kind: UpdateKind = .popup, ttl: Int64 = 1000, at now: Timestamp = start) async throws
         -> Update
     {
-        try await publish(wish(number, definition(kind, ttl: ttl)), at: now)
+        try await publish(request(number, definition(kind, ttl: ttl)), at: now)
     }
 
     func status(_ update: Update) async throws -> Update.Status? {
@@ -107,11 +107,11 @@ struct UpdateFixture {
     /// - Parameter isAgain: Whether the completion exists; nil if it exists only for a later attempt.
     func offer(
         _ position: Int64, _ update: Update, to binding: UpdateBinding, attempt: Int = 1, isAgain: Bool? = nil,
-        heldTo: HeldTo? = nil, at now: Timestamp = start
+        cursor: AudienceCursor? = nil, at now: Timestamp = start
     ) -> InboxOperation {
         let offer = UpdateOffer(
             key: name(update, binding), revision: binding.revision, isAgain: isAgain ?? (attempt > 1), attempt: attempt,
-            orderKey: update.orderKey, at: now, heldTo: heldTo)
+            orderKey: update.orderKey, at: now, cursor: cursor)
         let envelope = Envelope(
             id: base.envelope(position).id, device: binding.device, app: app, origin: update.origin,
             kind: .update(.init(body: update.body, shared: update.content, entry: 1, attempt: attempt)),
@@ -147,15 +147,15 @@ struct UpdateFixture {
 
     /// Writes completions without envelopes.
     @discardableResult
-    func hold(
+    func evaluate(
         _ updates: [Update], _ binding: UpdateBinding, machine: CompletionMachine = CompletionMachine(),
         isFull: Bool = false, at now: Timestamp = start
     ) async throws -> Bool {
         let completions = updates.map {
             Completion(key: name($0, binding), machine: machine, changedAt: now, orderKey: $0.orderKey)
         }
-        let place = HeldTo(updates.map(\.serial).max() ?? UpdateSerial(0), rules: 1)
-        return try await store.held(
+        let place = AudienceCursor(updates.map(\.serial).max() ?? UpdateSerial(0), rules: 1)
+        return try await store.evaluated(
             binding.serial, revision: binding.revision, to: place, isFull: isFull, adding: completions, at: now)
     }
 }

@@ -16,9 +16,9 @@ extension StoreCase {
 
 private func user(_ text: String) throws -> UserID { try #require(UserID(text)) }
 
-private func say(_ word: UserWord?, _ fixture: StoreFixture) async throws -> RegistrationRules.Decision {
+private func say(_ claim: UserClaim?, _ fixture: StoreFixture) async throws -> RegistrationRules.Decision {
     let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { current in
-        .says(current.profile, confirms: false, user: word)
+        .says(current.profile, confirms: false, user: claim)
     }
     return try #require(result).get()
 }

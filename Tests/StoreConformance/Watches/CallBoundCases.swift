@@ -11,7 +11,7 @@ extension StoreCase {
         StoreCase(
             "of the callbacks that wait for one peer, and for one app, the oldest are given up",
             callbacksAreLimited),
-        StoreCase("a lane is there as long as a call stands in it", laneIsThereWhileACallStandsInIt),
+        StoreCase("a queue is there as long as a call stands in it", queueIsThereWhileACallStandsInIt),
     ]
 }
 
@@ -20,18 +20,18 @@ private func watchesAreLimited(_ stores: any StoreMaker) async throws {
     let (_, other) = try await fixture.addDevice(2, app: "com.example.app")
     let third = try await StoreFixture.open(3, of: fixture.base.device, in: fixture.store)
     func put(_ channel: PushChannel, _ limits: WatchLimits) async throws -> PutWatchResult {
-        var wish = try fixture.wish(on: channel)
-        wish.limits = limits
-        return try await fixture.store.putWatch(wish, at: start)
+        var request = try fixture.request(on: channel)
+        request.limits = limits
+        return try await fixture.store.putWatch(request, at: start)
     }
     let limits = WatchLimits(perDevice: 2, perApp: 3)
-    _ = try await fixture.put(fixture.wish())
-    _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: nil, gone: "http://example.com"))
+    _ = try await fixture.put(fixture.request())
+    _ = try await fixture.put(fixture.request(on: fixture.base.second, ping: nil, gone: "http://example.com"))
     #expect(try await put(third, limits) == .tooManyOfDevice)
     guard case .put(_, isNew: false) = try await put(fixture.base.first, limits) else {
         throw StoreFixture.Missing()
     }
-    _ = try await fixture.put(fixture.wish(on: other))
+    _ = try await fixture.put(fixture.request(on: other))
     #expect(try await put(third, WatchLimits(perDevice: 9, perApp: 3)) == .tooManyOfApp)
     #expect(try await fixture.store.removeWatch(of: other.serial))
     guard case .put = try await put(third, WatchLimits(perDevice: 9, perApp: 3)) else {
@@ -48,7 +48,7 @@ private func callbacksAreLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores, callbacks: CallbackLimits(perApp: 6, perPeer: 3))
     func end(_ number: Int, _ address: String) async throws {
         let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
-        _ = try await fixture.put(fixture.wish(on: channel, ping: nil, gone: address, id: "msg_\(number)"))
+        _ = try await fixture.put(fixture.request(on: channel, ping: nil, gone: address, id: "msg_\(number)"))
         _ = try await fixture.store.closeChannel(
             channel.id, device: fixture.base.device.serial, at: start.adding(seconds: Int64(number)))
     }
@@ -67,20 +67,20 @@ private func callbacksAreLimited(_ stores: any StoreMaker) async throws {
     #expect(try await waiting() == (22...27).map { "msg_\($0)" })
 }
 
-private func laneIsThereWhileACallStandsInIt(_ stores: any StoreMaker) async throws {
+private func queueIsThereWhileACallStandsInIt(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     var record = try fixture.record(call, due: start)
-    record.end.standing = PeerStanding(isOnTrial: true, failures: 9)
+    record.end.standing = EndpointHealth(isOnTrial: true, failures: 9)
     #expect(try await fixture.store.record(record))
     for leave in 0..<3 {
         switch leave {
-        case 0: _ = try await fixture.put(fixture.wish(ping: "http://other.example"))
-        case 1: _ = try await fixture.put(fixture.wish(ping: nil, gone: "http://other.example"))
+        case 0: _ = try await fixture.put(fixture.request(ping: "http://other.example"))
+        case 1: _ = try await fixture.put(fixture.request(ping: nil, gone: "http://other.example"))
         default: #expect(try await fixture.store.removeWatch(of: fixture.base.first.serial))
         }
-        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(fixture.request())
         #expect(
             try await fixture.lease(at: start.adding(seconds: Int64(60 * leave + 1))).map(\.standing.failures) == [0]
         )

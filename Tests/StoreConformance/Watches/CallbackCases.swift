@@ -48,9 +48,9 @@ extension StoreCase {
 
 private func calledBack(_ ending: Ending, _ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish(gone: "http://example.com/gone", secret: 4, id: "msg_x"))
+    _ = try await fixture.put(fixture.request(gone: "http://example.com/gone", secret: 4, id: "msg_x"))
     _ = try await fixture.put(
-        fixture.wish(on: fixture.base.second, ping: "http://other.example", due: WatchFixture.aMonth))
+        fixture.request(on: fixture.base.second, ping: "http://other.example", due: WatchFixture.aMonth))
     let now = start.adding(seconds: 5)
     try await end(ending, fixture, at: now)
     try await end(ending, fixture, at: now.adding(seconds: 1))
@@ -70,8 +70,8 @@ private func calledBack(_ ending: Ending, _ stores: any StoreMaker) async throws
 
 private func withoutDisconnectAddress(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
-    _ = try await fixture.put(fixture.wish(on: fixture.base.second, gone: "http://example.com/gone"))
+    _ = try await fixture.put(fixture.request())
+    _ = try await fixture.put(fixture.request(on: fixture.base.second, gone: "http://example.com/gone"))
     #expect(try await fixture.store.removeWatch(of: fixture.base.second.serial))
     _ = try await fixture.store.deleteDevice(fixture.base.device.serial, at: start)
     #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
@@ -79,7 +79,7 @@ private func withoutDisconnectAddress(_ stores: any StoreMaker) async throws {
 
 private func callbackThatFailed(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish(ping: nil, gone: "http://example.com/gone"))
+    _ = try await fixture.put(fixture.request(ping: nil, gone: "http://example.com/gone"))
     try await end(.unregistered, fixture, at: start)
     let call = try #require(try await fixture.lease(at: start).first)
     var callback = try #require(call.callback)
@@ -98,12 +98,12 @@ private func callbackThatFailed(_ stores: any StoreMaker) async throws {
 
 private func deletedAppIsNotPinged(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish(gone: "http://gone.example"))
-    _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: nil, gone: "http://gone.example"))
+    _ = try await fixture.put(fixture.request(gone: "http://gone.example"))
+    _ = try await fixture.put(fixture.request(on: fixture.base.second, ping: nil, gone: "http://gone.example"))
     _ = try await fixture.store.closeChannel(
         fixture.base.second.id, device: fixture.base.device.serial, at: start)
     let (_, channel) = try await fixture.addDevice(2, app: "com.example.other")
-    _ = try await fixture.put(fixture.wish(on: channel, ping: "http://other.example"))
+    _ = try await fixture.put(fixture.request(on: channel, ping: "http://other.example"))
     _ = try await fixture.store.deleteApp(fixture.base.device.appID, at: start)
     #expect(Set(try await fixture.due(at: start).map(\.peer)) == ["gone.example:80", "other.example:80"])
     while try await !fixture.store.continueDeletions(at: start, limit: 500).isDone {}

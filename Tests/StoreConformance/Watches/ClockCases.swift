@@ -19,9 +19,9 @@ extension StoreCase {
 
 private func afterAClockThatWasAhead(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish(gone: "http://example.com/gone"))
+    _ = try await fixture.put(fixture.request(gone: "http://example.com/gone"))
     _ = try await fixture.put(
-        fixture.wish(on: fixture.base.second, ping: "http://two.example", due: start.adding(seconds: 40)))
+        fixture.request(on: fixture.base.second, ping: "http://two.example", due: start.adding(seconds: 40)))
     let ahead = start.adding(seconds: 86_400)
     let calls = try await fixture.lease(at: ahead)
     #expect(calls.count == 2)
@@ -42,9 +42,9 @@ private func afterAClockThatWasAhead(_ stores: any StoreMaker) async throws {
 
 private func clockThatWasRightIsLeftAlone(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     _ = try await fixture.put(
-        fixture.wish(on: fixture.base.second, ping: "http://two.example", due: WatchFixture.aMonth))
+        fixture.request(on: fixture.base.second, ping: "http://two.example", due: WatchFixture.aMonth))
     #expect(try await fixture.lease(at: start).count == 1)
     try await fixture.store.bringBackWork(at: start)
     #expect(try await fixture.due(at: start.adding(milliseconds: 29_999)).isEmpty)
@@ -54,9 +54,9 @@ private func clockThatWasRightIsLeftAlone(_ stores: any StoreMaker) async throws
 
 private func overduePingsAreSpread(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish(every: 60))
+    _ = try await fixture.put(fixture.request(every: 60))
     _ = try await fixture.put(
-        fixture.wish(on: fixture.base.second, ping: "http://other.example", due: WatchFixture.aMonth))
+        fixture.request(on: fixture.base.second, ping: "http://other.example", due: WatchFixture.aMonth))
     let now = start.adding(seconds: 86_400)
     try await fixture.store.spreadOverduePings(at: now)
     let due = try #require(try await fixture.store.watch(of: fixture.base.first.serial)?.dueAt)

@@ -9,7 +9,7 @@ extension StoreCase {
     static let fairness: [StoreCase] = [
         StoreCase("who has a great deal due hides nobody behind it", whoHasMuchDueHidesNobody),
         StoreCase("a peer that one device keeps busy is called for the others", busyPeerIsCalledForOthers),
-        StoreCase("each app, each kind and each standing has its own first calls", eachLaneHasItsFirstCalls),
+        StoreCase("each app, each kind and each standing has its own first calls", eachQueueHasItsFirstCalls),
         StoreCase(
             "what a call says of its peer is for all calls of the app to it, and for no other app",
             callTellsOfItsPeer),
@@ -23,18 +23,18 @@ private func whoHasMuchDueHidesNobody(_ stores: any StoreMaker) async throws {
         let channel = try await StoreFixture.open(
             UInt64(number), of: fixture.base.device, in: fixture.store, limit: 100)
         _ = try await fixture.put(
-            fixture.wish(
+            fixture.request(
                 on: channel, ping: number < 30 ? "http://host\(number).example" : "http://many.example:\(number)"
             ))
     }
     _ = try await fixture.put(
-        fixture.wish(on: channel, ping: "http://quiet.example", due: start.adding(seconds: 9)))
+        fixture.request(on: channel, ping: "http://quiet.example", due: start.adding(seconds: 9)))
     let now = start.adding(seconds: 10)
     #expect(try await !fixture.due(at: now, limit: 8).contains { $0.device == quiet.serial })
-    var crowd = WorkCrowd()
+    var crowd = BusyPeers()
     crowd.devices = [fixture.base.device.serial]
     #expect(try await fixture.due(at: now, besides: crowd, limit: 1).map(\.peer) == ["quiet.example:80"])
-    crowd = WorkCrowd()
+    crowd = BusyPeers()
     crowd.hosts = ["many.example"]
     crowd.peers = Set((3..<30).map { "host\($0).example:80" })
     #expect(try await fixture.due(at: now, besides: crowd, limit: 1).map(\.peer) == ["quiet.example:80"])
@@ -43,9 +43,9 @@ private func whoHasMuchDueHidesNobody(_ stores: any StoreMaker) async throws {
 private func busyPeerIsCalledForOthers(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let (other, channel) = try await fixture.addDevice(2, app: "com.example.app")
-    _ = try await fixture.put(fixture.wish())
-    _ = try await fixture.put(fixture.wish(on: channel, due: start.adding(seconds: 1)))
-    var crowd = WorkCrowd()
+    _ = try await fixture.put(fixture.request())
+    _ = try await fixture.put(fixture.request(on: channel, due: start.adding(seconds: 1)))
+    var crowd = BusyPeers()
     crowd.devices = [fixture.base.device.serial]
     let now = start.adding(seconds: 2)
     #expect(try await fixture.due(at: now).map(\.device) == [fixture.base.device.serial])
@@ -54,22 +54,22 @@ private func busyPeerIsCalledForOthers(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.due(at: now, besides: crowd).isEmpty)
 }
 
-private func eachLaneHasItsFirstCalls(_ stores: any StoreMaker) async throws {
+private func eachQueueHasItsFirstCalls(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let (_, foreign) = try await fixture.addDevice(2, app: "com.example.other")
-    _ = try await fixture.put(fixture.wish(ping: "http://proven.example"))
+    _ = try await fixture.put(fixture.request(ping: "http://proven.example"))
     let call = try #require(try await fixture.lease(at: start).first)
     #expect(try await fixture.store.record(fixture.record(call, due: start.adding(seconds: 4))))
     for number in 3...9 {
         let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
         _ = try await fixture.put(
-            fixture.wish(on: channel, ping: "http://a\(number).example", gone: "http://b\(number).example"))
+            fixture.request(on: channel, ping: "http://a\(number).example", gone: "http://b\(number).example"))
         if number > 5 {
             _ = try await fixture.store.closeChannel(
                 channel.id, device: fixture.base.device.serial, at: start.adding(seconds: 5))
         }
     }
-    _ = try await fixture.put(fixture.wish(on: foreign, ping: "http://c.example", due: start.adding(seconds: 6)))
+    _ = try await fixture.put(fixture.request(on: foreign, ping: "http://c.example", due: start.adding(seconds: 6)))
     let due = try await fixture.due(at: start.adding(seconds: 7), limit: 1)
     #expect(due.map(\.peer) == ["a3.example:80", "proven.example:80", "b6.example:80", "c.example:80"])
     #expect(due.map(\.isOnTrial) == [true, false, true, true])
@@ -79,17 +79,17 @@ private func eachLaneHasItsFirstCalls(_ stores: any StoreMaker) async throws {
 private func callTellsOfItsPeer(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let (_, foreign) = try await fixture.addDevice(2, app: "com.example.other")
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     _ = try await fixture.put(
-        fixture.wish(on: fixture.base.second, ping: nil, gone: "http://example.com/gone"))
-    _ = try await fixture.put(fixture.wish(on: foreign))
+        fixture.request(on: fixture.base.second, ping: nil, gone: "http://example.com/gone"))
+    _ = try await fixture.put(fixture.request(on: foreign))
     let call = try #require(
         try await fixture.lease(at: start).first { $0.due.app == fixture.base.device.app })
     var record = try fixture.record(call, due: start.adding(seconds: 1))
-    record.end.standing = PeerStanding(isOnTrial: true, failures: 5)
+    record.end.standing = EndpointHealth(isOnTrial: true, failures: 5)
     record.end.peerRestsUntil = start.adding(seconds: 50)
     #expect(try await fixture.store.record(record))
-    // The lane of callbacks is made after it.
+    // The queue of callbacks is made after it.
     _ = try await fixture.store.closeChannel(
         fixture.base.second.id, device: fixture.base.device.serial, at: start.adding(seconds: 2))
     let resting = start.adding(milliseconds: 49_999)

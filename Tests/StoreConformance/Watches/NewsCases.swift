@@ -13,32 +13,32 @@ extension StoreCase {
         StoreCase("news that does not count any more is not told", newsThatDoesNotCount),
         StoreCase(
             "news of one channel leaves another's alone, and ends with its channel", newsOfOneChannel),
-        StoreCase("a back end that speaks for itself is believed, once", backEndSpeaksForItself),
+        StoreCase("a backend that speaks for itself is believed, once", backendSpeaksForItself),
         StoreCase("news that was delivered or replaced is not kept", newsThatWasDeliveredOrReplacedIsNotKept),
-        StoreCase("a result of a ping does not count after a back end spoke in the same commit", resultAfterBackEnd),
-        StoreCase("a back end is not believed after its ping recovered in the same commit", backEndAfterResult),
+        StoreCase("a result of a ping does not count after a backend spoke in the same commit", resultAfterBackend),
+        StoreCase("a backend is not believed after its ping recovered in the same commit", backendAfterResult),
         StoreCase("of two results under one lease in one commit, the first counts", twoResultsOfOneLease),
     ]
 }
 
 private func newsIsWrittenWithItsCause(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let first = try #require(try await fixture.lease(at: start).first)
     let failed = fixture.news(1, .pingFailed(.noConnection))
     let due = start.adding(seconds: 60)
     #expect(
-        try await fixture.tell(failed, .pinged(fixture.record(first, told: .noConnection, due: due)))
+        try await fixture.notify(failed, .pinged(fixture.record(first, notified: .noConnection, due: due)))
             == .stored(replaced: nil))
     #expect(try await fixture.base.waiting() == [failed])
-    #expect(try await fixture.store.watch(of: fixture.base.first.serial)?.machine.told == .noConnection)
+    #expect(try await fixture.store.watch(of: fixture.base.first.serial)?.machine.notified == .noConnection)
 
     let message = fixture.base.envelope(2)
     _ = try await fixture.base.append(message)
     let second = try #require(try await fixture.lease(at: due).first)
     let recovered = fixture.news(3, .recovered)
     #expect(
-        try await fixture.tell(recovered, .pinged(fixture.record(second, due: due.adding(seconds: 60))))
+        try await fixture.notify(recovered, .pinged(fixture.record(second, due: due.adding(seconds: 60))))
             == .stored(replaced: failed.id))
     #expect(try await fixture.base.waiting() == [message, recovered])
     #expect(try await fixture.store.waitingCount(device: fixture.base.device.serial, at: start) == 2)
@@ -46,26 +46,26 @@ private func newsIsWrittenWithItsCause(_ stores: any StoreMaker) async throws {
 
 private func newsThatDoesNotCount(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
-    let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
-    _ = try await fixture.put(fixture.wish())
+    let record = try fixture.record(call, notified: .noConnection, due: start.adding(seconds: 60))
+    _ = try await fixture.put(fixture.request())
     let failed = fixture.news(1, .pingFailed(.noConnection))
-    #expect(try await fixture.tell(failed, .pinged(record)) == .originGone)
-    #expect(try await fixture.tell(failed, .vouchedFor(fixture.base.first.serial)) == .originGone)
-    #expect(try await fixture.tell(failed, nil) == .originGone)
+    #expect(try await fixture.notify(failed, .pinged(record)) == .originGone)
+    #expect(try await fixture.notify(failed, .vouchedFor(fixture.base.first.serial)) == .originGone)
+    #expect(try await fixture.notify(failed, nil) == .originGone)
     #expect(try await fixture.base.waiting().isEmpty)
     #expect(try await fixture.lease(at: start).count == 1, "the lease has ended all the same")
 }
 
 private func newsOfOneChannel(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish(ping: "http://one.example"))
-    _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: "http://two.example"))
+    _ = try await fixture.put(fixture.request(ping: "http://one.example"))
+    _ = try await fixture.put(fixture.request(on: fixture.base.second, ping: "http://two.example"))
     for (index, call) in try await fixture.lease(at: start).enumerated() {
         let channel = call.watch?.channel == fixture.base.first.serial ? fixture.base.first : fixture.base.second
-        let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
-        _ = try await fixture.tell(
+        let record = try fixture.record(call, notified: .noConnection, due: start.adding(seconds: 60))
+        _ = try await fixture.notify(
             fixture.news(Int64(index + 1), .pingFailed(.noConnection), on: channel), .pinged(record))
     }
     #expect(try await fixture.base.waiting().count == 2)
@@ -74,29 +74,29 @@ private func newsOfOneChannel(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.base.waiting().map(\.origin.key) == [.channel(fixture.base.second.serial)])
 }
 
-private func backEndSpeaksForItself(_ stores: any StoreMaker) async throws {
+private func backendSpeaksForItself(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
-    let record = try fixture.record(call, told: .tokenLost, due: start.adding(seconds: 60))
-    _ = try await fixture.tell(fixture.news(1, .pingFailed(.tokenLost)), .pinged(record))
+    let record = try fixture.record(call, notified: .tokenLost, due: start.adding(seconds: 60))
+    _ = try await fixture.notify(fixture.news(1, .pingFailed(.tokenLost)), .pinged(record))
     let change = Effect.vouchedFor(fixture.base.first.serial)
-    #expect(try await fixture.tell(fixture.news(2, .recovered), change) != .originGone)
-    #expect(try await fixture.tell(fixture.news(3, .recovered), change) == .originGone)
+    #expect(try await fixture.notify(fixture.news(2, .recovered), change) != .originGone)
+    #expect(try await fixture.notify(fixture.news(3, .recovered), change) == .originGone)
     #expect(try await fixture.base.waiting().map(\.kind) == [.recovered])
 }
 
 private func newsThatWasDeliveredOrReplacedIsNotKept(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
-    var told: PingFailure? = .noConnection
+    _ = try await fixture.put(fixture.request())
+    var notified: PingFailure? = .noConnection
     for position in 1...20 {
         let now = start.adding(seconds: Int64(position) * 60)
         let call = try #require(try await fixture.lease(at: now).first)
-        let record = try fixture.record(call, told: told, due: now)
-        _ = try await fixture.tell(
-            fixture.news(Int64(position), told.map { .pingFailed($0) } ?? .recovered), .pinged(record))
-        told = told == nil ? .noConnection : nil
+        let record = try fixture.record(call, notified: notified, due: now)
+        _ = try await fixture.notify(
+            fixture.news(Int64(position), notified.map { .pingFailed($0) } ?? .recovered), .pinged(record))
+        notified = notified == nil ? .noConnection : nil
     }
     let last = try #require(try await fixture.base.waiting().first)
     let settlement = Settlement(.acknowledged, code: 100, at: start)
@@ -105,7 +105,7 @@ private func newsThatWasDeliveredOrReplacedIsNotKept(_ stores: any StoreMaker) a
     #expect(try await fixture.base.waiting().isEmpty)
 }
 
-/// A watch whose channel was told that its back end fails.
+/// A watch whose channel was told that its backend fails.
 private struct FailedWatch {
     static let due = start.adding(seconds: 60)
     static let next = due.adding(seconds: 60)
@@ -117,10 +117,10 @@ private struct FailedWatch {
 
     init(_ stores: any StoreMaker) async throws {
         fixture = try await WatchFixture(stores)
-        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(fixture.request())
         let first = try #require(try await fixture.lease(at: start).first)
         news = fixture.news(1, .pingFailed(.noConnection))
-        _ = try await fixture.tell(news, .pinged(fixture.record(first, told: .noConnection, due: Self.due)))
+        _ = try await fixture.notify(news, .pinged(fixture.record(first, notified: .noConnection, due: Self.due)))
         call = try #require(try await fixture.lease(at: Self.due).first)
     }
 
@@ -129,30 +129,30 @@ private struct FailedWatch {
     }
 
     /// The result of a ping that was answered, or failed.
-    func result(told: PingFailure? = nil) throws -> PingRecord {
-        var record = try fixture.record(call, told: told, due: Self.next, at: Self.due)
-        record.end.standing = PeerStanding(isOnTrial: true, failures: 3)
+    func result(notified: PingFailure? = nil) throws -> PingRecord {
+        var record = try fixture.record(call, notified: notified, due: Self.next, at: Self.due)
+        record.end.standing = EndpointHealth(isOnTrial: true, failures: 3)
         return record
     }
 
-    var told: PingFailure? {
-        get async throws { try await fixture.store.watch(of: fixture.base.first.serial)?.machine.told }
+    var notified: PingFailure? {
+        get async throws { try await fixture.store.watch(of: fixture.base.first.serial)?.machine.notified }
     }
 }
 
-private func resultAfterBackEnd(_ stores: any StoreMaker) async throws {
+private func resultAfterBackend(_ stores: any StoreMaker) async throws {
     let watch = try await FailedWatch(stores)
     let fixture = watch.fixture
     let vouched = watch.recovered(2, .vouchedFor(fixture.base.first.serial))
-    let pinged = try watch.recovered(3, .pinged(watch.result(told: .tokenLost)))
+    let pinged = try watch.recovered(3, .pinged(watch.result(notified: .tokenLost)))
     #expect(try await fixture.store.commit([vouched, pinged]) == [.stored(replaced: watch.news.id), .originGone])
-    #expect(try await watch.told == nil)
+    #expect(try await watch.notified == nil)
     // The lease has ended, and the standing of the peer is stored.
     let again = try await fixture.lease(at: FailedWatch.due)
     #expect(again.map(\.standing.failures) == [3])
 }
 
-private func backEndAfterResult(_ stores: any StoreMaker) async throws {
+private func backendAfterResult(_ stores: any StoreMaker) async throws {
     let watch = try await FailedWatch(stores)
     let fixture = watch.fixture
     let pinged = try watch.recovered(2, .pinged(watch.result()))
@@ -166,8 +166,8 @@ private func twoResultsOfOneLease(_ stores: any StoreMaker) async throws {
     let watch = try await FailedWatch(stores)
     let fixture = watch.fixture
     let first = try watch.recovered(2, .pinged(watch.result()))
-    let second = try watch.recovered(3, .pinged(watch.result(told: .tokenLost)))
+    let second = try watch.recovered(3, .pinged(watch.result(notified: .tokenLost)))
     #expect(try await fixture.store.commit([first, second]) == [.stored(replaced: watch.news.id), .originGone])
-    #expect(try await watch.told == nil)
+    #expect(try await watch.notified == nil)
     #expect(try await fixture.lease(at: FailedWatch.next).count == 1)
 }

@@ -23,7 +23,7 @@ extension StoreCase {
 private func pingIsDueFromItsMomentOn(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let due = start.adding(seconds: 10)
-    _ = try await fixture.put(fixture.wish(due: due))
+    _ = try await fixture.put(fixture.request(due: due))
     #expect(try await fixture.lease(at: due.adding(milliseconds: -1)).isEmpty)
     let calls = try await fixture.lease(at: due)
     #expect(calls.compactMap(\.watch).map(\.channel) == [fixture.base.first.serial])
@@ -32,14 +32,14 @@ private func pingIsDueFromItsMomentOn(_ stores: any StoreMaker) async throws {
 
 private func leaseThatNobodyAnswersForEnds(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let lost = try #require(try await fixture.lease(at: start).first)
     let late = start.adding(seconds: 30)
     let again = try #require(try await fixture.lease(at: late).first)
     #expect(again.lease.work == lost.lease.work)
     #expect(again.lease.fence > lost.lease.fence)
     #expect(
-        try await !fixture.store.record(fixture.record(lost, told: .noConnection, due: late.adding(seconds: 60)))
+        try await !fixture.store.record(fixture.record(lost, notified: .noConnection, due: late.adding(seconds: 60)))
     )
     #expect(try await fixture.store.watch(of: fixture.base.first.serial)?.lastPing == nil)
     #expect(try await fixture.lease(at: late).isEmpty, "the present lease must stand")
@@ -49,11 +49,11 @@ private func leaseThatNobodyAnswersForEnds(_ stores: any StoreMaker) async throw
 private func longestDueOfEachPeer(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let third = try await StoreFixture.open(3, of: fixture.base.device, in: fixture.store)
-    _ = try await fixture.put(fixture.wish(ping: "http://one.example/a", due: start))
+    _ = try await fixture.put(fixture.request(ping: "http://one.example/a", due: start))
     _ = try await fixture.put(
-        fixture.wish(on: fixture.base.second, ping: "https://ONE.example:80/b", due: start.adding(seconds: 1)))
+        fixture.request(on: fixture.base.second, ping: "https://ONE.example:80/b", due: start.adding(seconds: 1)))
     _ = try await fixture.put(
-        fixture.wish(on: third, ping: "http://one.example:81/", due: start.adding(seconds: 2)))
+        fixture.request(on: third, ping: "http://one.example:81/", due: start.adding(seconds: 2)))
     let now = start.adding(seconds: 5)
     let due = try await fixture.due(at: now)
     #expect(due.map(\.peer) == ["one.example:80", "one.example:81"])
@@ -70,24 +70,24 @@ private func longestDueOfEachPeer(_ stores: any StoreMaker) async throws {
 
 private func watchThatIsPutWhileItIsCalled(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
-    _ = try await fixture.put(fixture.wish(due: start))
+    _ = try await fixture.put(fixture.request(due: start))
     #expect(try await fixture.lease(at: start).isEmpty)
-    _ = try await fixture.put(fixture.wish(ping: "http://other.example", due: start))
+    _ = try await fixture.put(fixture.request(ping: "http://other.example", due: start))
     #expect(try await fixture.lease(at: start).isEmpty)
     // It was changed meanwhile: what was found out does not count, and it is pinged again.
-    #expect(try await !fixture.store.record(fixture.record(call, told: .noConnection, due: WatchFixture.aMonth)))
+    #expect(try await !fixture.store.record(fixture.record(call, notified: .noConnection, due: WatchFixture.aMonth)))
     let watch = try #require(try await fixture.store.watch(of: fixture.base.first.serial))
-    #expect(watch.machine.told == nil)
+    #expect(watch.machine.notified == nil)
     #expect(watch.dueAt == start)
     #expect(try await fixture.lease(at: start).map(\.due.peer) == ["other.example:80"])
 }
 
 private func whatWasLeasedMeanwhileIsNotLeasedAgain(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
-    _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: "http://two.example"))
+    _ = try await fixture.put(fixture.request())
+    _ = try await fixture.put(fixture.request(on: fixture.base.second, ping: "http://two.example"))
     let due = try await fixture.due(at: start)
     #expect(due.count == 2)
     let end = start.adding(seconds: 30)
@@ -99,24 +99,24 @@ private func whatWasLeasedMeanwhileIsNotLeasedAgain(_ stores: any StoreMaker) as
 
 private func callIsAnsweredForOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
-    let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
-    #expect(try await fixture.tell(fixture.news(1, .pingFailed(.noConnection)), .pinged(record)) != .originGone)
+    let record = try fixture.record(call, notified: .noConnection, due: start.adding(seconds: 60))
+    #expect(try await fixture.notify(fixture.news(1, .pingFailed(.noConnection)), .pinged(record)) != .originGone)
     // The first answer of the store was lost: the second one is no second envelope.
-    #expect(try await fixture.tell(fixture.news(2, .pingFailed(.noConnection)), .pinged(record)) == .originGone)
+    #expect(try await fixture.notify(fixture.news(2, .pingFailed(.noConnection)), .pinged(record)) == .originGone)
     #expect(try await fixture.base.waiting().map(\.position) == [1])
     #expect(try await !fixture.store.record(record))
 }
 
 private func whatAPingFoundIsKept(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     let due = start.adding(seconds: 60)
-    #expect(try await fixture.store.record(fixture.record(call, told: .tokenLost, due: due, code: .tokenLost)))
+    #expect(try await fixture.store.record(fixture.record(call, notified: .tokenLost, due: due, code: .tokenLost)))
     let watch = try #require(try await fixture.store.watch(of: fixture.base.first.serial))
-    #expect(watch.machine.told == .tokenLost)
+    #expect(watch.machine.notified == .tokenLost)
     #expect(watch.lastPing == Watch.LastPing(at: start, failure: .tokenLost, detail: "code 605"))
     #expect(watch.dueAt == due)
     #expect(try await fixture.lease(at: due.adding(milliseconds: -1)).isEmpty)
@@ -125,15 +125,15 @@ private func whatAPingFoundIsKept(_ stores: any StoreMaker) async throws {
 
 private func whatAPingFoundBelongsToItsAddress(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     _ = try await fixture.store.record(
-        fixture.record(call, told: .tokenLost, due: start.adding(seconds: 60), code: .tokenLost))
-    let same = try await fixture.put(fixture.wish(every: 90)).watch
+        fixture.record(call, notified: .tokenLost, due: start.adding(seconds: 60), code: .tokenLost))
+    let same = try await fixture.put(fixture.request(every: 90)).watch
     #expect(same.lastPing?.failure == .tokenLost)
-    let other = try await fixture.put(fixture.wish(ping: "http://other.example")).watch
+    let other = try await fixture.put(fixture.request(ping: "http://other.example")).watch
     #expect(other.lastPing == nil)
-    #expect(other.machine.told == .tokenLost)
+    #expect(other.machine.notified == .tokenLost)
 }
 
 private func noMoreThanWasAskedFor(_ stores: any StoreMaker) async throws {
@@ -141,7 +141,7 @@ private func noMoreThanWasAskedFor(_ stores: any StoreMaker) async throws {
     for number in 3...8 {
         let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
         _ = try await fixture.put(
-            fixture.wish(
+            fixture.request(
                 on: channel, ping: "http://host\(number).example", due: start.adding(seconds: Int64(20 - number))
             ))
     }

@@ -19,7 +19,7 @@ extension StoreCase {
 private func watchIsKeptAsItWasPut(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     #expect(try await fixture.store.watch(of: fixture.base.first.serial) == nil)
-    let made = try await fixture.put(fixture.wish(every: 90, gone: "https://example.com/gone?a=b"))
+    let made = try await fixture.put(fixture.request(every: 90, gone: "https://example.com/gone?a=b"))
     #expect(made.isNew)
     let watch = made.watch
     #expect(watch.ping?.address.text == "http://example.com/ping")
@@ -37,10 +37,10 @@ private func watchIsKeptAsItWasPut(_ stores: any StoreMaker) async throws {
 
 private func anotherPutChangesAllButTheSecret(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    let first = try await fixture.put(fixture.wish()).watch
+    let first = try await fixture.put(fixture.request()).watch
     let later = start.adding(seconds: 9)
     let second = try await fixture.put(
-        fixture.wish(ping: nil, gone: "http://example.com/gone", secret: 2), at: later)
+        fixture.request(ping: nil, gone: "http://example.com/gone", secret: 2), at: later)
     #expect(!second.isNew)
     #expect(second.watch.serial == first.serial)
     #expect(second.watch.revision > first.revision)
@@ -48,38 +48,38 @@ private func anotherPutChangesAllButTheSecret(_ stores: any StoreMaker) async th
     #expect(second.watch.dueAt == nil)
     #expect(second.watch.sealed == Watch.Sealed(secret: [1], token: [2, 2]))
     #expect(second.watch.createdAt == start)
-    let third = try await fixture.put(fixture.wish(secret: 3, renews: true))
+    let third = try await fixture.put(fixture.request(secret: 3, renews: true))
     #expect(third.watch.sealed.secret == [3])
     #expect(third.watch.disconnectAddress == nil)
 }
 
 private func puttingAgainPutsNoPingOff(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish(due: start.adding(seconds: 10)))
-    let again = try await fixture.put(fixture.wish(due: start.adding(seconds: 40)))
+    _ = try await fixture.put(fixture.request(due: start.adding(seconds: 10)))
+    let again = try await fixture.put(fixture.request(due: start.adding(seconds: 40)))
     #expect(again.watch.dueAt == start.adding(seconds: 10))
     let elsewhere = try await fixture.put(
-        fixture.wish(ping: "http://other.example", due: start.adding(seconds: 40)))
+        fixture.request(ping: "http://other.example", due: start.adding(seconds: 40)))
     #expect(elsewhere.watch.dueAt == start.adding(seconds: 40))
 }
 
 private func closedChannelCannotBeWatched(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     _ = try await fixture.store.closeChannel(
         fixture.base.first.id, device: fixture.base.device.serial, at: start)
     #expect(try await fixture.store.watch(of: fixture.base.first.serial) == nil)
-    #expect(try await fixture.store.putWatch(fixture.wish(), at: start) == .channelGone)
+    #expect(try await fixture.store.putWatch(fixture.request(), at: start) == .channelGone)
     #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
 }
 
 private func removedWatchIsPingedNoMore(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    let first = try await fixture.put(fixture.wish()).watch
+    let first = try await fixture.put(fixture.request()).watch
     #expect(try await fixture.store.removeWatch(of: first.channel))
     #expect(try await !fixture.store.removeWatch(of: first.channel))
     #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
-    let second = try await fixture.put(fixture.wish(secret: 5))
+    let second = try await fixture.put(fixture.request(secret: 5))
     #expect(second.isNew)
     #expect(second.watch.serial != first.serial)
     #expect(second.watch.sealed.secret == [5])

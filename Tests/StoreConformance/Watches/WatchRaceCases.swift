@@ -19,8 +19,8 @@ private func watchIsMadeOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let store = fixture.store
     for _ in 0..<5 {
-        let wishes = try (UInt8(0)..<8).map { try fixture.wish(ping: "http://host\($0).example", secret: $0) }
-        let results = try await atOnce(wishes.count) { place in try await store.putWatch(wishes[place], at: start) }
+        let requests = try (UInt8(0)..<8).map { try fixture.request(ping: "http://host\($0).example", secret: $0) }
+        let results = try await atOnce(requests.count) { place in try await store.putWatch(requests[place], at: start) }
         var (made, all): ([Watch], [Watch]) = ([], [])
         for case .put(let watch, let isNew) in results {
             all.append(watch)
@@ -53,12 +53,12 @@ private func watchesAtOnceAreLimited(_ stores: any StoreMaker) async throws {
         (limits: WatchLimits(perDevice: 100, perApp: 3), refusal: .tooManyOfApp),
     ]
     for (limits, refusal) in bounds {
-        let wishes = try all.map { channel -> WatchWish in
-            var wish = try fixture.wish(on: channel)
-            wish.limits = limits
-            return wish
+        let requests = try all.map { channel -> WatchRequest in
+            var request = try fixture.request(on: channel)
+            request.limits = limits
+            return request
         }
-        let results = try await atOnce(wishes.count) { place in try await store.putWatch(wishes[place], at: start) }
+        let results = try await atOnce(requests.count) { place in try await store.putWatch(requests[place], at: start) }
         let isPut = results.map { result -> Bool in
             if case .put(_, isNew: true) = result { true } else { false }
         }
@@ -73,8 +73,8 @@ private func watchesAtOnceAreLimited(_ stores: any StoreMaker) async throws {
 private func workIsLeasedOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let store = fixture.store
-    _ = try await fixture.put(fixture.wish())
-    _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: "http://two.example"))
+    _ = try await fixture.put(fixture.request())
+    _ = try await fixture.put(fixture.request(on: fixture.base.second, ping: "http://two.example"))
     for round in Int64(0)..<5 {
         let now = start.adding(seconds: round * 60)
         let due = try await fixture.due(at: now)
@@ -94,7 +94,7 @@ private func workIsLeasedOnce(_ stores: any StoreMaker) async throws {
 
 private func lateAnswerCounts(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     let late = start.adding(seconds: 31)
     #expect(try await fixture.due(at: late).count == 1, "the lease is over")
@@ -107,8 +107,8 @@ private func lateAnswerCounts(_ stores: any StoreMaker) async throws {
 private func unreadableWatchIsPutOff(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let store = fixture.store
-    let damaged = try await fixture.put(fixture.wish()).watch
-    _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: "http://two.example"))
+    let damaged = try await fixture.put(fixture.request()).watch
+    _ = try await fixture.put(fixture.request(on: fixture.base.second, ping: "http://two.example"))
     try await stores.damageWatch(damaged.serial, in: store)
     let due = try await fixture.due(at: start)
     #expect(due.count == 2)
@@ -122,5 +122,5 @@ private func unreadableWatchIsPutOff(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.due(at: start.adding(seconds: 3600)).count == 1)
     await #expect(throws: StoreFault.self) { try await store.watch(of: damaged.channel) }
     #expect(try await store.removeWatch(of: damaged.channel))
-    #expect(try await fixture.put(fixture.wish()).isNew)
+    #expect(try await fixture.put(fixture.request()).isNew)
 }

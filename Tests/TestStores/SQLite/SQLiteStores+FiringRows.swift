@@ -5,11 +5,11 @@ extension SQLiteStores {
         try await run("UPDATE firing SET targets = x'ffffff' WHERE serial = \(number)", in: store)
     }
 
-    package func damageHeldFirings(of item: String, in store: any Store) async throws {
+    package func damageThrottledFirings(of item: String, in store: any Store) async throws {
         try await run("UPDATE held_firing SET item = '' WHERE item = \(Self.literal(item))", in: store)
     }
 
-    package func addHeldFiring(
+    package func addThrottledFiring(
         of subscription: SubscriptionSerial, _ device: DeviceSerial, dueAt: Timestamp, in store: any Store
     ) async throws {
         try await run(
@@ -19,21 +19,21 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    package func makeHeldFiringsDue(in store: any Store) async throws {
+    package func makeThrottledFiringsDue(in store: any Store) async throws {
         try await run("UPDATE held_firing SET due_at = 0", in: store)
     }
 
-    package func heldFirings(in store: any Store) async throws -> [HeldFiringRow] {
+    package func throttledFirings(in store: any Store) async throws -> [ThrottledFiringRow] {
         let subscriptions = try await numbers("SELECT subscription FROM held_firing ORDER BY serial", in: store)
         let devices = try await numbers("SELECT device FROM held_firing ORDER BY serial", in: store)
         let revisions = try await numbers("SELECT revision FROM held_firing ORDER BY serial", in: store)
         return zip(subscriptions, zip(devices, revisions)).map { subscription, rest in
-            HeldFiringRow(
+            ThrottledFiringRow(
                 subscription: SubscriptionSerial(subscription), device: DeviceSerial(rest.0), revision: rest.1)
         }
     }
 
-    package func heldBytes(in store: any Store) async throws -> [Int] {
+    package func throttledBytes(in store: any Store) async throws -> [Int] {
         let kept = try await numbers(
             "SELECT sum(length(notification)) FROM held_firing GROUP BY device ORDER BY device", in: store)
         let counted = try await numbers("SELECT sum(bytes) FROM held_firing GROUP BY device ORDER BY device", in: store)
@@ -43,7 +43,7 @@ extension SQLiteStores {
         return kept.map { Int($0) }
     }
 
-    package func addHeldFirings(_ count: Int, in store: any Store) async throws {
+    package func addThrottledFirings(_ count: Int, in store: any Store) async throws {
         try await run(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
@@ -52,5 +52,7 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    package func removeHeldFirings(in store: any Store) async throws { try await run("DELETE FROM held_firing", in: store) }
+    package func removeThrottledFirings(in store: any Store) async throws {
+        try await run("DELETE FROM held_firing", in: store)
+    }
 }

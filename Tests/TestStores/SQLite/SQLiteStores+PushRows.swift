@@ -7,7 +7,7 @@ extension SQLiteStores {
         try await run(
             """
             INSERT INTO push (serial, id, device, lane, kind, first, last, state, state_at, due_at, set_at, expires_at, ends_at)
-            VALUES (\(push.serial), randomblob(16), \(push.device.rawValue), \(push.lane), \(push.kind.rawValue),
+            VALUES (\(push.serial), randomblob(16), \(push.device.rawValue), \(push.queue), \(push.kind.rawValue),
                 \(push.position), \(push.position), \(push.state.rawValue), \(setAt), \(dueAt), \(setAt), \(endsAt), \(endsAt))
             """, in: store)
     }

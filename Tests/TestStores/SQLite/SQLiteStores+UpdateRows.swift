@@ -19,7 +19,7 @@ extension SQLiteStores {
         try await count("audience_update", where: "is_resync", in: store)
     }
 
-    package func leftOverUpdates(in store: any Store) async throws -> [UpdateSerial] {
+    package func staleUpdates(in store: any Store) async throws -> [UpdateSerial] {
         try await numbers("SELECT serial FROM audience_update WHERE is_left_over", in: store).map(UpdateSerial.init)
     }
 
@@ -37,7 +37,7 @@ extension SQLiteStores {
         try await count("binding", where: "profile = \(Self.literal(profile))", in: store) > 0
     }
 
-    package func countLeftOverBindings(in store: any Store) async throws -> Int {
+    package func countStaleBindings(in store: any Store) async throws -> Int {
         try await count("binding", where: "is_left_over", in: store)
     }
 

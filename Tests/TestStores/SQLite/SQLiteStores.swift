@@ -178,7 +178,7 @@ extension StoredRows {
         case .watchedItems: "subscription_item"
         case .handOvers: "hand_over"
         case .firings: "firing"
-        case .heldFirings: "held_firing"
+        case .throttledFirings: "held_firing"
         case .updates: "audience_update"
         case .bindings: "binding"
         case .completions: "completion"

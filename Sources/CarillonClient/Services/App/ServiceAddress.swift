@@ -45,7 +45,7 @@ public struct ServiceApplication: Hashable, Sendable {
     init(_ peer: ServicePeer) { self.init(app: peer.app, device: peer.device) }
 }
 
-/// Who should come to the front of the screen. It is told to the other side, and nothing is done about it.
+/// Who should come to the front of the screen. It is reported to the other side, and nothing is done about it.
 public enum ForegroundPreference: String, Sendable {
     case preferMe
     case preferPeer

@@ -62,7 +62,7 @@ public final class ServiceClient: Sendable {
 
     /// Asks, and waits for the one result.
     ///
-    /// When the task is cancelled the request is taken back, or its provider told that it is not wanted. When the process ends, the result
+    /// When the task is cancelled the request is taken back, or its provider is notified that it is not wanted. When the process ends, the result
     /// is in ``replies`` of the next run.
     ///
     /// The deadline bounds the whole call: the registration of the device, the lookup of the provider, the transfer of the files, the server's
@@ -76,7 +76,7 @@ public final class ServiceClient: Sendable {
     ///   - attachments: Paths of up to 32 files. A relative path travels as it is, without components `.`; of another its last part does.
     ///   - deadline: How long the call may last, from now on: a second to seven days. The provider has what is left when the request is sent,
     ///     in whole seconds, rounded up.
-    ///   - foreground: Told to the provider, and never acted on.
+    ///   - foreground: Reported to the provider, and never acted on.
     ///   - id: An id of ``makeRequestID()``, to cancel the request and to watch its progress before it is sent; nil for a new one.
     /// - Throws: ``ServiceError``, and `CancellationError`.
     public func call(
@@ -150,7 +150,7 @@ public final class ServiceClient: Sendable {
     /// A request that is still being sent ends at once: its `call` or `send` throws ``ServiceError/Code/cancelled``, its upload stops, and the
     /// files that were uploaded are removed from the server. If the server has the request all the same, it is asked to cancel it.
     ///
-    /// - Returns: True: the request has no result. False: it was delivered before, its provider is told, and its result comes all the same.
+    /// - Returns: True: the request has no result. False: it was delivered before, its provider is notified, and its result comes all the same.
     /// - Throws: ``ServiceError`` with ``ServiceError/Code/requestUnknown`` for an id that no request has, and for one that has its result; with
     ///   ``ServiceError/Code/deadlineExceeded`` if the server cannot be reached for 30 seconds; and `CancellationError`.
     public func cancel(_ id: String) async throws -> Bool { try await engine.cancel(id) }
@@ -184,7 +184,7 @@ public final class ServiceClient: Sendable {
     /// When the device gets another user or signs out, the events that wait are dropped, and are not counted as missed.
     public var events: AsyncStream<ServiceClientEvent> { engine.clientListeners.subscribe() }
 
-    /// Adds one that is told the same, but for progress; it is held weakly. Up to 1,000 events and 16 MiB of their content wait for delegates that do
+    /// Adds one that receives the same events, but for progress; it is held weakly. Up to 1,000 events and 16 MiB of their content wait for delegates that do
     /// not return. Beyond that the oldest start of a file is dropped, then the oldest other event, and the delegates hear
     /// `didMissEvents`. A result that waits for a confirmation (``replies``) is not dropped.
     public func addDelegate(_ delegate: any ServiceClientDelegate) { engine.clientListeners.add(delegate, to: self) }

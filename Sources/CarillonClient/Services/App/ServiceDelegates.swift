@@ -14,7 +14,7 @@ public protocol ServiceClientDelegate: AnyObject, Sendable {
     func serviceClient(
         _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
         id: String)
-    /// The one result of a request. When this returns, the result counts as confirmed: it is not told in the next run. A result with which the
+    /// The one result of a request. When this returns, the result counts as confirmed: it is not reported in the next run. A result with which the
     /// process ended ten times is removed.
     func serviceClient(
         _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
@@ -189,7 +189,7 @@ extension ServiceClientDelegate {
             serviceClient(client, didRemoveResultFrom: application, id: id, reason: reason)
         case .identityChanged(let application, let fingerprint):
             serviceClient(client, identityChanged: application, fingerprint: fingerprint)
-        // Told to listeners of events alone.
+        // Reported to listeners of events alone.
         case .sending, .receiving: break
         }
     }
@@ -217,7 +217,7 @@ extension ServiceProviderDelegate {
         case .offerRefused(let error): serviceProvider(provider, offerWasRefused: error)
         case .identityChanged(let application, let fingerprint):
             serviceProvider(provider, identityChanged: application, fingerprint: fingerprint)
-        // Told to listeners of events alone.
+        // Reported to listeners of events alone.
         case .sending, .receiving: break
         }
     }

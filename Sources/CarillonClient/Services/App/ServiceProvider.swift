@@ -116,7 +116,7 @@ public final class ServiceProvider: Sendable {
     /// waits for a slow iteration: a newer one replaces it.
     public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.watchProviderProgress(of: id) }
 
-    /// Adds one that is told the same, but for progress; it is held weakly. Up to 1,000 events and 16 MiB of their content wait for delegates that do
+    /// Adds one that receives the same events, but for progress; it is held weakly. Up to 1,000 events and 16 MiB of their content wait for delegates that do
     /// not return. Beyond that the oldest start of a file is dropped, then the oldest other event, and the delegates hear
     /// `didMissEvents`.
     public func addDelegate(_ delegate: any ServiceProviderDelegate) { engine.providerListeners.add(delegate, to: self) }

@@ -33,7 +33,7 @@ extension ServiceEngine {
         // A new token of the same user changes nothing.
         let isKnown = runner.identity != nil && !isBetweenUsers
         if !isKnown { try await ready(isBounded: true) }
-        if let owner = underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
+        if let owner = outgoing.underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
     }
 
     /// Whether the server has not answered yet about another user that the app named, or data of the former user is still
@@ -42,6 +42,6 @@ extension ServiceEngine {
 
     /// Ends the requests of former users that are on their way to the server.
     func endUnderWayOfOthers() {
-        for call in underWay.values where !isCurrent(call.owner) { call.end(with: Self.userMismatch) }
+        for call in outgoing.underWay.values where !isCurrent(call.owner) { call.end(with: Self.userMismatch) }
     }
 }

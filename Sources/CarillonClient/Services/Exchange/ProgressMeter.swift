@@ -1,14 +1,14 @@
 import Logging
 import Synchronization
 
-/// Counts the bytes of the files of one message, and tells the app.
+/// Counts the bytes of the files of one message, and notifies the app.
 final class ProgressMeter: Sendable {
     private let pace: Mutex<ProgressPace>
-    private let tell: @Sendable (_ bytes: Int64, _ total: Int64) -> Void
+    private let notify: @Sendable (_ bytes: Int64, _ total: Int64) -> Void
 
-    init(total: Int64, tell: @escaping @Sendable (_ bytes: Int64, _ total: Int64) -> Void) {
+    init(total: Int64, notify: @escaping @Sendable (_ bytes: Int64, _ total: Int64) -> Void) {
         pace = Mutex(ProgressPace(total: total))
-        self.tell = tell
+        self.notify = notify
     }
 
     /// Counts the present file, until the task is cancelled or the transfer ends.
@@ -20,16 +20,16 @@ final class ProgressMeter: Sendable {
     }
 
     private func moved(_ part: Int, to bytes: Int64) {
-        // Under the lock, so that the app is told in order.
+        // Under the lock, so that the app is notified in order.
         pace.withLock { pace in
-            if let bytes = pace.moved(part, to: bytes, at: .now) { tell(bytes, pace.total) }
+            if let bytes = pace.moved(part, to: bytes, at: .now) { notify(bytes, pace.total) }
         }
     }
 
     /// The present file is there.
     func finished(_ bytes: Int64) {
         pace.withLock { pace in
-            if let bytes = pace.finished(bytes, at: .now) { tell(bytes, pace.total) }
+            if let bytes = pace.finished(bytes, at: .now) { notify(bytes, pace.total) }
         }
     }
 }
@@ -64,7 +64,7 @@ final class ProgressWatchers: Sendable {
         }
     }
 
-    func tell(_ progress: ServiceProgress, of id: String) {
+    func notify(_ progress: ServiceProgress, of id: String) {
         let streams = state.withLock { $0.streams[id] ?? [:] }
         for stream in streams.values { stream.yield(progress) }
     }
@@ -106,7 +106,7 @@ extension ServiceEngine {
     }
 
     private func isKnownHere(_ id: String) -> Bool {
-        requestIDs.isOpen(id) || underWay[id] != nil || ownMemory.calls[id] != nil
+        requestIDs.isOpen(id) || outgoing.underWay[id] != nil || ownMemory.calls[id] != nil
     }
 
     /// The progress of a request of another device. The stream of a request that is not known, or has ended, ends at once.
@@ -118,16 +118,16 @@ extension ServiceEngine {
     }
 
     private func endProviderProgressIfUnknown(of id: String) {
-        if requests[id] == nil { providerProgress.ended(id) }
+        if incoming[id] == nil { providerProgress.ended(id) }
     }
 
     /// Measures the files of a request of this device, or of its reply.
     func consumerMeter(_ direction: ServiceProgress.Direction, of id: String, _ total: Int64) -> ProgressMeter {
         ProgressMeter(total: total) { [clientListeners, clientProgress] bytes, total in
-            clientProgress.tell(ServiceProgress(direction, completedBytes: bytes, totalBytes: total), of: id)
+            clientProgress.notify(ServiceProgress(direction, completedBytes: bytes, totalBytes: total), of: id)
             switch direction {
-            case .sending: clientListeners.tellProgress(.sending(id: id, bytesSent: bytes, of: total))
-            case .receiving: clientListeners.tellProgress(.receiving(id: id, bytesReceived: bytes, of: total))
+            case .sending: clientListeners.notifyProgress(.sending(id: id, bytesSent: bytes, of: total))
+            case .receiving: clientListeners.notifyProgress(.receiving(id: id, bytesReceived: bytes, of: total))
             }
         }
     }
@@ -135,10 +135,10 @@ extension ServiceEngine {
     /// Measures the files of a request of another device, or of the reply to it.
     func providerMeter(_ direction: ServiceProgress.Direction, of id: String, _ total: Int64) -> ProgressMeter {
         ProgressMeter(total: total) { [providerListeners, providerProgress] bytes, total in
-            providerProgress.tell(ServiceProgress(direction, completedBytes: bytes, totalBytes: total), of: id)
+            providerProgress.notify(ServiceProgress(direction, completedBytes: bytes, totalBytes: total), of: id)
             switch direction {
-            case .sending: providerListeners.tellProgress(.sending(id: id, bytesSent: bytes, of: total))
-            case .receiving: providerListeners.tellProgress(.receiving(id: id, bytesReceived: bytes, of: total))
+            case .sending: providerListeners.notifyProgress(.sending(id: id, bytesSent: bytes, of: total))
+            case .receiving: providerListeners.notifyProgress(.receiving(id: id, bytesReceived: bytes, of: total))
             }
         }
     }

@@ -1,4 +1,4 @@
-/// How far the files of one message are, and when the app is told: at most ten times in a second, and always of the end.
+/// How far the files of one message are, and when the app is notified: at most ten times in a second, and always of the end.
 struct ProgressPace {
     /// Eight in a second, so that the beginning and the end fit into ten.
     static let interval = Duration.milliseconds(125)
@@ -10,14 +10,14 @@ struct ProgressPace {
     /// The bytes of the files before.
     private var before: Int64 = 0
     private var furthest: Int64 = 0
-    private var told: (bytes: Int64, at: ContinuousClock.Instant)?
+    private var notified: (bytes: Int64, at: ContinuousClock.Instant)?
 
     init(total: Int64) { self.total = total }
 
     /// A file has so many bytes there. What is said of an earlier file is ignored, and so is a step back: a transfer that is cut off begins
-    /// again before its last byte. The end is not told: bytes that were written need not be at the server.
+    /// again before its last byte. The end is not reported: bytes that were written need not be at the server.
     ///
-    /// - Returns: The bytes of all files, if the app is told of them now.
+    /// - Returns: The bytes of all files, if the app is notified of them now.
     mutating func moved(_ part: Int, to bytes: Int64, at now: ContinuousClock.Instant) -> Int64? {
         moved(part, to: bytes, at: now, isFinished: false)
     }
@@ -28,11 +28,11 @@ struct ProgressPace {
         guard part == self.part else { return nil }
         furthest = max(furthest, min(total, before + bytes))
         guard furthest < total || isFinished else { return nil }
-        if let told {
-            guard furthest > told.bytes else { return nil }
-            guard furthest == total || told.at.duration(to: now) >= Self.interval else { return nil }
+        if let notified {
+            guard furthest > notified.bytes else { return nil }
+            guard furthest == total || notified.at.duration(to: now) >= Self.interval else { return nil }
         }
-        told = (furthest, now)
+        notified = (furthest, now)
         return furthest
     }
 

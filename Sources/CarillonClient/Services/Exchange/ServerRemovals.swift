@@ -1,4 +1,11 @@
+import Logging
 import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// Removals at the server that go on beside the requests that caused them. They end when nobody has this object.
 final class ServerRemovals: Sendable {
@@ -7,22 +14,57 @@ final class ServerRemovals: Sendable {
         var next: UInt64 = 0
     }
 
+    private static let limit: TimeInterval = 600
+    private let server: ServiceAPI
+    private let logger: Logger
     private let state = Mutex(State())
+
+    init(server: ServiceAPI, logger: Logger) {
+        self.server = server
+        self.logger = logger
+    }
 
     deinit {
         for task in state.withLock({ $0.tasks }).values { task.cancel() }
     }
 
-    /// Begins work that must not keep the owner of this object.
-    func begin(_ work: @escaping @Sendable () async -> Void) {
+    /// Has the server remove things, one after the other, over cuts and faults, each for up to ten minutes. After that the server removes
+    /// them when they expire.
+    func begin(_ paths: [String]) {
+        guard !paths.isEmpty else { return }
         state.withLock { state in
             state.next += 1
             let number = state.next
-            // Ends with the work, or with this object.
-            state.tasks[number] = Task { [weak self] in
-                await work()
+            // Ends with the work, or with this object, which the task does not keep.
+            state.tasks[number] = Task { [weak self, server, logger] in
+                for path in paths where !Task.isCancelled {
+                    do {
+                        try await Self.remove(path, at: server)
+                    } catch {
+                        // The server refuses what is gone already, and what was delivered.
+                        logger.debug("nothing was removed at the server", metadata: ["reason": "\(error)"])
+                    }
+                }
                 self?.ended(number)
             }
+        }
+    }
+
+    /// Has the server remove something, over cuts and faults, for up to ten minutes.
+    private static func remove(_ path: String, at server: ServiceAPI) async throws {
+        _ = try await server.persist(until: Date.now + limit, .delete, path)
+    }
+
+    /// Has the server remove something, over cuts and faults, for up to ten minutes.
+    ///
+    /// - Returns: Whether the server answered.
+    static func isRemoved(_ path: String, at server: ServiceAPI) async -> Bool {
+        do {
+            try await remove(path, at: server)
+            return true
+        } catch {
+            // The server refuses what is gone already, and what was delivered.
+            return (error as? ServiceError).map { $0.code != .deadlineExceeded } ?? false
         }
     }
 

@@ -19,7 +19,7 @@ extension ServiceEngine {
             call.parameters, attachments: names.count, of: call.method.name)
         try await ready(for: call)
         let (peer, keys) = try await storing(of: call) { try await provider(of: call) }
-        underWay[call.id]?.peer = peer
+        outgoing.underWay[call.id]?.peer = peer
         do {
             try await send(call, names, to: peer, keys, result)
         } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
@@ -27,7 +27,7 @@ extension ServiceEngine {
             known.remove(peer)
             let (newPeer, newKeys) = try await storing(of: call) { try await provider(of: call) }
             guard newPeer != peer else { throw error }
-            underWay[call.id]?.peer = newPeer
+            outgoing.underWay[call.id]?.peer = newPeer
             try await send(call, names, to: newPeer, newKeys, result)
         }
     }
@@ -46,18 +46,18 @@ extension ServiceEngine {
             return
         }
         let lifetime = Duration.seconds(max(60, call.deadlineSeconds + 3600))
-        var left = try await leave(
+        var left = try await files.leave(
             names, for: peer, lifetime: lifetime, until: { waitForStorage(of: call) },
             measuring: { consumerMeter(.sending, of: call.id, $0) }
         ) { path in
-            clientListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
+            clientListeners.notify([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
         }
         do {
             let whole = SealedPayload(.value(call.parameters), files: left.files)
-            let payload = try await shortened(
+            let payload = try await files.shortened(
                 whole, call.id, for: peer, lifetime: lifetime, left: &left, until: { waitForStorage(of: call) })
             try Task.checkCancellation()
-            if let result { pending[call.id] = result }
+            if let result { outgoing.pending[call.id] = result }
             let uploads = left.ids
             try await withKeys(of: call, peer, keys) { keys in
                 // The provider has the time that is left.
@@ -77,15 +77,15 @@ extension ServiceEngine {
                 try await post(body, call.id, until: call.endDate)
             }
             try Task.checkCancellation()
-            await confirm(left)
+            await files.confirm(left)
         } catch {
-            pending[call.id] = nil
+            outgoing.pending[call.id] = nil
             if Self.mayHaveArrived(error), let stored = ownMemory.calls[call.id] {
                 takeBack(stored)
             } else {
                 await forgetCall(call.id)
             }
-            takeAway(left)
+            files.takeAway(left)
             throw error
         }
     }
@@ -112,7 +112,7 @@ extension ServiceEngine {
         let payload = SealedPayload(.value(call.parameters), files: [])
         try await withKeys(of: call, peer, keys) { keys in
             let (body, _) = try await storing(of: call) { try await seal(call, payload, payload, to: peer, keys) }
-            _ = try await server.persist(until: call.endDate, .post, ServiceServer.path + "/requests", body)
+            _ = try await server.persist(until: call.endDate, .post, ServiceAPI.path + "/requests", body)
         }
     }
 
@@ -192,17 +192,17 @@ extension ServiceEngine {
     }
 
     private func post(_ body: [UInt8], _ id: String, until moment: Date) async throws {
-        _ = try await server.persist(until: moment, .post, ServiceServer.path + "/requests", body)
+        _ = try await server.persist(until: moment, .post, ServiceAPI.path + "/requests", body)
         // The server has the request, and the same again is the same request.
-        await change("note request as sent") { [box] in try await box.sent(id) }
+        await storage.change("note request as sent") { [box] in try await box.sent(id) }
     }
 
     /// What an earlier run stored, and the server may not have.
     func sendUnsent() async {
         // Cancelled: the next run sends them.
-        guard let unsent = try? await storing({ try await box.unsent(at: Self.now) }) else { return }
+        guard let unsent = try? await storage.storing({ try await box.unsent(at: Self.now) }) else { return }
         await withDiscardingTaskGroup { group in
-            for (id, body) in unsent where pending[id] == nil && underWay[id] == nil {
+            for (id, body) in unsent where outgoing.pending[id] == nil && outgoing.underWay[id] == nil {
                 group.addTask { await self.sendAgain(id, body) }
             }
         }
@@ -210,14 +210,14 @@ extension ServiceEngine {
 
     private func sendAgain(_ id: String, _ body: [UInt8]) async {
         do {
-            guard let call = try await storing({ try await self.call(id) }) else { return }
+            guard let call = try await storage.storing({ try await self.call(id) }) else { return }
             let end = call.endDate ?? Date.now + TimeInterval(call.deadlineSeconds)
             do {
                 try await post(body, id, until: end)
             } catch let error as ServiceError where error.code == .deadlineExceeded {
                 // The server may have the request, and its answer was lost.
                 guard try await hasResult(id, until: end + TimeInterval(ServiceBox.resultSeconds)) else { throw error }
-                await change("note request as sent") { [box] in try await box.sent(id) }
+                await storage.change("note request as sent") { [box] in try await box.sent(id) }
             }
         } catch let error as ServiceError {
             await finish(id, .failure(error), nil)
@@ -232,7 +232,7 @@ extension ServiceEngine {
     /// - Returns: Whether the server delivered the request or has its result, so that an event ends it.
     private func hasResult(_ id: String, until moment: Date) async throws -> Bool {
         do {
-            _ = try await server.persist(until: moment, .delete, "\(ServiceServer.path)/requests/\(id)")
+            _ = try await server.persist(until: moment, .delete, "\(ServiceAPI.path)/requests/\(id)")
             return false
         } catch let error as ServiceError {
             return error.code == .alreadyDelivered || error.code == .requestFinished

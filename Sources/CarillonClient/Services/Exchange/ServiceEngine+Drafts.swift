@@ -12,7 +12,7 @@ extension ServiceEngine {
         let draft = ReplyDraft(
             payload: SealedPayload(.value(reply.value)).bytes,
             files: names.map { path, name in .init(path: box.store.paths.kept(path), name: name) })
-        if !draft.files.isEmpty || draft.payload.count > Self.inlineBytes {
+        if !draft.files.isEmpty || draft.payload.count > ServiceFiles.inlineBytes {
             try await storing(for: id) { try await box.save(draft, of: number) }
         }
         return draft
@@ -21,12 +21,12 @@ extension ServiceEngine {
     /// Leaves the files of a reply with the server, until the consumer cancels the request: then the uploads that were begun are removed.
     func leaveUnlessUnwanted(
         _ draft: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer
-    ) async throws -> Left {
-        guard !draft.files.isEmpty else { return Left() }
+    ) async throws -> ServiceFiles.Left {
+        guard !draft.files.isEmpty else { return ServiceFiles.Left() }
         // Ends with the uploads; a cancellation of the request or of this task cancels it.
         let leaving = Task { try await self.leave(draft, of: number, for: id, to: peer) }
-        requests[id]?.leaving = leaving
-        if requests[id]?.isUnwanted != false { leaving.cancel() }
+        incoming[id]?.leaving = leaving
+        if incoming[id]?.isUnwanted != false { leaving.cancel() }
         do {
             return try await withTaskCancellationHandler {
                 try await leaving.value
@@ -35,23 +35,24 @@ extension ServiceEngine {
             }
         } catch let error as CancellationError {
             // When the run ended, the next one goes on.
-            if !Task.isCancelled, requests[id]?.isUnwanted == true { await abandonDraft(of: number) }
+            if !Task.isCancelled, incoming[id]?.isUnwanted == true { await abandonDraft(of: number) }
             throw error
         }
     }
 
     /// Leaves the files of a reply with the server. When the run ends, the uploads stop where they are.
-    func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws -> Left {
-        var left = Left()
+    func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws -> ServiceFiles.Left
+    {
+        var left = ServiceFiles.Left()
         guard !known.files.isEmpty else { return left }
         var draft = known
         var saved = known
         do {
-            try await cleared()
-            let earlier = try known.uploads.isEmpty ? [] : files.uploads()
+            try await files.cleared()
+            let earlier = try known.uploads.isEmpty ? [] : files.attachments.uploads()
             let begun = known.files.map { file in earlier.first { $0.id == file.upload } }
             let rest = zip(known.files, begun).filter { $1 == nil }.map { path(of: $0.0) }
-            let restLength = try await Self.sealedLength(of: rest)
+            let restLength = try await ServiceFiles.sealedLength(of: rest)
             let meter = providerMeter(.sending, of: id, begun.reduce(restLength) { $0 + ($1?.length ?? 0) })
             for place in known.files.indices {
                 let path = self.path(of: known.files[place])
@@ -59,9 +60,9 @@ extension ServiceEngine {
                 if let begun = begun[place] {
                     upload = begun
                 } else {
-                    providerListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: id)])
+                    providerListeners.notify([.didStartSending(to: ServiceApplication(peer), filename: path, id: id)])
                     upload = try await storing(for: id) {
-                        try await files.upload(
+                        try await files.attachments.upload(
                             path, for: [.device(peer.device)], lifetime: .seconds(ServiceBox.resultSeconds))
                     }
                     health.fileWritten()
@@ -71,7 +72,7 @@ extension ServiceEngine {
                 let present = draft
                 if present != saved { try await storing(for: id) { try await box.save(present, of: number) } }
                 saved = present
-                let manifest = try await storing(for: id) { try await Self.manifest(of: upload, meter) }
+                let manifest = try await storing(for: id) { try await ServiceFiles.manifest(of: upload, meter) }
                 left.files.append(SealedPayload.File(path: known.files[place].name, manifest: manifest))
             }
             return left
@@ -79,10 +80,10 @@ extension ServiceEngine {
             let fault = error as? PushError
             if error is CancellationError || fault?.code == .cancelled {
                 // The next run does not know of an upload that was not stored.
-                takeAway(Left(uploads: left.uploads.filter { !saved.uploads.contains($0.id) }))
+                files.takeAway(ServiceFiles.Left(uploads: left.uploads.filter { !saved.uploads.contains($0.id) }))
                 throw CancellationError()
             }
-            takeAway(left)
+            files.takeAway(left)
             guard let fault else { throw error }
             throw ServiceError(fault)
         }
@@ -92,13 +93,13 @@ extension ServiceEngine {
 
     /// Nobody waits for the reply to a request: its uploads are removed.
     func abandonDraft(of number: Int64) async {
-        await change("abandon reply") { [weak self, box] in
+        await storage.change("abandon reply") { [weak self, box] in
             if let draft = try await box.draft(of: number) { try await self?.removeUploads(draft.uploads) }
         }
     }
 
     private func removeUploads(_ ids: Set<String>) throws {
         guard !ids.isEmpty else { return }
-        takeAway(Left(uploads: try files.uploads().filter { ids.contains($0.id) }))
+        files.takeAway(ServiceFiles.Left(uploads: try files.attachments.uploads().filter { ids.contains($0.id) }))
     }
 }

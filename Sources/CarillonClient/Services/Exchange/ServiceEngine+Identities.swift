@@ -3,7 +3,7 @@ import CarillonWire
 /// Who other devices are.
 extension ServiceEngine {
     func setVerifier(_ verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?) {
-        self.verifier = verifier
+        self.verifier.verify = verifier
         ownMemory.forgetBelieved()
     }
 
@@ -45,7 +45,7 @@ extension ServiceEngine {
         let (application, fingerprint) = (ServiceApplication(peer), Fingerprint.text(of: bundle.identity))
         while true {
             // What the app has not accepted is not stored: another request and the next run ask again.
-            let acceptsFirst = verifier == nil || ownMemory.isVerified(bundle.identity, of: peer, user: user)
+            let acceptsFirst = verifier.verify == nil || ownMemory.isVerified(bundle.identity, of: peer, user: user)
             let standing = try await box.standing(
                 of: peer, bundle.identity, user: user, at: Self.now, acceptsFirst: acceptsFirst)
             let isAccepted: Bool
@@ -56,19 +56,20 @@ extension ServiceEngine {
                 return
             case .first where acceptsFirst: return
             case .first:
-                isAccepted = await isVerified(
-                    IdentityQuestion(owner: owner, peer: peer, user: user, fingerprint: fingerprint, isFirst: true))
+                isAccepted = await verify(
+                    IdentityVerifier.Question(owner: owner, peer: peer, user: user, fingerprint: fingerprint, isFirst: true))
                 if isAccepted, owner == presentOwner { ownMemory.verify(bundle.identity, of: peer, user: user) }
             case .changed(let isNew):
-                isAccepted = await isVerified(
-                    IdentityQuestion(owner: owner, peer: peer, user: user, fingerprint: fingerprint, isFirst: false))
+                isAccepted = await verify(
+                    IdentityVerifier.Question(owner: owner, peer: peer, user: user, fingerprint: fingerprint, isFirst: false)
+                )
                 if isAccepted {
                     _ = try await accept(peer.device, fingerprint: fingerprint)
                     return
                 }
                 guard isNew else { break }
-                clientListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
-                providerListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
+                clientListeners.notify([.identityChanged(application, fingerprint: fingerprint)])
+                providerListeners.notify([.identityChanged(application, fingerprint: fingerprint)])
             }
             guard isAccepted else { break }
             guard owner == presentOwner else {
@@ -81,25 +82,10 @@ extension ServiceEngine {
 
     /// Asks the verifier of the app. Requests that come meanwhile wait for the same answer.
     ///
-    /// - Returns: False also where there is no verifier.
-    private func isVerified(_ question: IdentityQuestion) async -> Bool {
-        if let asked = identityQuestions[question] { return await asked.value }
-        guard let verifier else { return false }
-        // Ends with the answer of the app.
-        let task = Task {
-            await verifier(ServiceApplication(question.peer), question.fingerprint, question.isFirst)
-        }
-        identityQuestions[question] = task
-        defer { identityQuestions[question] = nil }
+    /// - Returns: False also if there is no verifier.
+    private func verify(_ question: IdentityVerifier.Question) async -> Bool {
+        guard let task = verifier.task(for: question) else { return false }
+        defer { verifier.answered(question) }
         return await task.value
     }
-}
-
-/// What the app is asked about an identity.
-struct IdentityQuestion: Hashable {
-    var owner: ServiceMemory.Owner
-    var peer: ServicePeer
-    var user: String?
-    var fingerprint: String
-    var isFirst: Bool
 }

@@ -19,7 +19,7 @@ extension ServiceEngine {
 
     func runLocal() async {
         guard let local else { return }
-        var schedule = ClientReconnectSchedule(server.backOff)
+        var schedule = ClientReconnectSchedule(server.api.backOff)
         var isFailing = false
         while !Task.isCancelled {
             guard let device = ownPeer?.device else {
@@ -69,7 +69,7 @@ extension ServiceEngine {
         let event = ServiceEvent.request(header, from: own, expiresAt: until, content)
         guard await local.send(event.body, to: call.device) else { return false }
         // Until that is stored, the next run sends it by the server as well, and it is the same.
-        await change("note request as sent") { [box] in try await box.sentLocally(call.id, until: until) }
+        await storage.change("note request as sent") { [box] in try await box.sentLocally(call.id, until: until) }
         // The result may be here already.
         guard ownMemory.calls[call.id] != nil else { return true }
         ownMemory.calls[call.id]?.localUntil = until
@@ -80,18 +80,19 @@ extension ServiceEngine {
     /// The server keeps the time of what it has; of others their consumer does.
     func keepTime(of id: String, until: Int64) {
         // Ends at the deadline, with the request or with the run.
-        localTimes[id] = Task { [weak self] in
+        let timer = Task { [weak self] in
             try await Task.sleep(for: .milliseconds(max(0, until - Self.now)))
             await self?.localTimeEnded(id)
         }
+        outgoing.setTimer(of: id, timer)
     }
 
     private func localTimeEnded(_ id: String) async {
         // The end of the request cancels its timer, which is this task.
-        localTimes[id] = nil
+        outgoing.timerEnded(id)
         do {
             // The reply came in time, though its files may not be here.
-            if try await storing({ try await box.hasReply(to: id) }) { return }
+            if try await storage.storing({ try await box.hasReply(to: id) }) { return }
         } catch {
             return logger.error("a deadline waits for the next run", metadata: ["reason": "\(error)"])
         }
@@ -99,7 +100,7 @@ extension ServiceEngine {
     }
 
     func keepTimes() async {
-        await change("read deadlines") { [weak self, box] in
+        await storage.change("read deadlines") { [weak self, box] in
             var calls: [(id: String, until: Int64)] = []
             for call in try await box.localCalls() where try await !box.hasReply(to: call.id) { calls.append(call) }
             await self?.keepTimes(of: calls)
@@ -107,10 +108,10 @@ extension ServiceEngine {
     }
 
     private func keepTimes(of calls: [(id: String, until: Int64)]) {
-        for (id, until) in calls where localTimes[id] == nil { keepTime(of: id, until: until) }
+        for (id, until) in calls where !outgoing.hasTimer(id) { keepTime(of: id, until: until) }
     }
 
-    /// The provider is told that a request is not wanted. Answers false for one that went by the server.
+    /// The provider is notified that a request is not wanted. Answers false for one that went by the server.
     func cancelLocally(_ call: StoredCall) async -> Bool {
         guard call.localUntil != nil, let local, let id = ServiceRequestID(call.id) else { return false }
         _ = await local.send(ServiceEvent.cancelled(id).body, to: call.device)
@@ -125,19 +126,19 @@ extension ServiceEngine {
             throw ServiceError(.serverUnavailable, "The request came from this machine, whose socket is not used any more.")
         }
         let event = ServiceEvent.reply(id, from: own, try SealedContent(json))
-        var schedule = ClientReconnectSchedule(server.backOff)
+        var schedule = ClientReconnectSchedule(server.api.backOff)
         while true {
             try Task.checkCancellation()
             if await local.send(event.body, to: from.device) { return }
             let hint: Duration?
-            switch await server.ask(.post, "\(ServiceServer.path)/requests/\(id)/reply", reply) {
+            switch await server.ask(.post, "\(ServiceAPI.path)/requests/\(id)/reply", reply) {
             case .done: return
             case .refused(let error) where error.code != .requestUnknown: throw error
             case .refused: hint = nil
             case .later(let wait): hint = wait
             }
             guard Date.now < deadline else { throw ServiceError(.deadlineExceeded, "The consumer could not be reached.") }
-            try await server.wait(&schedule, hint: hint, until: deadline)
+            try await server.api.wait(&schedule, hint: hint, until: deadline)
         }
     }
 }

@@ -15,9 +15,9 @@ extension ServiceEngine {
     func find(
         _ query: [(String, String?)], for call: ServiceCall? = nil
     ) async throws -> [(provider: FoundProvider, keys: KeyBundle)] {
-        let parts = query.compactMap { name, value in value.map { "\(name)=\(Self.percentEncoded($0))" } }
+        let parts = query.compactMap { name, value in value.map { "\(name)=\($0.queryEncoded)" } }
         try await ready(isBounded: call != nil)
-        let path = ServiceServer.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
+        let path = ServiceAPI.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
         let answer = try await server.persist(until: call?.endDate ?? Date.now + 30, .get, path)
         guard case .array(let providers)? = answer["providers"] else { return [] }
         let found = providers.compactMap { json -> (provider: FoundProvider, keys: KeyBundle)? in
@@ -32,18 +32,6 @@ extension ServiceEngine {
             }
         }
         return found
-    }
-
-    /// All but what RFC 3986 section 2.3 leaves as it is.
-    private static func percentEncoded(_ text: String) -> String {
-        text.utf8.reduce(into: "") { encoded, byte in
-            let character = Character(Unicode.Scalar(byte))
-            if byte < 0x80, character.isLetter || character.isNumber || "-._~".contains(character) {
-                encoded.append(character)
-            } else {
-                encoded += "%" + Hexadecimal.encode([byte]).uppercased()
-            }
-        }
     }
 
     /// The install of an app that a request goes to, and its key.
@@ -72,7 +60,7 @@ extension ServiceEngine {
     func icon(of application: ServiceApplication) async throws -> Data? {
         guard let device = application.device, AppID(application.app) != nil, DeviceID(device) != nil else { return nil }
         try await ready()
-        return await server.image("\(ServiceServer.path)/icon?app=\(application.app)&device=\(device)")
+        return await server.image("\(ServiceAPI.path)/icon?app=\(application.app)&device=\(device)")
     }
 
     // MARK: Changes
@@ -84,13 +72,13 @@ extension ServiceEngine {
 
     /// Looks again after each word of the server that somebody came or went, while somebody wants to know.
     func runProviders() async {
-        var schedule = ClientReconnectSchedule(server.backOff)
+        var schedule = ClientReconnectSchedule(server.api.backOff)
         while !Task.isCancelled {
             await runner.providerChanges.wait()
             known.removeAll()
             while providerWatchers.areThere, !Task.isCancelled {
                 do {
-                    providerWatchers.tell(try await find([]).map(\.provider))
+                    providerWatchers.notify(try await find([]).map(\.provider))
                     schedule.succeeded()
                     break
                 } catch {
@@ -162,7 +150,7 @@ final class ProviderWatchers: Sendable {
         return stream
     }
 
-    func tell(_ providers: [FoundProvider]) {
+    func notify(_ providers: [FoundProvider]) {
         state.withLock { state in
             for (number, watcher) in state.watchers where watcher.last != providers {
                 state.watchers[number]?.last = providers

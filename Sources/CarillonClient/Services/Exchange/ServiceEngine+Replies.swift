@@ -13,9 +13,9 @@ extension ServiceEngine {
     /// A reply came.
     func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
         let known: StoredCall?
-        defer { keptByStorage.remove(id) }
+        defer { outgoing.keptByStorage.remove(id) }
         do {
-            known = try await storing { try await call(id) }
+            known = try await storage.storing { try await call(id) }
         } catch {
             return logger.error("a reply waits for the next run", metadata: ["reason": "\(error)"])
         }
@@ -26,20 +26,20 @@ extension ServiceEngine {
             return await forget(stored)
         }
         // The reply came in time, however long its files take.
-        localTimes.removeValue(forKey: id)?.cancel()
+        outgoing.cancelTimer(of: id)
         var received: [String] = []
         do {
-            let payload = try await storing(until: { waitForStorage(of: call) }) {
+            let payload = try await storage.storing(until: { waitForStorage(of: call) }) {
                 try await open(content, of: call, stored.number)
             }
             // The provider need not have said it before.
-            if payload.saysThatRequestArrived { await tellReceived(id, nil) }
+            if payload.saysThatRequestArrived { await notifyReceived(id, nil) }
             let application = ServiceApplication(call.peer)
-            let paths = try await receive(
+            let paths = try await files.receive(
                 payload, stored, from: from, until: { waitForStorage(of: call) },
                 measuring: { consumerMeter(.receiving, of: id, $0) }
             ) { count, files in
-                clientListeners.tell(
+                clientListeners.notify(
                     [.willStartReceiving(from: application, count: count, id: id)]
                         + files.map {
                             .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id)
@@ -74,27 +74,27 @@ extension ServiceEngine {
     }
 
     /// The provider has all of a request.
-    func tellReceived(_ id: String, _ event: Int64?) async {
+    func notifyReceived(_ id: String, _ event: Int64?) async {
         if event == nil, let call = ownMemory.calls[id] {
             // It goes with its result.
             guard !call.isReceived else { return }
             ownMemory.calls[id]?.isReceived = true
-            return tellReceived(call)
+            return notifyReceived(call)
         }
         ownMemory.calls[id]?.isReceived = true
-        await change("note request as received") { [weak self, box] in
-            if let call = try await box.received(id, event: event) { await self?.tellReceived(call) }
+        await storage.change("note request as received") { [weak self, box] in
+            if let call = try await box.received(id, event: event) { await self?.notifyReceived(call) }
         }
     }
 
     /// The request ends without a result.
     func forgetCall(_ id: String) async {
-        await change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
+        await storage.change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
     }
 
-    private func tellReceived(_ call: StoredCall) {
+    private func notifyReceived(_ call: StoredCall) {
         let parameters = JSONValue(parsing: Array(call.parameters.utf8)).flatMap { ServiceValue(json: $0) } ?? .null
-        clientListeners.tell([
+        clientListeners.notify([
             .didFinishSending(
                 to: ServiceApplication(call.peer), attachments: call.attachments.map { box.store.paths.path($0) },
                 parameters: parameters, id: call.id)
@@ -114,6 +114,6 @@ extension ServiceEngine {
             foreground: call.foreground, files: content.files, fileBytes: content.fileBytes, requestHash: Array(call.hash))
         let bytes = try ServiceSeal.open(
             .init(encapsulated: content.encapsulated, body: content.body), with: key.key, from: content.sender.key, context)
-        return try await payload(bytes, number, content)
+        return try await files.payload(bytes, number, content)
     }
 }

@@ -17,7 +17,7 @@ extension ServiceEngine {
     ) async {
         let id = header.id.description
         defer {
-            requests[id] = nil
+            incoming[id] = nil
             providerProgress.ended(id)
         }
         // The server's clock decides, and this one may be wrong: it only keeps what is too late from lasting for ever, over runs as well.
@@ -29,7 +29,7 @@ extension ServiceEngine {
                 do {
                     return try await post(reply, to: id, stored, from, [], until: deadline)
                 } catch let error as ServiceError {
-                    removeAttachments(stored.replyFiles)
+                    files.removeAttachments(stored.replyFiles)
                     throw error
                 }
             }
@@ -41,15 +41,15 @@ extension ServiceEngine {
                 try await post(answer.reply, to: id, stored, from, answer.attachments, until: deadline)
             } catch let error as ServiceError {
                 // The consumer will not fetch the files of a reply that it does not get.
-                removeAttachments(answer.files)
+                files.removeAttachments(answer.files)
                 throw error
             }
         } catch is CancellationError {
             // The run ended: the next one goes on.
             guard Date.now >= deadline else { return box.scheduleEnd(of: stored, logger: logger) }
-            if requests[id]?.isKeptByStorage == true {
+            if incoming[id]?.isKeptByStorage == true {
                 let error = ServiceError(.storageUnavailable, "The request could not be stored until its deadline.")
-                providerListeners.tell([.requestFailed(from: ServiceApplication(from), error, id: id)])
+                providerListeners.notify([.requestFailed(from: ServiceApplication(from), error, id: id)])
             }
             inbox.giveUp(stored.number)
             await abandonDraft(of: stored.number)
@@ -67,27 +67,27 @@ extension ServiceEngine {
 
     /// The consumer of a request does not want it any more.
     func cancelled(_ id: String) async {
-        guard let work = requests[id] else { return }
-        requests[id]?.isUnwanted = true
-        await change("note cancellation") { [box] in try await box.unwanted(work.number) }
-        if let handler = requests[id]?.handler {
+        guard let work = incoming[id] else { return }
+        incoming[id]?.isUnwanted = true
+        await storage.change("note cancellation") { [box] in try await box.unwanted(work.number) }
+        if let handler = incoming[id]?.handler {
             handler.cancel()
             // The handler may not end soon.
             box.scheduleEnd(of: work.number, starts: work.starts, logger: logger)
         }
-        requests[id]?.leaving?.cancel()
-        providerListeners.tell([.cancelled(id: id)])
+        incoming[id]?.leaving?.cancel()
+        providerListeners.notify([.cancelled(id: id)])
     }
 
     /// Repeats work of a request that fails because of the storage, until the deadline of the request cancels it.
     func storing<Value: Sendable>(for id: String, _ work: () async throws -> Value) async throws -> Value {
-        let value = try await storing(until: { waitForStorage(id) }, work)
-        requests[id]?.isKeptByStorage = false
+        let value = try await storage.storing(until: { waitForStorage(id) }, work)
+        incoming[id]?.isKeptByStorage = false
         return value
     }
 
     private func waitForStorage(_ id: String) -> Date {
-        requests[id]?.isKeptByStorage = true
+        incoming[id]?.isKeptByStorage = true
         return .distantFuture
     }
 
@@ -122,18 +122,18 @@ extension ServiceEngine {
             throw ServiceError(.sealInvalid, "The consumer's key is not signed.")
         }
         var payload: SealedPayload
-        var left = Left()
+        var left = ServiceFiles.Left()
         var attachments: [String] = []
         do {
             let id = header.id.description
             let draft: ReplyDraft
             if let known = stored.draft {
-                guard requests[id]?.isUnwanted == false else {
+                guard incoming[id]?.isUnwanted == false else {
                     await abandonDraft(of: stored.number)
                     throw CancellationError()
                 }
                 draft = known
-                requests[id]?.hasArrived = true
+                incoming[id]?.hasArrived = true
             } else {
                 let reply = try await handle(stored, header, from, expiresAt, content)
                 draft = try await self.draft(reply, of: stored.number, for: id)
@@ -142,12 +142,12 @@ extension ServiceEngine {
             payload = SealedPayload(.value(try draft.value()), files: left.files)
             attachments = draft.files.map { path(of: $0) }
         } catch is CancellationError {
-            guard !Task.isCancelled, requests[header.id.description] != nil else { throw CancellationError() }
+            guard !Task.isCancelled, incoming[header.id.description] != nil else { throw CancellationError() }
             payload = SealedPayload(.error(ServiceError(.cancelled, "The provider ended it, as it was cancelled.")))
         } catch let error as ServiceError {
             // The run ended: a handler that was cancelled may throw any error.
             try Task.checkCancellation()
-            payload = SealedPayload(.error(Self.told(error, by: header.service.text)))
+            payload = SealedPayload(.error(Self.domained(error, by: header.service.text)))
         } catch let error as PushError {
             throw error
         } catch {
@@ -156,8 +156,8 @@ extension ServiceEngine {
             payload = SealedPayload(.error(ServiceError(.serviceFailed, "The provider failed.")))
         }
         // Whose request it was may not be here any more.
-        guard requests[header.id.description] != nil else {
-            takeAway(left)
+        guard incoming[header.id.description] != nil else {
+            files.takeAway(left)
             throw CancellationError()
         }
         let reply: [UInt8]
@@ -165,25 +165,25 @@ extension ServiceEngine {
         var attachedIDs: [String] = []
         do {
             let id = header.id.description
-            requests[id]?.isKeptByStorage = false
+            incoming[id]?.isKeptByStorage = false
             let sealed: SealedPayload
             do {
-                sealed = try await shortened(
+                sealed = try await files.shortened(
                     payload, id, for: from, lifetime: .seconds(ServiceBox.resultSeconds), left: &left,
                     until: { waitForStorage(id) })
             } catch let error as ServiceError {
-                takeAway(left)
-                (left, payload) = (Left(), SealedPayload(.error(error)))
+                files.takeAway(left)
+                (left, payload) = (ServiceFiles.Left(), SealedPayload(.error(error)))
                 sealed = payload
             }
             attachedIDs = sealed.attachedIDs
             let whole = payload
             reply = try await storing(for: id) { try await seal(sealed, whole, header, from, content) }
             try await sayReceived(before: payload, header.id, from, isLocal: stored.isLocal)
-            if left.ids.isEmpty, requests[id]?.isOnce == false {
+            if left.ids.isEmpty, incoming[id]?.isOnce == false {
                 // If this is lost, it is handled once more.
                 Task {
-                    await change("note reply") { [box] in
+                    await storage.change("note reply") { [box] in
                         try await box.decided(stored.number, reply: reply, claiming: [])
                     }
                 }
@@ -197,16 +197,16 @@ extension ServiceEngine {
         } catch {
             // When the run ended, the next one goes on with what is drafted.
             if error is CancellationError { left.uploads.removeAll { drafted.contains($0.id) } }
-            takeAway(left)
+            files.takeAway(left)
             throw error
         }
-        await confirm(left)
+        await files.confirm(left)
         return Decided(
             reply: reply, attachments: attachments, files: left.files.map(\.manifest.id) + attachedIDs)
     }
 
     /// An error of a service has the service's domain.
-    private static func told(_ error: ServiceError, by service: String) -> ServiceError {
+    private static func domained(_ error: ServiceError, by service: String) -> ServiceError {
         var error = error
         if error.code == .custom { error.domain = service }
         if let details = error.details, !details.isValid { error.details = nil }
@@ -223,7 +223,7 @@ extension ServiceEngine {
             try await believe(content.sender, of: from, user: header.user)
             if !stored.isLocal { try await vouch(for: from) }
         }
-        guard requests[id]?.isOneTooMany == false else {
+        guard incoming[id]?.isOneTooMany == false else {
             throw ServiceError(.providerBusy, "The provider has too much to do.")
         }
         let payload = try await storing(for: id) { try await open(header, from, content, stored.number) }
@@ -235,37 +235,37 @@ extension ServiceEngine {
         let definition = await router.definition(of: method)
         try definition?.check(parameters, attachments: payload.files.count, of: method.name)
         let application = ServiceApplication(from)
-        let paths = try await receive(
+        let paths = try await files.receive(
             payload, stored, from: from, until: { waitForStorage(id) },
             measuring: { providerMeter(.receiving, of: id, $0) }
         ) { count, files in
-            providerListeners.tell(
+            providerListeners.notify(
                 [.willStartReceiving(from: application, count: count, id: id)]
                     + files.map { .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id) })
         }
-        requests[id]?.hasArrived = true
-        let telling = Task { try await self.tellReceived(header.id, from, isLocal: stored.isLocal) }
-        defer { telling.cancel() }
+        incoming[id]?.hasArrived = true
+        let notifying = Task { try await self.notifyReceived(header.id, from, isLocal: stored.isLocal) }
+        defer { notifying.cancel() }
         if route.atMostOnce {
             guard !stored.isBegun else {
                 throw ServiceError(.serviceFailed, "The provider was stopped while it handled the request.")
             }
-            requests[id]?.isOnce = true
+            incoming[id]?.isOnce = true
         }
         if stored.starts > 0 { try await suspects.wait(for: .request(stored.number)) }
         defer { suspects.end(.request(stored.number)) }
         while isBetweenUsers { try await Task.sleep(for: .milliseconds(100)) }
-        guard requests[id] != nil else { throw CancellationError() }
+        guard incoming[id] != nil else { throw CancellationError() }
         try await storing(for: id) { try await box.begun(stored, atMostOnce: route.atMostOnce) }
-        requests[id]?.isKeptByStorage = false
+        incoming[id]?.isKeptByStorage = false
         let request = ServiceRequest(
             id: id, consumer: application, method: method, parameters: parameters, attachments: paths,
             foreground: .init(rawValue: header.foreground.rawValue) ?? .none, user: header.user,
             deadline: Date(timeIntervalSince1970: Double(expiresAt) / 1000))
-        guard requests[id]?.isUnwanted == false else { throw CancellationError() }
-        providerListeners.tell([.didReceive(request)])
+        guard incoming[id]?.isUnwanted == false else { throw CancellationError() }
+        providerListeners.notify([.didReceive(request)])
         let handler = Task { try await route.handler(request) }
-        requests[id]?.handler = handler
+        incoming[id]?.handler = handler
         let reply: ServiceReply
         do {
             reply = try await withTaskCancellationHandler {
@@ -284,17 +284,17 @@ extension ServiceEngine {
         return reply
     }
 
-    /// Tells the consumer that all of a request is here. A result that comes soon says so by itself.
-    private func tellReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
+    /// Notifies the consumer that all of a request is here. A result that comes soon says so by itself.
+    private func notifyReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         try await Task.sleep(for: Self.soon)
         try await sayReceived(id, from, isLocal: isLocal)
     }
 
-    /// Tells the same before a reply that does not say it: an error that a request has as well that did not arrive.
+    /// Reports the same before a reply that does not say it: an error that a request has as well that did not arrive.
     private func sayReceived(
         before reply: SealedPayload, _ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool
     ) async throws {
-        guard !reply.saysThatRequestArrived, requests[id.description]?.hasArrived == true else { return }
+        guard !reply.saysThatRequestArrived, incoming[id.description]?.hasArrived == true else { return }
         do {
             try await sayReceived(id, from, isLocal: isLocal)
         } catch is ServiceError {
@@ -305,7 +305,7 @@ extension ServiceEngine {
     private func sayReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         if isLocal, let local, await local.send(ServiceEvent.received(id).body, to: from.device) { return }
         // Whoever began this ends it with the request.
-        _ = try await server.persist(until: .distantFuture, .post, "\(ServiceServer.path)/requests/\(id)/received")
+        _ = try await server.persist(until: .distantFuture, .post, "\(ServiceAPI.path)/requests/\(id)/received")
     }
 
     private static let soon = Duration.milliseconds(20)
@@ -314,11 +314,11 @@ extension ServiceEngine {
         _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent,
         until deadline: Date
     ) async throws {
-        try await storing(until: { deadline }) {
+        try await storage.storing(until: { deadline }) {
             try await believe(content.sender, of: from, user: header.user)
             _ = try await open(header, from, content, stored.number)
         }
-        providerListeners.tell([.frontRequested(by: ServiceApplication(from))])
+        providerListeners.notify([.frontRequested(by: ServiceApplication(from))])
         await forget(stored)
     }
 
@@ -331,7 +331,7 @@ extension ServiceEngine {
         let bytes = try ServiceSeal.open(
             .init(encapsulated: content.encapsulated, body: content.body), with: key.key, from: content.sender.key,
             Self.context(.request, header, consumer: from, provider: own, content, sender: content.sender.id))
-        return try await payload(bytes, number, content)
+        return try await files.payload(bytes, number, content)
     }
 
     private static func context(
@@ -370,12 +370,12 @@ extension ServiceEngine {
         if stored.isLocal, let requestID = ServiceRequestID(id) {
             try await replyLocally(reply, to: requestID, from, until: deadline)
         } else {
-            _ = try await server.persist(until: deadline, .post, "\(ServiceServer.path)/requests/\(id)/reply", reply)
+            _ = try await server.persist(until: deadline, .post, "\(ServiceAPI.path)/requests/\(id)/reply", reply)
         }
         await forget(stored)
         // The device may have another user by now.
-        guard requests[id] != nil else { return }
-        providerListeners.tell([
+        guard incoming[id] != nil else { return }
+        providerListeners.notify([
             .didFinishSending(to: ServiceApplication(from), attachments: attachments, id: id)
         ])
     }

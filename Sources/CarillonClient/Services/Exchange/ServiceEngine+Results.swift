@@ -19,64 +19,50 @@ extension ServiceEngine {
     ) async {
         let known: StoredCall?
         do {
-            known = try await storing { try await call(id) }
+            known = try await storage.storing { try await call(id) }
         } catch {
             return logger.error("a result waits for the next run", metadata: ["reason": "\(error)"])
         }
-        guard let call = known, ending.insert(id).inserted else { return await drop(result, of: id, stored) }
-        defer { ending.remove(id) }
-        let isAwaited = pending[id] != nil
-        let isDelivered = unconfirmed.isDelivered(id)
+        guard let call = known, results.beginsEnding(id) else { return await drop(result, of: id, stored) }
+        defer { results.ended(id) }
+        let isAwaited = outgoing.pending[id] != nil
+        let isDelivered = results.unconfirmed.isDelivered(id)
         let files = (try? result.get())?.attachments.map(inbox.relative) ?? []
         let kept = isAwaited || isDelivered ? nil : KeptResult(call, result, files: files, fileBytes: fileBytes)
         let ended: EndedCall
         ownMemory.calls[id] = nil
-        localTimes.removeValue(forKey: id)?.cancel()
+        outgoing.cancelTimer(of: id)
         do {
-            ended = try await storing(until: { kept == nil ? .distantFuture : lastMoment(to: result, of: call) }) {
+            ended = try await storage.storing(until: { kept == nil ? .distantFuture : lastMoment(to: result, of: call) }) {
                 // The task that waits has the result, though its end cannot be stored yet.
-                defer { deliver(result, of: id) }
+                defer { if outgoing.deliver(result, of: id) { results.unconfirmed.delivered(id) } }
                 return try await box.end(
                     id, event: stored?.number, keeping: kept, sparing: heard.ids, at: Self.now)
             }
         } catch let error as ServiceError {
             return await giveUp(call, error, files, stored)
         } catch {
-            // The next run of this process does not tell the result again.
-            if isAwaited { clientListeners.tell([.didReceive(from: ServiceApplication(call.peer), result, id: id)]) }
+            // The next run of this process does not report the result again.
+            if isAwaited { clientListeners.notify([.didReceive(from: ServiceApplication(call.peer), result, id: id)]) }
             return logger.error("a result waits for the next run", metadata: ["reason": "\(error)"])
         }
-        let isWithApp = unconfirmed.isDelivered(id)
-        unconfirmed.deleted(id)
+        let isWithApp = results.unconfirmed.isDelivered(id)
+        results.unconfirmed.deleted(id)
         guard ended.isFirst else {
             // The files of a result that the app has stay.
             if isWithApp { return }
             return await drop(result, of: id, stored)
         }
-        endSending(id)
+        outgoing.endSending(id)
         // The server need not keep files that nobody fetched, or that were fetched without a notice.
-        removeAttachments(call.files)
+        self.files.removeAttachments(call.files)
         clientProgress.ended(id)
         if let kept {
-            tell(kept)
+            notify(kept)
         } else if !isDelivered {
-            clientListeners.tell([.didReceive(from: ServiceApplication(call.peer), result, id: id)])
+            clientListeners.notify([.didReceive(from: ServiceApplication(call.peer), result, id: id)])
         }
         removed(ended.removed)
-    }
-
-    /// Gives a result to the task that waits, also while the server has not answered that it has the request.
-    private func deliver(_ result: Result<ServiceReply, ServiceError>, of id: String) {
-        guard let waiting = pending.removeValue(forKey: id) else { return }
-        underWay[id]?.outcome.resume(.success(()))
-        if waiting.resume(result.mapError { $0 }) { unconfirmed.delivered(id) }
-    }
-
-    /// The request has its result, so that the server had the request: it is not posted again.
-    private func endSending(_ id: String) {
-        guard let sending = underWay[id] else { return }
-        sending.outcome.resume(.success(()))
-        sending.work.cancel()
     }
 
     /// Returns when a result is given up that cannot be stored. If the result says that the storage fails, one attempt is enough.
@@ -85,22 +71,22 @@ extension ServiceEngine {
         return lastMoment(of: call)
     }
 
-    /// A result could not be stored until the last moment. The app is told so, and the request is deleted when the storage works again.
+    /// A result could not be stored until the last moment. The app is notified, and the request is deleted when the storage works again.
     private func giveUp(
         _ call: StoredCall, _ error: ServiceError, _ files: [String], _ stored: StoredServiceEvent?
     ) async {
         let id = call.id
         logger.error("cannot store result; request ends", metadata: ["id": "\(id)", "reason": "\(error.text)"])
         inbox.removeMessages(of: files)
-        endSending(id)
-        removeAttachments(call.files)
+        outgoing.endSending(id)
+        self.files.removeAttachments(call.files)
         clientProgress.ended(id)
         let kept = KeptResult(call, .failure(error), files: [], fileBytes: 0)
-        unstoredResults.append(kept)
-        tell(kept)
-        // Nothing is told once more, should another result come before the deletion.
-        unconfirmed.delivered(id)
-        await change("forget request") { [weak self, box] in
+        results.couldNotStore(kept)
+        notify(kept)
+        // Nothing is reported once more, should another result come before the deletion.
+        results.unconfirmed.delivered(id)
+        await storage.change("forget request") { [weak self, box] in
             _ = try await box.finish(id, event: stored?.number)
             await self?.deleted(id)
         }
@@ -115,16 +101,16 @@ extension ServiceEngine {
         if let stored { await forget(stored) }
     }
 
-    private func tell(_ kept: KeptResult, to audience: ResultAudience = .all) {
+    private func notify(_ kept: KeptResult, to audience: ServiceResults.Audience = .all) {
         guard !runner.isOtherUserPending else {
-            heldBack[kept.id] = audience
+            results.heldBack[kept.id] = audience
             return
         }
-        heldBack[kept.id] = nil
+        results.heldBack[kept.id] = nil
         let (id, result) = (kept.id, kept.result(inbox.absolute))
         // A delegate that returns is noted after this.
-        let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
-        unconfirmed.kept(id, isTold: isTold, isSuspect: kept.starts > 0)
+        let isNotified = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
+        results.unconfirmed.kept(id, isNotified: isNotified, isSuspect: kept.starts > 0)
         guard audience == .all else { return }
         late.add(
             LateReply(id: id, provider: kept.application, method: kept.serviceMethod, result: result) { [weak self] in
@@ -135,24 +121,21 @@ extension ServiceEngine {
     /// The app has a result: a delegate returned, or a reader of late replies confirmed it.
     func confirm(_ id: String) async {
         defer { heard.confirmed(id) }
-        guard unconfirmed.ended(id) else { return }
-        heldBack[id] = nil
+        guard results.unconfirmed.ended(id) else { return }
+        results.heldBack[id] = nil
         suspects.end(.result(id))
         late.remove(id)
         clientListeners.release { $0.isResult(of: id) }
-        if let place = unstoredResults.firstIndex(where: { $0.id == id }) {
-            // The storage has only the request, which `giveUp` deletes.
-            unstoredResults.remove(at: place)
-            return
-        }
-        unconfirmed.delivered(id)
-        await change("confirm result") { [weak self, box] in
+        // The storage has only the request, which `giveUp` deletes.
+        if results.confirmUnstored(id) { return }
+        results.unconfirmed.delivered(id)
+        await storage.change("confirm result") { [weak self, box] in
             try await box.confirmResult(id)
             await self?.deleted(id)
         }
     }
 
-    private func deleted(_ id: String) { unconfirmed.deleted(id) }
+    private func deleted(_ id: String) { results.unconfirmed.deleted(id) }
 
     /// A delegate returned from the result of a request.
     nonisolated func delegateReturned(_ id: String) {
@@ -169,39 +152,42 @@ extension ServiceEngine {
 
     private func missed(_ id: String) {
         heard.finished(id)
-        if unconfirmed.missed(id) {
-            heldBack[id] = .delegates
+        if results.unconfirmed.missed(id) {
+            results.heldBack[id] = .delegates
             runner.serviceChanges.send()
         }
         released(id, by: .delegate)
     }
 
-    /// Tells the results that earlier runs left.
-    func tellKeptResults() async {
+    /// Reports the results that earlier runs left.
+    func notifyKeptResults() async {
         await removeSurplusResults()
         await removeCrashingResults()
-        for kept in unstoredResults where !unconfirmed.told.contains(kept.id) { tell(kept) }
-        await change("read results") { [weak self, box] in await self?.tell(try await box.results()) }
+        for kept in results.unstored where !results.unconfirmed.notified.contains(kept.id) { notify(kept) }
+        await storage.change("read results") { [weak self, box] in await self?.notify(try await box.results()) }
     }
 
-    /// Tells the results that came, or were left, while the app named another user. The device has kept its user.
-    func tellHeldBackResults() async {
-        tellHeldBack(unstoredResults)
-        guard !heldBack.isEmpty else { return }
-        await change("read results") { [weak self, box] in
-            let results = try await box.results()
-            await self?.tellHeldBack(results)
+    /// Reports the results that came, or were left, while the app named another user. The device has kept its user.
+    func notifyHeldBackResults() async {
+        notifyHeldBack(results.unstored)
+        guard !results.heldBack.isEmpty else { return }
+        await storage.change("read results") { [weak self, box] in
+            let stored = try await box.results()
+            await self?.notifyHeldBack(stored)
         }
     }
 
-    private func tellHeldBack(_ results: [KeptResult]) {
-        for kept in results {
-            if let audience = heldBack[kept.id] { tell(kept, to: audience) }
+    private func notifyHeldBack(_ stored: [KeptResult]) {
+        for kept in stored {
+            if let audience = results.heldBack[kept.id] { notify(kept, to: audience) }
         }
     }
 
-    private func tell(_ results: [KeptResult]) {
-        for kept in results where !unconfirmed.told.contains(kept.id) && !unconfirmed.isDelivered(kept.id) { tell(kept) }
+    private func notify(_ stored: [KeptResult]) {
+        for kept in stored where !results.unconfirmed.notified.contains(kept.id) && !results.unconfirmed.isDelivered(kept.id)
+        {
+            notify(kept)
+        }
     }
 
     /// Removes results that are too old, once an hour.
@@ -213,23 +199,23 @@ extension ServiceEngine {
     }
 
     private func removeSurplusResults() async {
-        await change("remove old results") { [weak self, box, heard] in
+        await storage.change("remove old results") { [weak self, box, heard] in
             await self?.removed(try await box.removeSurplusResults(sparing: heard.ids, at: Self.now))
         }
     }
 
-    func removed(_ results: [RemovedResult]) {
-        for result in results {
+    func removed(_ removed: [RemovedResult]) {
+        for result in removed {
             // The app has the result, and its files.
-            if unconfirmed.isDelivered(result.id) { continue }
-            if unconfirmed.told.contains(result.id) { heard.removed(result.id) }
-            _ = unconfirmed.ended(result.id)
-            heldBack[result.id] = nil
+            if results.unconfirmed.isDelivered(result.id) { continue }
+            if results.unconfirmed.notified.contains(result.id) { heard.removed(result.id) }
+            _ = results.unconfirmed.ended(result.id)
+            results.heldBack[result.id] = nil
             suspects.end(.result(result.id))
             late.remove(result.id)
             clientListeners.cancelCalls { $0.isResult(of: result.id) }
             inbox.removeMessages(of: result.files)
-            clientListeners.tell([.resultRemoved(from: result.application, id: result.id, reason: result.reason)])
+            clientListeners.notify([.resultRemoved(from: result.application, id: result.id, reason: result.reason)])
         }
     }
 }

@@ -6,12 +6,12 @@ extension ServiceEngine {
     /// Stores that a delegate is called with a result, before the call. The delegate is called as well if the storage cannot be written, and when
     /// the client does not run: the process may end in an orderly way then.
     ///
-    /// - Returns: False if the app named another user meanwhile. If the device keeps its user, the result is told again.
+    /// - Returns: False if the app named another user meanwhile. If the device keeps its user, the result is reported again.
     func willCallDelegate(with id: String) async -> Bool {
         await begin(id, with: .delegate)
         guard isBetweenUsers else { return true }
         // A result that only a task has is not delivered again, so its delegate is called now.
-        let isPostponed = unconfirmed.postpone(id)
+        let isPostponed = results.unconfirmed.postpone(id)
         return !isPostponed
     }
 
@@ -39,24 +39,24 @@ extension ServiceEngine {
     /// Returns false for a result that was confirmed or removed meanwhile, or that belongs to a former user: the reader is not given it.
     private func beginReading(_ id: String) async -> Bool {
         await waitForUser(of: id)
-        guard unconfirmed.isThere(id) else { return false }
+        guard results.unconfirmed.isThere(id) else { return false }
         await begin(id, with: .reader)
         await waitForUser(of: id)
-        return unconfirmed.isThere(id)
+        return results.unconfirmed.isThere(id)
     }
 
     /// Waits until it is known whether the device keeps the user of a result, or the task is cancelled.
     private func waitForUser(of id: String) async {
-        while isBetweenUsers, unconfirmed.isThere(id) {
+        while isBetweenUsers, results.unconfirmed.isThere(id) {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
         }
     }
 
     private func begin(_ id: String, with holder: UnconfirmedResults.Holder) async {
         await waitForTurn(of: id)
-        guard isRunning, !Task.isCancelled, unconfirmed.begins(id, with: holder) else {
+        guard isRunning, !Task.isCancelled, results.unconfirmed.begins(id, with: holder) else {
             // The turn is that of other code of the app if the result is started.
-            if !unconfirmed.started.contains(id) { suspects.end(.result(id)) }
+            if !results.unconfirmed.started.contains(id) { suspects.end(.result(id)) }
             return
         }
         do throws(PushError) {
@@ -68,7 +68,7 @@ extension ServiceEngine {
 
     /// Waits until a result that was under way when the process ended may be given to the app, or the client stops.
     private func waitForTurn(of id: String) async {
-        while isRunning, unconfirmed.isSuspect(id), !suspects.begin(.result(id), at: .now) {
+        while isRunning, results.unconfirmed.isSuspect(id), !suspects.begin(.result(id), at: .now) {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
         }
     }
@@ -81,29 +81,29 @@ extension ServiceEngine {
 
     /// The app's code ended without the process, and did not confirm the result.
     func released(_ id: String, by holder: UnconfirmedResults.Holder) {
-        guard unconfirmed.released(id, by: holder) else { return }
+        guard results.unconfirmed.released(id, by: holder) else { return }
         suspects.end(.result(id))
         box.scheduleEnd(ofResults: [id], logger: logger)
     }
 
     /// Takes back the starts of delegates that did not return, and of readers: the process may end now, in an orderly way.
     func takeBackResultStarts() {
-        let results = unconfirmed.takeStarted()
-        for id in results { suspects.end(.result(id)) }
-        box.scheduleEnd(ofResults: results, logger: logger)
+        let started = results.unconfirmed.takeStarted()
+        for id in started { suspects.end(.result(id)) }
+        box.scheduleEnd(ofResults: started, logger: logger)
     }
 
     /// Removes the results with which the process ended too often. The app hears of each.
     func removeCrashingResults() async {
-        let told = unconfirmed.told
-        await change("remove results with which the process ended") { [weak self, box, logger] in
-            let results = try await box.removeCrashingResults(sparing: told)
-            for result in results {
+        let notified = results.unconfirmed.notified
+        await storage.change("remove results with which the process ended") { [weak self, box, logger] in
+            let removed = try await box.removeCrashingResults(sparing: notified)
+            for result in removed {
                 logger.error(
                     "the app ended while it was given a result; the result is removed",
                     metadata: ["request": "\(result.id)", "reason": "crashed", "starts": "\(HandlerStarts.most)"])
             }
-            await self?.removed(results)
+            await self?.removed(removed)
         }
     }
 
@@ -118,7 +118,7 @@ extension ServiceEngine {
         logger.error(
             "the app ended while it handled a request; its handler is not called again",
             metadata: ["request": "\(id)", "method": "\(method.name)", "starts": "\(stored.starts)"])
-        providerListeners.tell([.handlerCrashed(method, from: ServiceApplication(peer), id: id)])
+        providerListeners.notify([.handlerCrashed(method, from: ServiceApplication(peer), id: id)])
         throw ServiceError(.serviceFailed, "The provider's app crashed \(stored.starts) times while it handled the request.")
     }
 }

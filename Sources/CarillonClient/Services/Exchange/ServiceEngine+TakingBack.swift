@@ -18,22 +18,22 @@ extension ServiceEngine {
         }
         if await cancelLocally(call) { return false }
         do {
-            _ = try await server.persist(until: .now + 30, .delete, "\(ServiceServer.path)/requests/\(id)")
+            _ = try await server.persist(until: .now + 30, .delete, "\(ServiceAPI.path)/requests/\(id)")
         } catch let error as ServiceError where error.code == .alreadyDelivered || error.code == .requestFinished {
             return false
         } catch let error as ServiceError where error.code == .requestUnknown {
             // The server never had it.
         }
         await forgetCall(id)
-        removeAttachments(call.files)
+        files.removeAttachments(call.files)
         clientProgress.ended(id)
-        pending.removeValue(forKey: id)?.resume(.failure(Self.wasCancelled))
+        outgoing.cancelled(id)
         return true
     }
 
-    /// Nobody waits for a request any more: the server is told, its files are removed, and the result that comes all the same is nobody's.
+    /// Nobody waits for a request any more: the server is notified, its files are removed, and the result that comes all the same is nobody's.
     func takeBack(_ id: String) {
-        pending[id] = nil
+        outgoing.pending[id] = nil
         guard let call = ownMemory.calls[id] else { return }
         takeBack(call)
     }
@@ -41,21 +41,21 @@ extension ServiceEngine {
     func takeBack(_ call: StoredCall) {
         clientProgress.ended(call.id)
         ownMemory.calls[call.id] = nil
-        localTimes.removeValue(forKey: call.id)?.cancel()
-        guard takingBack[call.id] == nil else { return }
-        let work = underWay[call.id]?.work
+        outgoing.cancelTimer(of: call.id)
+        guard outgoing.takingBack[call.id] == nil else { return }
+        let work = outgoing.underWay[call.id]?.work
         // Ends with the server's answers, after ten minutes for each, or with the engine, though the task is cancelled that asked. It does not
         // keep the engine.
-        takingBack[call.id] = Task { [weak self, server, box] in
+        outgoing.takingBack[call.id] = Task { [weak self, server, box] in
             // The next run goes on until the server has answered.
-            await self?.change("take back request") { try await box.takeBack(call.id) }
+            await self?.storage.change("take back request") { try await box.takeBack(call.id) }
             // The server hears of the request before it hears that nobody wants it.
             await work?.value
             if let isLocal = await self?.cancelLocally(call) {
-                let request = isLocal ? [] : ["\(ServiceServer.path)/requests/\(call.id)"]
+                let request = isLocal ? [] : ["\(ServiceAPI.path)/requests/\(call.id)"]
                 var isDone = true
                 for path in request + call.files.map({ "/v1/attachments/\($0)" }) where isDone {
-                    isDone = await ServiceEngine.isRemoved(path, at: server)
+                    isDone = await ServerRemovals.isRemoved(path, at: server)
                 }
                 if isDone { await self?.forgetCall(call.id) }
             }
@@ -63,12 +63,12 @@ extension ServiceEngine {
         }
     }
 
-    private func tookBack(_ id: String) { takingBack[id] = nil }
+    private func tookBack(_ id: String) { outgoing.takingBack[id] = nil }
 
     /// Goes on with what an earlier run took back.
     func takeBackAgain() async {
         // Cancelled: the next run goes on.
-        guard let calls = try? await storing({ try await box.takenBack() }) else { return }
+        guard let calls = try? await storage.storing({ try await box.takenBack() }) else { return }
         for call in calls { takeBack(call) }
     }
 
@@ -83,13 +83,13 @@ extension ServiceEngine {
             _ = await cancelLocally(call)
         }
         let answer = try await server.persist(
-            until: .now + 30, .delete, "\(ServiceServer.path)/requests?app=\(application.app)&device=\(device)")
+            until: .now + 30, .delete, "\(ServiceAPI.path)/requests?app=\(application.app)&device=\(device)")
         guard case .array(let ids)? = answer["cancelled"] else { return early }
         for case .string(let id) in ids {
-            if let call = try await call(id) { removeAttachments(call.files) }
+            if let call = try await call(id) { files.removeAttachments(call.files) }
             await forgetCall(id)
             clientProgress.ended(id)
-            pending.removeValue(forKey: id)?.resume(.failure(Self.wasCancelled))
+            outgoing.cancelled(id)
         }
         return ids.count + early
     }

@@ -34,7 +34,7 @@ extension ServiceEngine {
             throw ServiceError(
                 .fieldInvalid, "The id of a request must be 32 hexadecimal digits in lower case; makeRequestID() makes one.")
         }
-        guard underWay[call.id] == nil, ownMemory.calls[call.id] == nil, takingBack[call.id] == nil else {
+        guard outgoing.underWay[call.id] == nil, ownMemory.calls[call.id] == nil, outgoing.takingBack[call.id] == nil else {
             throw Self.idIsInUse
         }
         let owner = callOwner
@@ -55,10 +55,10 @@ extension ServiceEngine {
             } catch {
                 outcome.resume(.failure(error))
             }
-            self.underWay[call.id] = nil
-            self.keptByStorage.remove(call.id)
+            self.outgoing.underWay[call.id] = nil
+            self.outgoing.keptByStorage.remove(call.id)
         }
-        underWay[call.id] = CallUnderWay(to: call.to, owner: owner, work: work, outcome: outcome)
+        outgoing.underWay[call.id] = CallUnderWay(to: call.to, owner: owner, work: work, outcome: outcome)
         let timer = Self.timer(until: call.ends) { [self] in
             let error = await errorAtEnd(of: call.id)
             outcome.resume(.failure(error))
@@ -114,55 +114,24 @@ extension ServiceEngine {
             clientProgress.ended(id)
             return true
         }
-        guard let call = underWay[id] else { return false }
+        guard let call = outgoing.underWay[id] else { return false }
         call.end(with: Self.wasCancelled)
         return true
     }
 
     /// Cancels those to an install of an app. Returns how many there were.
     func cancelUnderWay(to peer: ServicePeer) -> Int {
-        let ids = underWay.filter { id, call in
+        let ids = outgoing.underWay.filter { id, call in
             ownMemory.calls[id]?.peer == peer || call.peer == peer || call.to == ServiceApplication(peer)
         }.keys
-        for id in ids { underWay[id]?.end(with: Self.wasCancelled) }
+        for id in ids { outgoing.underWay[id]?.end(with: Self.wasCancelled) }
         return ids.count
-    }
-
-    /// Has the server remove things, one after the other, over cuts and faults, each for up to ten minutes. Beyond them it goes by its time.
-    /// The removals end with the engine.
-    nonisolated func removeAtServer(_ paths: [String]) {
-        guard !paths.isEmpty else { return }
-        removals.begin { [server, logger] in
-            for path in paths where !Task.isCancelled {
-                do {
-                    _ = try await server.persist(until: Date.now + Self.removalSeconds, .delete, path)
-                } catch {
-                    // The server refuses what is gone already, and what was delivered.
-                    logger.debug("nothing was removed at the server", metadata: ["reason": "\(error)"])
-                }
-            }
-        }
-    }
-
-    private static let removalSeconds: TimeInterval = 600
-
-    /// Has the server remove something, over cuts and faults, for up to ten minutes.
-    ///
-    /// - Returns: Whether the server answered.
-    static func isRemoved(_ path: String, at server: ServiceServer) async -> Bool {
-        do {
-            _ = try await server.persist(until: Date.now + removalSeconds, .delete, path)
-            return true
-        } catch {
-            // The server refuses what is gone already, and what was delivered.
-            return (error as? ServiceError).map { $0.code != .deadlineExceeded } ?? false
-        }
     }
 
     /// Waits until the server knows of all that was taken back and given up, or for a time.
     func waitForRemovals(atMost limit: Duration) async {
         let end = ContinuousClock.now + limit
-        while !takingBack.isEmpty || !underWay.isEmpty || takingAway > 0 || files.isRemoving, ContinuousClock.now < end {
+        while !outgoing.takingBack.isEmpty || !outgoing.underWay.isEmpty || files.isRemoving, ContinuousClock.now < end {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
         }
     }

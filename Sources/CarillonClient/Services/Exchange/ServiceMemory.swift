@@ -122,7 +122,7 @@ extension ServiceEngine {
     @discardableResult
     func finishCall(_ id: String, event number: Int64? = nil) async throws -> Bool {
         ownMemory.calls[id] = nil
-        localTimes.removeValue(forKey: id)?.cancel()
+        outgoing.cancelTimer(of: id)
         return try await box.finish(id, event: number)
     }
 }

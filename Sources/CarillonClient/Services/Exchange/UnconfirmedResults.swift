@@ -2,7 +2,7 @@
 struct UnconfirmedResults {
     private var ids: Set<String> = []
     /// The results that delegates are going to be called with, or were called with.
-    private(set) var told: Set<String> = []
+    private(set) var notified: Set<String> = []
     /// The results that the app has, and whose deletion waits for the storage.
     private var deliveredIDs: Set<String> = []
 
@@ -48,11 +48,11 @@ struct UnconfirmedResults {
     /// A result was stored.
     ///
     /// - Parameters:
-    ///   - isTold: Whether a delegate is told.
+    ///   - isNotified: Whether a delegate is notified.
     ///   - isSuspect: Whether the result was under way when the process ended.
-    mutating func kept(_ id: String, isTold: Bool, isSuspect: Bool = false) {
+    mutating func kept(_ id: String, isNotified: Bool, isSuspect: Bool = false) {
         ids.insert(id)
-        if isTold { told.insert(id) }
+        if isNotified { notified.insert(id) }
         if isSuspect { suspects.insert(id) }
     }
 
@@ -64,7 +64,7 @@ struct UnconfirmedResults {
 
     /// The result was confirmed or removed. Returns false for one that is not known.
     mutating func ended(_ id: String) -> Bool {
-        told.remove(id)
+        notified.remove(id)
         postponed.remove(id)
         holders[id] = nil
         suspects.remove(id)
@@ -78,10 +78,10 @@ struct UnconfirmedResults {
         return true
     }
 
-    /// No delegate was called with the result: a later run tells it again. Returns true if this run does, unless the device has another user
+    /// No delegate was called with the result: a later run reports it again. Returns true if this run does, unless the device has another user
     /// then.
     mutating func missed(_ id: String) -> Bool {
-        told.remove(id)
+        notified.remove(id)
         return postponed.remove(id) != nil
     }
 
@@ -93,6 +93,6 @@ struct UnconfirmedResults {
     /// The storage has the result no more.
     mutating func deleted(_ id: String) { deliveredIDs.remove(id) }
 
-    /// Whether the app has the result, and must not be told it again.
+    /// Whether the app has the result, and must not be notified of it again.
     func isDelivered(_ id: String) -> Bool { deliveredIDs.contains(id) }
 }

@@ -1,5 +1,5 @@
 /// How an identity stands to what was known of a device.
-enum PeerStanding: Equatable, Sendable {
+enum PeerTrust: Equatable, Sendable {
     case first
     case known
     /// It is another one than was accepted; whether it was seen before.
@@ -45,7 +45,7 @@ struct PeerPins: Equatable, Sendable {
     }
 
     /// The device came with an identity. Where no user was said, the identity of any user of the device counts.
-    mutating func met(_ identity: [UInt8], said: String?, at now: Int64) -> PeerStanding {
+    mutating func met(_ identity: [UInt8], said: String?, at now: Int64) -> PeerTrust {
         if ownUser.isEmpty, said == nil, pins.contains(where: { $0.identity == identity }) { return .known }
         let user = user(said)
         if !pins.contains(where: { $0.user == user }) {

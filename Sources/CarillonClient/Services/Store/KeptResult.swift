@@ -130,7 +130,7 @@ extension ServiceBox {
         _ id: String, event number: Int64?, keeping result: KeptResult?, sparing spared: Set<String> = [], at now: Int64
     ) async throws(PushError) -> EndedCall {
         // After a loss of power the event is there again, and is handled once more.
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
             try db.run("DELETE FROM service_call WHERE id = ?", [id])
             guard db.changesCount == 1 else { return EndedCall(isFirst: false) }
@@ -151,25 +151,25 @@ extension ServiceBox {
 
     /// The results that the app has not confirmed, in the order in which they came.
     func results() async throws(PushError) -> [KeptResult] {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try Row.all(db, "SELECT * FROM service_result ORDER BY number").map { KeptResult($0) }
         }
     }
 
     func confirmResult(_ id: String) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.run("DELETE FROM service_result WHERE id = ?", [id])
         }
     }
 
     /// Removes the results that are too old or too many.
     func removeSurplusResults(sparing spared: Set<String>, at now: Int64) async throws(PushError) -> [RemovedResult] {
-        try await write(reachingDisk: false) { db in try Self.removeSurplus(sparing: spared, at: now, db) }
+        try await store.write(reachingDisk: false) { db in try Self.removeSurplus(sparing: spared, at: now, db) }
     }
 
     /// Removes the results with which the process ended too often.
     func removeCrashingResults(sparing spared: Set<String>) async throws(PushError) -> [RemovedResult] {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             let rows = try Row.all(
                 db, "SELECT id, app, device, files FROM service_result WHERE starts >= ?", [HandlerStarts.most])
             let removed = rows.map { RemovedResult($0, .crashed) }.filter { !spared.contains($0.id) }

@@ -81,7 +81,7 @@ extension ReplyDraft {
 extension ServiceBox {
     /// Stores the reply to a request, or how far it came.
     func save(_ draft: ReplyDraft, of number: Int64) async throws(PushError) {
-        try await write { db in
+        try await store.write { db in
             // The request may be gone with its user.
             try db.run(
                 """
@@ -92,7 +92,7 @@ extension ServiceBox {
     }
 
     func draft(of number: Int64) async throws(PushError) -> ReplyDraft? {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             guard let row = try Row.first(db, "SELECT payload, files FROM service_draft WHERE number = ?", [number]) else {
                 return nil
             }
@@ -102,7 +102,7 @@ extension ServiceBox {
 
     /// The uploads that replies go on with.
     func draftUploads() async throws(PushError) -> Set<String> {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             var uploads: Set<String> = []
             for row in try Row.all(db, "SELECT payload, files FROM service_draft") {
                 uploads.formUnion(ReplyDraft(stored: row[0], files: row[1])?.uploads ?? [])

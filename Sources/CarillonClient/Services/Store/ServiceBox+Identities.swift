@@ -17,7 +17,7 @@ extension ServiceBox {
     ///   - acceptsFirst: Whether a first identity is stored. Without it the app has not decided yet.
     func standing(
         of peer: ServicePeer, _ identity: [UInt8], user: String?, at now: Int64, acceptsFirst: Bool = true
-    ) async throws(PushError) -> PeerStanding {
+    ) async throws(PushError) -> PeerTrust {
         try await change(peer.device, peer.app) { pins in
             var present = pins
             let standing = present.met(identity, said: user, at: now)
@@ -38,7 +38,7 @@ extension ServiceBox {
 
     /// All that are of interest to the present user of this device.
     func identities() async throws(PushError) -> [(peer: ServicePeer, pin: PeerPins.Pin)] {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             let devices = try Row.all(db, "SELECT DISTINCT app, device FROM service_peer ORDER BY app, device")
             var found: [(peer: ServicePeer, pin: PeerPins.Pin)] = []
             for row in devices {
@@ -52,7 +52,7 @@ extension ServiceBox {
     private func change<Value: Sendable>(
         _ device: String, _ app: String? = nil, _ body: @escaping @Sendable (inout PeerPins) -> Value
     ) async throws(PushError) -> Value {
-        try await write { db in
+        try await store.write { db in
             let before = try Self.pins(of: device, db)
             var after = before
             let value = body(&after)

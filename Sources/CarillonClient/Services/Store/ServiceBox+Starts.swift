@@ -5,7 +5,7 @@ extension ServiceBox {
     /// Stores that a delegate is called with a result, or that a reader is given it. The start ends with the result, which is deleted when it is
     /// confirmed.
     func resultStarted(_ id: String) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_result SET starts = starts + 1 WHERE id = ?", [id])
         }
     }
@@ -13,15 +13,9 @@ extension ServiceBox {
     /// Takes back the starts of results that were not confirmed, when its turn comes.
     func scheduleEnd(ofResults ids: Set<String>, logger: Logger) {
         guard !ids.isEmpty else { return }
-        store.schedule { [store] db in
-            do throws(PushError) {
-                try store.transaction(reachingDisk: false, in: db) {
-                    for id in ids {
-                        try db.run("UPDATE service_result SET starts = starts - 1 WHERE id = ? AND starts > 0", [id])
-                    }
-                }
-            } catch {
-                logger.warning("cannot store that a result was not confirmed", metadata: ["reason": "\(error.message)"])
+        store.scheduleWrite(orLog: "cannot store that a result was not confirmed", logger) { db in
+            for id in ids {
+                try db.run("UPDATE service_result SET starts = starts - 1 WHERE id = ? AND starts > 0", [id])
             }
         }
     }
@@ -35,15 +29,8 @@ extension ServiceBox {
     ///   - number: The number of the request's event.
     ///   - starts: The starts that ended with the process before.
     func scheduleEnd(of number: Int64, starts: Int, logger: Logger) {
-        store.schedule { [store] db in
-            do throws(PushError) {
-                try store.transaction(reachingDisk: false, in: db) {
-                    try db.run(
-                        "UPDATE service_event SET starts = ? WHERE number = ? AND starts = ?", [starts, number, starts + 1])
-                }
-            } catch {
-                logger.warning("cannot store that a request was not handled", metadata: ["reason": "\(error.message)"])
-            }
+        store.scheduleWrite(orLog: "cannot store that a request was not handled", logger) { db in
+            try db.run("UPDATE service_event SET starts = ? WHERE number = ? AND starts = ?", [starts, number, starts + 1])
         }
     }
 }

@@ -84,7 +84,7 @@ struct ServiceBox: Sendable {
         after number: Int64, at now: Int64, limit: Int
     ) async throws(PushError) -> (events: [StoredServiceEvent], repeated: Int, last: Int64?) {
         // What is lost with the power is looked at again, and handled once more.
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             let rows = try Row.all(
                 db,
                 """
@@ -131,14 +131,14 @@ struct ServiceBox: Sendable {
     }
 
     func setDirectory(_ directory: String, of number: Int64) async throws(PushError) {
-        try await write { db in
+        try await store.write { db in
             try db.run("UPDATE service_event SET directory = ? WHERE number = ?", [directory, number])
         }
     }
 
     /// Stores that the handler of a request is called. That it is called once must survive the loss of power.
     func begun(_ event: StoredServiceEvent, atMostOnce: Bool) async throws(PushError) {
-        try await write(reachingDisk: atMostOnce) { db in
+        try await store.write(reachingDisk: atMostOnce) { db in
             try db.run(
                 "UPDATE service_event SET is_begun = is_begun OR ?, starts = ? WHERE number = ?",
                 [atMostOnce, event.starts + 1, event.number])
@@ -146,7 +146,7 @@ struct ServiceBox: Sendable {
     }
 
     func unwanted(_ number: Int64) async throws(PushError) {
-        try await write { db in
+        try await store.write { db in
             try db.run("UPDATE service_event SET is_unwanted = 1 WHERE number = ?", [number])
         }
     }
@@ -156,7 +156,7 @@ struct ServiceBox: Sendable {
         _ number: Int64, reply: [UInt8], claiming uploads: [String], files: [String] = []
     ) async throws(PushError) {
         // After a loss of power it is decided once more, and the server has the first. What names files must not forget them.
-        try await write(reachingDisk: !uploads.isEmpty) { db in
+        try await store.write(reachingDisk: !uploads.isEmpty) { db in
             try Self.claim(uploads, db)
             try db.run("UPDATE service_event SET reply = ? WHERE number = ?", [Data(reply), number])
             try db.run("DELETE FROM service_draft WHERE number = ?", [number])
@@ -165,7 +165,7 @@ struct ServiceBox: Sendable {
     }
 
     func done(_ number: Int64) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.run("DELETE FROM service_draft WHERE number = ?", [number])
             try db.run("DELETE FROM service_event WHERE number = ?", [number])
         }
@@ -175,7 +175,7 @@ struct ServiceBox: Sendable {
 
     /// Who this device is, and the key that others seal with: made where there is none, and a new one where its time is over.
     func keys(at now: Int64) async throws(PushError) -> OwnKeys {
-        try await write { db in
+        try await store.write { db in
             let identity = try Self.identity(at: now, db)
             try db.run("DELETE FROM service_key WHERE kept_until < ?", [now])
             if let row = try Row.first(
@@ -195,7 +195,7 @@ struct ServiceBox: Sendable {
     }
 
     func key(named name: String) async throws(PushError) -> OwnKey? {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try Row.first(db, "SELECT * FROM service_key WHERE name = ?", [name]).map(Self.key)
         }
     }
@@ -211,7 +211,7 @@ struct ServiceBox: Sendable {
     func save(
         _ call: StoredCall, body: [UInt8], claiming uploads: [String], keptUntil: Int64
     ) async throws(PushError) {
-        try await write { db in
+        try await store.write { db in
             try Self.claim(uploads, db)
             try db.run(
                 "INSERT OR REPLACE INTO service_call (id, call, body, kept_until) VALUES (?, ?, ?, ?)",
@@ -221,7 +221,7 @@ struct ServiceBox: Sendable {
 
     /// The server has it. If that is forgotten, it is sent once more, and is the same.
     func sent(_ id: String) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_call SET body = NULL WHERE id = ?", [id])
         }
     }
@@ -230,7 +230,7 @@ struct ServiceBox: Sendable {
     ///
     /// - Returns: Nil where it heard it before, or nothing is known of the call.
     func received(_ id: String, event number: Int64? = nil) async throws(PushError) -> StoredCall? {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
             guard var call = try Self.call(id, db), !call.isReceived else { return StoredCall?.none }
             call.isReceived = true
@@ -255,12 +255,12 @@ struct ServiceBox: Sendable {
     }
 
     func call(_ id: String) async throws(PushError) -> StoredCall? {
-        try await write(reachingDisk: false) { db in try Self.call(id, db) }
+        try await store.write(reachingDisk: false) { db in try Self.call(id, db) }
     }
 
     /// Nobody waits for a call any more. It stays until the server knows.
     func takeBack(_ id: String) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             guard var call = try Self.call(id, db) else { return }
             call.isUnwanted = true
             try db.run("UPDATE service_call SET call = ?, body = NULL WHERE id = ?", [Self.text(of: call), id])
@@ -269,7 +269,7 @@ struct ServiceBox: Sendable {
 
     /// The calls that were taken back, and of which the server may not know.
     func takenBack() async throws(PushError) -> [StoredCall] {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try Row.all(db, "SELECT call, local_until FROM service_call WHERE body IS NULL")
                 .compactMap { row in Self.call(row) }.filter(\.isUnwanted)
         }
@@ -277,7 +277,7 @@ struct ServiceBox: Sendable {
 
     /// Those that the server may not have.
     func unsent(at now: Int64) async throws(PushError) -> [(id: String, body: [UInt8])] {
-        try await write { db in
+        try await store.write { db in
             try db.run("DELETE FROM service_call WHERE kept_until < ?", [now])
             return try Row.all(db, "SELECT id, body FROM service_call WHERE body IS NOT NULL").map {
                 ($0["id"], Array($0["body"] as Data))
@@ -287,7 +287,7 @@ struct ServiceBox: Sendable {
 
     /// It has its result, which is given once; the event that brought it goes with it. Answers false when it had one before.
     func finish(_ id: String, event number: Int64? = nil) async throws(PushError) -> Bool {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
             try db.run("DELETE FROM service_call WHERE id = ?", [id])
             return db.changesCount == 1
@@ -304,7 +304,7 @@ struct ServiceBox: Sendable {
     ///
     /// - Returns: False for anything else, and where there is enough to do.
     func addLocal(_ event: ServiceEvent, _ body: [UInt8], at now: Int64) async throws(PushError) -> Bool {
-        try await write { db in
+        try await store.write { db in
             let isExpected: Bool
             switch event {
             case .request(_, let from, _, _):
@@ -328,20 +328,20 @@ struct ServiceBox: Sendable {
 
     /// The server says that a device may call this one, as it brought something of it or named it.
     func vouch(_ device: String, at now: Int64) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_peer SET vouched_at = ? WHERE device = ?", [now, device])
         }
     }
 
     /// An app of this machine has it, and the server need not.
     func sentLocally(_ id: String, until: Int64) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_call SET body = NULL, local_until = ? WHERE id = ?", [until, id])
         }
     }
 
     func localCalls() async throws(PushError) -> [(id: String, until: Int64)] {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try Row.all(db, "SELECT call, local_until FROM service_call WHERE local_until IS NOT NULL")
                 .compactMap { row in Self.call(row) }.filter { !$0.isUnwanted }
                 .compactMap { call in call.localUntil.map { (id: call.id, until: $0) } }
@@ -350,7 +350,7 @@ struct ServiceBox: Sendable {
 
     /// Whether a reply to a request is stored that its provider sent.
     func hasReply(to id: String) async throws(PushError) -> Bool {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             guard let call = try Self.call(id, db) else { return false }
             // Few bodies have the id, so that few are parsed.
             let rows = try Row.all(db, "SELECT body FROM service_event WHERE instr(body, ?) > 0", [Data(id.utf8)])
@@ -371,12 +371,12 @@ struct ServiceBox: Sendable {
 
     /// Those that something stored names, and that may not be confirmed.
     func claims() async throws(PushError) -> Set<String> {
-        try await write(reachingDisk: false) { db in try String.fetchSet(db, sql: "SELECT id FROM service_upload") }
+        try await store.write(reachingDisk: false) { db in try String.fetchSet(db, sql: "SELECT id FROM service_upload") }
     }
 
     func unclaim(_ uploads: [String]) async throws(PushError) {
         guard !uploads.isEmpty else { return }
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             for upload in uploads {
                 try db.run("DELETE FROM service_upload WHERE id = ?", [upload])
             }
@@ -384,26 +384,6 @@ struct ServiceBox: Sendable {
     }
 
     func eventNumbers() async throws(PushError) -> Set<Int64> {
-        try await write(reachingDisk: false) { db in try Int64.fetchSet(db, sql: "SELECT number FROM service_event") }
+        try await store.write(reachingDisk: false) { db in try Int64.fetchSet(db, sql: "SELECT number FROM service_event") }
     }
-
-    // MARK: The store's queue
-
-    func write<Value: Sendable>(
-        reachingDisk: Bool = true, _ body: @escaping @Sendable (Database) throws -> Value
-    ) async throws(PushError) -> Value {
-        let result: Result<Value, PushError> = await withCheckedContinuation { continuation in
-            store.schedule { db in
-                var value: Value?
-                let result = Result { () throws(PushError) in
-                    try store.transaction(reachingDisk: reachingDisk, in: db) { value = try body(db) }
-                }
-                continuation.resume(
-                    returning: result.flatMap { value.map { .success($0) } ?? .failure(Self.nothing) })
-            }
-        }
-        return try result.get()
-    }
-
-    private static let nothing = PushError(.storageUnavailable, "The storage answered nothing.")
 }

@@ -65,7 +65,7 @@ public enum ContentEvent: Hashable, Sendable {
 public protocol ContentStore: Sendable {
     /// The present mode.
     func mode() async throws -> SyncMode
-    /// Changes the mode. A ``ContentEvent/modeChanged(_:)`` need not be told of it.
+    /// Changes the mode. A ``ContentEvent/modeChanged(_:)`` need not be notified of it.
     func setMode(_ mode: SyncMode) async throws
     /// What is not committed.
     func uncommittedChanges() async throws -> UncommittedChanges
@@ -80,7 +80,7 @@ public protocol ContentStore: Sendable {
     func replaceDefinitions(unlessEditedSince revision: Int64, as effect: UpdateEffect) async throws -> DefinitionsOutcome
     /// Ends a preparation that is under way; the mode is another one then.
     func cancelPreparing() async throws
-    /// Downloads what a popup brings along. To `progress` it tells the part that is there, from 0 to 1.
+    /// Downloads what a popup brings along. To `progress` it reports the part that is there, from 0 to 1.
     func download(_ attachment: PushUpdate.Attachment, progress: @escaping @Sendable (Double) -> Void) async throws
     /// These effects are not asked for any more, and may be forgotten.
     func forget(_ effects: [UpdateEffect]) async

@@ -17,7 +17,7 @@ extension PushUpdates {
     }
 
     func pollLoop(_ poller: UpdatePoller, _ worker: UpdateWorker, _ polling: Settings.Polling) async {
-        var schedule = ClientReconnectSchedule(backOff)
+        var schedule = ClientReconnectSchedule(api.backOff)
         while !Task.isCancelled {
             let began = ContinuousClock.now
             let pause: Duration
@@ -25,8 +25,7 @@ extension PushUpdates {
             case .hinted: continue
             case .failed(let retryAfter):
                 // Nothing that comes up shortens it: the server may have asked for it.
-                let wait = schedule.failed(random: .random(in: 0..<1))
-                try? await Task.sleep(for: retryAfter.map { max($0, wait) } ?? wait)
+                try? await Task.sleep(for: schedule.failed(hint: retryAfter, random: .random(in: 0..<1)))
                 pause = .zero
             case .page(let page):
                 schedule.succeeded()

@@ -9,10 +9,10 @@ import Synchronization
     public import Foundation
 #endif
 
-/// Updates that back ends publish for an audience, as this device receives and processes them: ``PushClient/updates``.
+/// Updates that backends publish for an audience, as this device receives and processes them: ``PushClient/updates``.
 ///
 /// Give it the app's content and its user interface with ``process(content:presenter:parameters:custom:)``. From then on, while the client
-/// runs and a user is signed in, it polls the server, keeps what comes in the durable storage, processes each update once, and tells the
+/// runs and a user is signed in, it polls the server, keeps what comes in the durable storage, processes each update once, and notifies the
 /// server what became of it. It does so in offline mode and during a maintenance as well.
 ///
 /// It ends when the user signs out or another profile is chosen, and the updates that were not finished are removed from the device. When the
@@ -99,9 +99,8 @@ public final class PushUpdates: Sendable {
 
     private let runner: SessionRunner
     private let server: WebAddress
-    private let transport: any ClientTransport
+    let api: ServerAPI
     let inbox: UpdateInbox
-    let backOff: PushClient.BackOff
     /// For how long parameters are withheld that the server did not take.
     let refusedFor: Duration
     let state = Mutex(State())
@@ -109,13 +108,12 @@ public final class PushUpdates: Sendable {
     let hints = Signal()
 
     init(
-        runner: SessionRunner, server: WebAddress, transport: any ClientTransport, store: ClientStore,
-        backOff: PushClient.BackOff, refusedFor: Duration = .seconds(3600)
+        runner: SessionRunner, server: WebAddress, api: ServerAPI, store: ClientStore,
+        refusedFor: Duration = .seconds(3600)
     ) {
         self.runner = runner
         self.server = server
-        self.transport = transport
-        self.backOff = backOff
+        self.api = api
         self.refusedFor = refusedFor
         inbox = UpdateInbox(store: store)
     }
@@ -126,7 +124,7 @@ public final class PushUpdates: Sendable {
     /// - Parameters:
     ///   - content: The app's content.
     ///   - presenter: Its user interface.
-    ///   - parameters: Asked before each poll; the server is told when they changed.
+    ///   - parameters: Asked before each poll; the server is notified when they changed.
     ///   - custom: By the names of kinds: the app's own have a dot.
     public func process(
         content: any ContentStore, presenter: any UpdatePresenter, parameters: @escaping Parameters = { [:] },
@@ -187,7 +185,7 @@ public final class PushUpdates: Sendable {
                 group.cancelAll()
             }
             // One that could not begin is not begun again at once.
-            if !Task.isCancelled, isPresent(work) { try? await Task.sleep(for: backOff.initial) }
+            if !Task.isCancelled, isPresent(work) { try? await Task.sleep(for: api.backOff.initial) }
         }
     }
 
@@ -252,7 +250,7 @@ public final class PushUpdates: Sendable {
         } catch {
             runner.failures.note(error)
             // Cancelled: the run ends.
-            try? await runner.health.wait(atMost: backOff.initial)
+            try? await runner.health.wait(atMost: api.backOff.initial)
             runner.updateChanges.send()
             return nil
         }
@@ -301,12 +299,8 @@ public final class PushUpdates: Sendable {
     func poller(_ work: Work) -> UpdatePoller {
         let custom = state.withLock { $0.app?.custom.keys.map { $0 } ?? [] }
         return UpdatePoller(
-            owner: work.owner, credential: work.credential, base: work.settings.base(on: server),
-            kinds: ["content", "definitions", "status", "popup"] + custom, inbox: inbox, transport: transport,
-            recognition: ServerRecognition(backOff), failures: runner.failures
-        ) { [runner] credential in
-            runner.repeatsRegistration(afterRefusalOf: credential)
-        }
+            owner: work.owner, credential: work.credential, api: api.at(work.settings.base(on: server)),
+            kinds: ["content", "definitions", "status", "popup"] + custom, inbox: inbox)
     }
 
     private func processLoop(_ worker: UpdateWorker) async {
@@ -339,7 +333,7 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    /// What fails is told, and tried again after a while. Returns false for work that its caller does again.
+    /// What fails is reported, and tried again after a while. Returns false for work that its caller does again.
     @discardableResult
     func storing(_ worker: UpdateWorker, _ body: () async throws -> Void) async -> Bool {
         do {
@@ -349,7 +343,7 @@ public final class PushUpdates: Sendable {
             if Task.isCancelled { return false }
             let message = (error as? PushError)?.message ?? "\(type(of: error))"
             await worker.failed(UpdateFailure(error is PushError ? .storage : .processing, message))
-            try? await Task.sleep(for: backOff.initial)
+            try? await Task.sleep(for: api.backOff.initial)
             worker.arrivals.send()
             return false
         }

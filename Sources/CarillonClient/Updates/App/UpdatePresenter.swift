@@ -18,9 +18,9 @@ public enum CommitConsent: String, CaseIterable, Sendable {
 public protocol UpdatePresenter: Sendable {
     /// Updates came: how many of each kind.
     func received(_ counts: [String: Int]) async
-    /// Something keeps updates from the device, or one could not be processed. The same is told once.
+    /// Something keeps updates from the device, or one could not be processed. The same is reported once.
     func failed(_ failure: UpdateFailure) async
-    /// Definitions wait until the user's changes are committed; told once for each update.
+    /// Definitions wait until the user's changes are committed; reported once for each update.
     func conflict(_ update: PushUpdate) async
     /// Asks the user whether to commit his changes before a maintenance. What is not answered by `deadline` is
     /// ``CommitConsent/unanswered``; the task is cancelled then. The task is also cancelled when the maintenance is over, its update is withdrawn,
@@ -35,7 +35,7 @@ public protocol UpdatePresenter: Sendable {
     /// Opens what a popup brought along.
     func open(_ attachment: PushUpdate.Attachment) async
     /// The process ended ten times while the app's code processed an update: its handler, the app's content, or this presenter. The update is not
-    /// started again, and the server is told that it failed for good, with the reason `crashed`.
+    /// started again, and the server is notified that it failed for good, with the reason `crashed`.
     func crashed(_ update: PushUpdate) async
 }
 

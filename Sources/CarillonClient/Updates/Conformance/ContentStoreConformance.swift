@@ -20,7 +20,7 @@ public protocol ContentStoreHarness: Sendable {
     func setCommits(_ outcome: CommitOutcome, of store: Store) async throws
 }
 
-/// Tells whether a ``ContentStore`` keeps what the library relies on: edits that survive, effects that are written down with what they do,
+/// Checks whether a ``ContentStore`` keeps what the library relies on: edits that survive, effects that are written down with what they do,
 /// definitions that are replaced whole or not at all. Call it in the tests of an app.
 ///
 /// ```swift

@@ -14,7 +14,7 @@ extension UpdateInbox {
     }
 
     func maintenance() async throws(PushError) -> Maintenance? {
-        try await write { db in
+        try await store.write { db in
             try Row.fetchOne(db, sql: "SELECT * FROM maintenance").map { row in
                 Maintenance(
                     beginsAt: row["begins_at"], endsAt: row["ends_at"],
@@ -31,7 +31,7 @@ extension UpdateInbox {
     func setMaintenance(
         _ maintenance: Maintenance?, announcedBy announcement: WaitingUpdate? = nil
     ) async throws(PushError) -> Bool {
-        try await write { db in
+        try await store.write { db in
             if let announcement, try !Self.isThere(announcement, db) { return false }
             try db.execute(sql: "DELETE FROM maintenance")
             guard let maintenance else { return true }
@@ -58,7 +58,7 @@ extension UpdateInbox {
 
     /// The stored time of the server's clock; nil before the server announced a maintenance.
     func serverTime() async throws(PushError) -> ServerTime? {
-        try await write { db in
+        try await store.write { db in
             try Row.fetchOne(db, sql: "SELECT * FROM server_time").map { row in
                 ServerTime(
                     server: row["server"], wall: row["wall"],
@@ -69,9 +69,9 @@ extension UpdateInbox {
 
     /// Finishes the announcements of maintenance that came before a status, in any state. Returns their keys.
     ///
-    /// - Parameter code: The reason that the server is told.
+    /// - Parameter code: The reason that is reported to the server.
     func endMaintenance(before update: WaitingUpdate, code: String) async throws(PushError) -> [UpdateKey] {
-        try await write { db in
+        try await store.write { db in
             let rows = try Row.fetchAll(
                 db, sql: "SELECT * FROM update_inbox WHERE number < ? ORDER BY number", arguments: [update.number])
             var ended: [UpdateKey] = []

@@ -8,7 +8,7 @@ extension UpdateInbox {
 
     /// Changes the owner; nil is nobody. Updates of another owner are removed, with its position.
     func belong(to owner: UpdateOwner?) async throws(PushError) {
-        try await write { db in
+        try await store.write { db in
             let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
             let present = row.map { UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }
             guard present != owner else {
@@ -74,7 +74,7 @@ extension UpdateInbox {
 
     // MARK: Results
 
-    /// Stores the result that the server is told, in place of an earlier one. The new row has a number of its own: a poll that is under way
+    /// Stores the result that is reported to the server, in place of an earlier one. The new row has a number of its own: a poll that is under way
     /// with the earlier result does not remove it.
     static func say(_ result: String, of key: UpdateKey, _ db: Database) throws {
         guard let owner = try ownerNumber(db) else { return }

@@ -6,7 +6,7 @@ extension UpdateInbox {
     /// Stores that the app's code is started for an update. Returns false if the update was taken back or finished.
     @discardableResult
     func started(_ update: WaitingUpdate) async throws(PushError) -> Bool {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.execute(
                 sql: "UPDATE update_inbox SET starts = ? WHERE number = ? AND id = ? AND entry = ?",
                 arguments: [update.starts + 1, update.number, update.key.update, update.key.entry])
@@ -16,17 +16,13 @@ extension UpdateInbox {
 
     /// Takes back a start that did not end with the process; does nothing when it was taken back before, or the update is finished.
     func ended(_ update: WaitingUpdate) async throws(PushError) {
-        try await write(reachingDisk: false) { db in try Self.takeBack(update, db) }
+        try await store.write(reachingDisk: false) { db in try Self.takeBack(update, db) }
     }
 
     /// Does the same later, for code that was cancelled and did not end yet.
     func scheduleEnd(of update: WaitingUpdate, logger: Logger) {
-        store.schedule { [store] db in
-            do throws(PushError) {
-                try store.transaction(reachingDisk: false, in: db) { try Self.takeBack(update, db) }
-            } catch {
-                logger.warning("cannot store that an update was cancelled", metadata: ["reason": "\(error.message)"])
-            }
+        store.scheduleWrite(orLog: "cannot store that an update was cancelled", logger) { db in
+            try Self.takeBack(update, db)
         }
     }
 
@@ -34,21 +30,15 @@ extension UpdateInbox {
 
     /// Stores the starts of the app's content for the present maintenance.
     func setMaintenanceStarts(_ starts: Int) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
         }
     }
 
     /// Does the same later, for code that was cancelled and did not end yet.
     func scheduleMaintenanceStarts(_ starts: Int, logger: Logger) {
-        store.schedule { [store] db in
-            do throws(PushError) {
-                try store.transaction(reachingDisk: false, in: db) {
-                    try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
-                }
-            } catch {
-                logger.warning("cannot store that a maintenance was cancelled", metadata: ["reason": "\(error.message)"])
-            }
+        store.scheduleWrite(orLog: "cannot store that a maintenance was cancelled", logger) { db in
+            try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
         }
     }
 

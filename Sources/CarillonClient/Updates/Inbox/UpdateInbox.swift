@@ -32,7 +32,7 @@ struct UpdateInbox: Sendable {
 
     /// What the next poll has to say.
     func word(results limit: Int) async throws(PushError) -> Word {
-        try await write { db in
+        try await store.write { db in
             let place = try Row.fetchOne(db, sql: "SELECT position, parameters FROM update_place")
             let results = try Row.fetchAll(
                 db, sql: "SELECT number, result FROM update_result WHERE owner = ? ORDER BY number LIMIT ?",
@@ -54,11 +54,11 @@ struct UpdateInbox: Sendable {
     /// - Parameters:
     ///   - asked: The position that it was asked with. Where another answer moved that meanwhile, what this brought comes once more.
     ///   - said: What the server has taken with it.
-    ///   - parameters: The revision that it was told. What it says that it has counts for more.
+    ///   - parameters: The revision that was reported to it. What it says that it has counts for more.
     func received(
         _ answer: PollAnswer, to asked: String?, by owner: UpdateOwner, said: [WaitingResult], parameters: String?
     ) async throws(PushError) -> Arrival {
-        try await write { db in
+        try await store.write { db in
             let row = try Row.fetchOne(db, sql: "SELECT device, user, profile, position FROM update_place")
             guard row.map({ UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }) == owner else {
                 return Arrival()
@@ -88,7 +88,7 @@ struct UpdateInbox: Sendable {
 
     /// The server will not have the position: everything that is not done is asked for again.
     func forgetPosition() async throws(PushError) {
-        try await write { db in try db.execute(sql: "UPDATE update_place SET position = NULL") }
+        try await store.write { db in try db.execute(sql: "UPDATE update_place SET position = NULL") }
     }
 
     private static func take(_ frame: UpdateFrame, into arrival: inout Arrival, _ db: Database) throws {
@@ -116,7 +116,7 @@ struct UpdateInbox: Sendable {
                 """, arguments: [id, frame.entry, frame.attempt, Data(frame.body)])
         guard db.changesCount > 0 else { return }
         if frame.attempt == 1 { arrival.counts[name, default: 0] += 1 }
-        if case .content(let change) = payload { try absorb(what: change, by: key, orderKey: orderKey(json), db) }
+        if case .content(let change) = payload { try coalesce(what: change, by: key, orderKey: orderKey(json), db) }
     }
 
     private static func orderKey(_ json: JSONValue) -> String? {
@@ -129,7 +129,7 @@ struct UpdateInbox: Sendable {
     }
 
     /// Earlier content of the same order key that a later change stands for need not be processed, when that is.
-    private static func absorb(
+    private static func coalesce(
         what change: ContentChange, by key: UpdateKey, orderKey: String?, _ db: Database
     ) throws {
         guard let number = try number(of: key, db) else { return }
@@ -137,7 +137,7 @@ struct UpdateInbox: Sendable {
             db, sql: "SELECT * FROM update_inbox WHERE number < ? AND state <> 'away'", arguments: [number])
         {
             guard let earlier = waiting(row), case .content(let other) = earlier.payload,
-                change.absorbs(other, under: orderKey, of: earlier.orderKey)
+                change.coalesces(other, under: orderKey, of: earlier.orderKey)
             else { continue }
             try db.execute(
                 sql: "UPDATE update_inbox SET state = 'absorbed', absorbed_by = ? WHERE number = ?",
@@ -151,7 +151,7 @@ struct UpdateInbox: Sendable {
             arguments: [number])
     }
 
-    private static func absorbed(by number: Int64, _ db: Database) throws -> [WaitingUpdate] {
+    private static func coalesced(by number: Int64, _ db: Database) throws -> [WaitingUpdate] {
         try Row.fetchAll(
             db, sql: "SELECT * FROM update_inbox WHERE absorbed_by = ? AND state = 'absorbed'", arguments: [number]
         ).compactMap(waiting)
@@ -161,7 +161,7 @@ struct UpdateInbox: Sendable {
 
     /// The next that is to be looked at.
     func next() async throws(PushError) -> WaitingUpdate? {
-        try await write { db in
+        try await store.write { db in
             while let row = try Row.fetchOne(
                 db, sql: "SELECT * FROM update_inbox WHERE state = 'new' ORDER BY number LIMIT 1")
             {
@@ -174,13 +174,13 @@ struct UpdateInbox: Sendable {
     }
 
     func isAllProcessed() async throws(PushError) -> Bool {
-        try await write { db in try Row.fetchOne(db, sql: "SELECT 1 FROM update_inbox WHERE state = 'new'") == nil }
+        try await store.write { db in try Row.fetchOne(db, sql: "SELECT 1 FROM update_inbox WHERE state = 'new'") == nil }
     }
 
     /// The update is with the user, or with the app's own code. Returns false if it was taken back meanwhile.
     @discardableResult
     func setAway(_ update: WaitingUpdate) async throws(PushError) -> Bool {
-        try await write { db in
+        try await store.write { db in
             guard try Self.isThere(update, db) else { return false }
             try Self.set(.away, nil, update, db)
             return true
@@ -189,7 +189,7 @@ struct UpdateInbox: Sendable {
 
     /// Whether the update was not taken back.
     func isThere(_ update: WaitingUpdate) async throws(PushError) -> Bool {
-        try await write { db in try Self.isThere(update, db) }
+        try await store.write { db in try Self.isThere(update, db) }
     }
 
     static func isThere(_ update: WaitingUpdate, _ db: Database) throws -> Bool { try newestAttempt(of: update, db) != nil }
@@ -201,15 +201,15 @@ struct UpdateInbox: Sendable {
             arguments: [update.number, update.key.update, update.key.entry])
     }
 
-    func noteTold(_ update: WaitingUpdate) async throws(PushError) {
-        try await write { db in
+    func noteNotified(_ update: WaitingUpdate) async throws(PushError) {
+        try await store.write { db in
             try db.execute(sql: "UPDATE update_inbox SET was_told = 1 WHERE number = ?", arguments: [update.number])
         }
     }
 
     /// The update is processed again. Returns false, and changes nothing, if it does not wait for the user any more.
     func lookAgain(at update: WaitingUpdate) async throws(PushError) -> Bool {
-        try await write { db in
+        try await store.write { db in
             try db.execute(
                 sql: """
                     UPDATE update_inbox SET state = 'new' WHERE number = ? AND id = ? AND entry = ? AND state = 'away'
@@ -220,7 +220,7 @@ struct UpdateInbox: Sendable {
 
     /// An update that waits for the user, or for the app's own code, is processed again.
     func lookAgain(at key: UpdateKey) async throws(PushError) {
-        try await write { db in
+        try await store.write { db in
             try db.execute(
                 sql: "UPDATE update_inbox SET state = 'new' WHERE id = ? AND entry = ? AND state = 'away'",
                 arguments: [key.update, key.entry])
@@ -229,7 +229,7 @@ struct UpdateInbox: Sendable {
 
     /// Something happened: what waited for it is looked at again.
     func happened(_ condition: DeferralCondition) async throws(PushError) {
-        try await write { db in
+        try await store.write { db in
             try db.execute(
                 sql: "UPDATE update_inbox SET state = 'new' WHERE state = 'deferred' AND condition = ?",
                 arguments: [condition.rawValue])
@@ -240,7 +240,7 @@ struct UpdateInbox: Sendable {
     /// taken back.
     @discardableResult
     func finished(_ update: WaitingUpdate, _ outcome: UpdateOutcome) async throws(PushError) -> Bool {
-        try await write { db in
+        try await store.write { db in
             guard let attempt = try Self.newestAttempt(of: update, db) else { return false }
             var newest = update
             newest.attempt = attempt
@@ -267,7 +267,7 @@ struct UpdateInbox: Sendable {
             try revive(absorbedBy: update.number, db)
             try remove(update, db)
         case .done:
-            for absorbed in try absorbed(by: update.number, db) { try finish(absorbed, .done(code: "absorbed"), db) }
+            for absorbed in try coalesced(by: update.number, db) { try finish(absorbed, .done(code: "absorbed"), db) }
             try remove(update, db)
             try remember(result, of: update.key, db)
         }
@@ -293,27 +293,7 @@ struct UpdateInbox: Sendable {
         if case .string(let text)? = json["publishedAt"] { publishedAt = Timestamp3339.milliseconds(text) ?? 0 }
         return WaitingUpdate(
             number: row["number"], key: UpdateKey(update: row["id"], entry: row["entry"]), attempt: row["attempt"],
-            kind: kind, payload: payload, publishedAt: publishedAt, orderKey: orderKey(json), wasTold: row["was_told"],
+            kind: kind, payload: payload, publishedAt: publishedAt, orderKey: orderKey(json), wasNotified: row["was_told"],
             starts: row["starts"])
     }
-
-    // MARK: One transaction
-
-    func write<Value: Sendable>(
-        reachingDisk: Bool = true, _ body: @escaping @Sendable (Database) throws -> Value
-    ) async throws(PushError) -> Value {
-        let result: Result<Value, PushError> = await withCheckedContinuation { continuation in
-            store.schedule { db in
-                var value: Value?
-                let result = Result { () throws(PushError) in
-                    try store.transaction(reachingDisk: reachingDisk, in: db) { value = try body(db) }
-                }
-                continuation.resume(
-                    returning: result.flatMap { value.map { .success($0) } ?? .failure(Self.nothing) })
-            }
-        }
-        return try result.get()
-    }
-
-    private static let nothing = PushError(.storageUnavailable, "The storage answered nothing.")
 }

@@ -29,7 +29,7 @@ struct WaitingUpdate: Equatable, Sendable {
     var payload: UpdatePayload
     var publishedAt: Int64
     var orderKey: String?
-    var wasTold: Bool
+    var wasNotified: Bool
     /// The starts of the app's code for it that ended with the process.
     var starts = 0
 

@@ -1,7 +1,7 @@
-/// Decides which failures the user is told, and which are warnings in the log: the first, and each that differs from the one before.
+/// Decides which failures are reported to the user, and which are warnings in the log: the first, and each that differs from the one before.
 /// Failures of different kinds differ for the user, and failures with different reasons in the log.
 struct FailureNotes {
-    private var told: UpdateFailure.Kind?
+    private var notified: UpdateFailure.Kind?
     private var logged: UpdateFailure?
     private var quietUntil: ContinuousClock.Instant?
     private var isInMaintenance = false
@@ -9,13 +9,13 @@ struct FailureNotes {
     /// After a maintenance the server may need a while.
     static let quietAfterMaintenance = Duration.seconds(300)
 
-    mutating func succeeded() { (told, logged) = (nil, nil) }
+    mutating func succeeded() { (notified, logged) = (nil, nil) }
 
-    /// Whether the user is to be told.
+    /// Whether the user is to be notified.
     mutating func failed(_ kind: UpdateFailure.Kind, at now: ContinuousClock.Instant) -> Bool {
         if isQuiet(kind, at: now) { return false }
-        defer { told = kind }
-        return told != kind
+        defer { notified = kind }
+        return notified != kind
     }
 
     /// Returns whether a failure is a warning in the log.

@@ -22,7 +22,6 @@ struct UpdatePoll: Sendable {
     static let version = 1
     static let mostResults = 200
     static let mostUpdates = 100
-    static let mostRetrySeconds = 86_400
     /// The most bytes of an answer: what the server puts into one, and room for JSON.
     static let answerLimit = 8 << 20
 
@@ -52,7 +51,7 @@ struct UpdatePoll: Sendable {
         default: break
         }
         if case .integer(let seconds)? = json["retryAfter"] {
-            answer.retryAfter = .seconds(max(0, min(seconds, mostRetrySeconds)))
+            answer.retryAfter = RetryAfter.duration(seconds: seconds)
         }
         for envelope in envelopes {
             // What this version does not know it did not ask for.

@@ -11,20 +11,14 @@ import CarillonWire
 struct UpdatePoller: Sendable {
     let owner: UpdateOwner
     let credential: String
-    /// Without a slash at its end.
-    let base: String
+    let api: ServerAPI
     let kinds: [String]
     let inbox: UpdateInbox
-    let transport: any ClientTransport
-    var recognition = ServerRecognition()
-    var failures = FailureNote()
-    /// Whether a request whose credential the server refuses can succeed later, because the registration is repeated.
-    var repeatsRegistration: @Sendable (_ credential: String) -> Bool = { _ in false }
 
     struct Page: Sendable {
         var arrival: Arrival
         var more: Bool
-        /// The server has other parameters than the device has, and was not told with this poll: it lost what it had.
+        /// The server has other parameters than the device has, and was not notified with this poll: it lost what it had.
         var hasLostParameters: Bool
         var retryAfter: Duration?
     }
@@ -80,39 +74,35 @@ struct UpdatePoller: Sendable {
     }
 
     private func ask(_ poll: UpdatePoll) async throws(PollFault) -> PollAnswer {
-        guard let address = WebAddress(http: base + "/v1/inbox") else {
-            throw .failed(UpdateFailure(.unreachable, "\"\(base)\" is not a valid URL of a server."), retryAfter: nil)
-        }
-        let question = WebQuestion(
-            method: .post, address: address, bearer: credential, json: poll.body,
-            answerLimit: UpdatePoll.answerLimit, patience: .seconds(poll.waitSeconds))
-        let answer: ServerAnswer<PollAnswer>
-        do {
-            answer = try await recognition.ask(question, of: base, over: transport) { response in
-                response.status == 200 ? UpdatePoll.answer(Array(response.body)) : nil
-            }
-        } catch {
-            let failure = ConnectionFailure(error, at: address.origin)
-            // A poll that a hint ended did not fail.
-            if !Task.isCancelled, failure.reason != .cancelled { failures.note(failure.error()) }
-            throw .failed(UpdateFailure(.unreachable, failure.error().message), retryAfter: nil)
-        }
-        switch answer {
+        guard
+            let question = api.question(
+                .post, "/v1/inbox", bearer: credential, json: poll.body, answerLimit: UpdatePoll.answerLimit,
+                patience: .seconds(poll.waitSeconds))
+        else { throw Self.unreachable("\"\(api.base)\" is not a valid URL of a server.") }
+        let server = question.address.authority
+        let form = SuccessForm<PollAnswer>.content { $0.status == 200 ? UpdatePoll.answer(Array($0.body)) : nil }
+        switch await api.send(question, expecting: form) {
         case .success(let page): return page
         case .refused(let refusal, let wait):
-            if refusal.code == .credentialInvalid, repeatsRegistration(credential) {
-                let error = PushError(
-                    .serverUnavailable,
-                    "The server \(address.authority) refused the device's credential; the registration is repeated.")
-                failures.note(error)
-                throw .failed(UpdateFailure(.unreachable, error.message), retryAfter: wait)
+            guard refusal.code == .credentialInvalid, api.repeatsRegistration(credential) else {
+                throw PollFault(refusal, retryAfter: wait, hadParameters: poll.parameters != nil, server: server)
             }
-            throw PollFault(
-                refusal, retryAfter: wait, hadParameters: poll.parameters != nil, server: address.authority)
+            let error = PushError(
+                .serverUnavailable, "The server \(server) refused the device's credential; the registration is repeated.")
+            api.failures.note(error)
+            throw Self.unreachable(error.message, retryAfter: wait)
         case .foreign(let error, let wait):
-            failures.note(error)
-            throw .failed(UpdateFailure(.unreachable, error.message), retryAfter: wait)
+            api.failures.note(error)
+            throw Self.unreachable(error.message, retryAfter: wait)
+        case .unreachable(let failure):
+            // A poll that a hint ended did not fail.
+            if !Task.isCancelled, failure.reason != .cancelled { api.failures.note(failure.error()) }
+            throw Self.unreachable(failure.error().message)
         }
+    }
+
+    private static func unreachable(_ message: String, retryAfter: Duration? = nil) -> PollFault {
+        .failed(UpdateFailure(.unreachable, message), retryAfter: retryAfter)
     }
 
     private static func storage(_ error: PushError) -> PollFault {

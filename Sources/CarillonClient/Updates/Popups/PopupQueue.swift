@@ -141,7 +141,7 @@ extension PushUpdate.Popup.Style {
     fileprivate var gravity: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }
 
-/// Lets no more than a hundred steps of one download through, however often it tells of one.
+/// Lets no more than a hundred steps of one download through, however often it reports one.
 final class ProgressSteps: Sendable {
     private let last = Mutex(0.0)
 

@@ -12,7 +12,7 @@ struct UpdatePlan: Equatable, Sendable {
         /// Remembers the mode and goes offline when it begins, if it did not.
         case enterMaintenance(from: Int64?, until: Int64?)
         case leaveMaintenance
-        case tellConflict
+        case notifyConflict
         case notify(Popup)
     }
 
@@ -140,7 +140,7 @@ extension UpdatePlan {
                 situation.settings.failsConflicts
                 ? .failed(isPermanent: false, reason: "uncommitted changes")
                 : .deferred(until: .committed, reason: "uncommitted changes")
-            return .init([.tellConflict], .finish(end))
+            return .init([.notifyConflict], .finish(end))
         }
     }
 

@@ -23,7 +23,7 @@ actor UpdateWorker {
     let logger: Logger
     /// The device's own clock, in milliseconds since 1970.
     private let wall: @Sendable () -> Int64
-    /// Says that there is something to tell the server.
+    /// Signals that there is something to report to the server.
     private let finished: @Sendable () -> Void
     /// What is done beside, and ends with the owner.
     nonisolated let jobs: AsyncStream<@Sendable () async -> Void>
@@ -235,10 +235,10 @@ actor UpdateWorker {
             case .cancelPreparing: try await app.content.cancelPreparing()
             case .enterMaintenance(let from, let until): try await enterMaintenance(from, until, for: update)
             case .leaveMaintenance: try await leaveMaintenance()
-            case .tellConflict:
-                if update.wasTold { continue }
+            case .notifyConflict:
+                if update.wasNotified { continue }
                 await app.presenter.conflict(update.update)
-                try await inbox.noteTold(update)
+                try await inbox.noteNotified(update)
             case .notify(let popup):
                 if case .popup(let shown) = update.update.kind, popup.style == .notification {
                     await app.presenter.notify(shown)

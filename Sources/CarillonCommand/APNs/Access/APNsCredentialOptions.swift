@@ -2,7 +2,7 @@ import ArgumentParser
 import CarillonAPNs
 import Foundation
 
-/// With what a command shows Apple's service who it is: a token key, or a certificate.
+/// The options that identify the sender to Apple's push service: a signing key, or a certificate.
 struct APNsCredentialOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("The token key: the .p8 file of Apple's developer portal.", valueName: "file"))
@@ -51,12 +51,12 @@ struct APNsCredentialOptions: ParsableArguments {
     var areGiven: Bool { key != nil || cert != nil }
     var isToken: Bool { key != nil }
 
-    /// The key's ID, as it was said or as the file is called.
+    /// The key's ID, from the option or from the name of the file.
     var identifier: String? {
         keyId ?? key.flatMap(TokenKeyFile.identifier)
     }
 
-    /// - Throws: ``CommandFault`` when a file cannot be read, or is no key or certificate.
+    /// - Throws: ``CommandFault`` if a file cannot be read, or is not a key or certificate.
     func load() throws -> APNsCredentials {
         try reportingAPNsFaults {
             if let tokenKey = try tokenKey() { return .token(tokenKey) }

@@ -2,7 +2,7 @@ import CarillonAPNs
 import Crypto
 
 extension APNsCredentials {
-    /// A key that nobody knows, so that the library's rules and the network can be asked without anybody's.
+    /// Returns a random signing key, with which the library's rules and the network can be checked without real push credentials.
     static func ofNobody() throws -> APNsCredentials {
         .token(
             try APNsTokenKey(

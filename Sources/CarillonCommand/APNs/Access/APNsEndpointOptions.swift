@@ -4,7 +4,7 @@ import CarillonCore
 import Foundation
 import Logging
 
-/// Which service is spoken to, and how.
+/// The options that select the push service and the connection to it.
 struct APNsEndpointOptions: ParsableArguments {
     @Flag(help: "Apple's service for apps that were built for development.")
     var sandbox = false
@@ -49,14 +49,15 @@ struct APNsEndpointOptions: ParsableArguments {
         }
     }
 
-    /// Where pushes and broadcasts go.
+    /// The address for pushes and broadcasts.
     var push: ServiceAddress {
         endpoint
             ?? ServiceAddress(
                 host: sandbox ? "api.sandbox.push.apple.com" : "api.push.apple.com", port: usesPort2197 ? 2197 : 443)
     }
 
-    /// Where Apple manages broadcast channels; an endpoint of one's own does it where it takes pushes, unless said.
+    /// The address for the management of broadcast channels. A custom endpoint uses its own address, unless another option sets
+    /// it.
     var management: ServiceAddress {
         if let endpoint { return endpoint }
         return sandbox
@@ -66,7 +67,7 @@ struct APNsEndpointOptions: ParsableArguments {
 
     var isApple: Bool { endpoint == nil }
 
-    /// A client's settings; warnings of the library are the command's to say.
+    /// Returns the configuration of a client. The command reports warnings itself, instead of the library.
     func configuration(
         _ credentials: APNsCredentials, to address: ServiceAddress? = nil
     ) throws -> APNsClient.Configuration {
@@ -80,7 +81,7 @@ struct APNsEndpointOptions: ParsableArguments {
         return configuration
     }
 
-    /// Opens the first connection, so that what is wrong with the way there is said once and at once.
+    /// Opens the first connection, so that a connection fault is reported once and at once.
     func connect(_ client: APNsClient, to address: ServiceAddress) async throws {
         do {
             try await client.warmUp(APNsEnvironment(address))
@@ -99,7 +100,7 @@ struct APNsEndpointOptions: ParsableArguments {
 }
 
 extension APNsEnvironment {
-    /// One address for everything that is asked of it.
+    /// An environment with one address for all requests.
     init(_ address: ServiceAddress) {
         self = .custom(host: address.host, port: address.port, isSecure: address.isSecure)
     }

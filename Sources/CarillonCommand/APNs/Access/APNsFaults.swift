@@ -1,7 +1,7 @@
 import ArgumentParser
 import CarillonAPNs
 
-/// Turns what the library says into what a person at a command line can do about it.
+/// Converts errors of the library to faults of a command, with advice for the user.
 func reportingAPNsFaults<Value>(_ work: () throws -> Value) throws -> Value {
     do {
         return try work()
@@ -23,7 +23,7 @@ extension CommandFault {
         self.init(ExitStatus.code(of: error.code), error.sentence)
     }
 
-    /// A refusal of the service, with what to do about it.
+    /// A refusal of the service, with advice.
     init(_ rejection: APNsRejection) {
         self.init(ExitStatus.code(of: rejection.kind), "the service refused: \(rejection.words). \(rejection.advice)")
     }
@@ -51,7 +51,7 @@ extension ExitStatus {
 }
 
 extension APNsError {
-    /// The message in the words of the command's options.
+    /// The message, with the names of the command's options.
     var sentence: String {
         var message = message.last == "." ? String(message.dropLast()) : message
         if message.dropFirst().first?.isLowercase == true {

@@ -2,11 +2,10 @@ import ArgumentParser
 import CarillonBasics
 import Foundation
 
-/// What a person gives as a certificate: its file, and the file of its private key if that is another one.
+/// The file of a certificate, and the file of its private key if it is separate.
 enum CertificateFile {
     case archive([UInt8])
-    /// The certificates, and the private keys of which one can belong to the first certificate, without the other contents of
-    /// the files.
+    /// The certificates, and the private keys that can belong to the first certificate, without the other contents of the files.
     case pem(certificate: String, privateKey: String)
 
     static let withoutKey =
@@ -16,7 +15,7 @@ enum CertificateFile {
     ///   - file: A PKCS #12 file, or a certificate in PEM or DER form.
     ///   - keyFile: The file of the private key, in PEM or DER form; nil: the key is in the first file.
     ///   - hasPassphrase: Whether an encrypted key can be read.
-    /// - Throws: ``CommandFault`` when a file cannot be read, or there is no private key.
+    /// - Throws: ``CommandFault`` if a file cannot be read, or there is no private key.
     init(_ file: String, keyFile: String?, hasPassphrase: Bool) throws {
         let bytes = Array(try InputFile.secretOrCertificate(file))
         let material = KeyMaterial(bytes: bytes)
@@ -58,7 +57,7 @@ enum CertificateFile {
             } else if let item = material.items.first, item.content != .archive {
                 .found(item.content.phrase ?? "a file of another kind")
             } else if bytes.first != 0x30 {
-                // A PKCS #12 file is a sequence, in DER or in BER, which the items do not have.
+                // A PKCS #12 file is a sequence in DER or BER. The parsed items do not include it.
                 bytes.isEmpty ? .empty : .noBlock
             } else {
                 nil

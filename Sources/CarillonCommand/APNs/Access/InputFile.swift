@@ -2,18 +2,19 @@ import CarillonBasics
 import CarillonServer
 import Foundation
 
-/// Files that a command is told to read whole, which may be pipes.
+/// Reads whole input files, which can be pipes.
 enum InputFile {
-    /// Nothing that is read whole is larger.
+    /// The largest file that is read, in bytes.
     static let limit = 16 << 20
 
-    /// "-" is standard input.
+    /// Reads a file. "-" is standard input.
     static func bytes(_ path: String) throws -> Data { try bytes(path) { _ in false } }
 
-    /// Reads a file that only the user of the process can be able to read.
+    /// Reads a file that only the user of the process must be able to read.
     static func secret(_ path: String) throws -> Data { try bytes(path) { _ in true } }
 
-    /// The same, of a file that can also be a certificate: PEM without a private key, and a certificate in DER, are no secret.
+    /// Reads a file that can contain a secret or only a certificate. PEM without a private key, and a certificate in DER, are not
+    /// secret.
     static func secretOrCertificate(_ path: String) throws -> Data {
         try bytes(path) { content in
             let material = KeyMaterial(bytes: Array(content))
@@ -22,7 +23,7 @@ enum InputFile {
         }
     }
 
-    /// Reads a key or a certificate that only the user of the process can be able to read.
+    /// Reads a key or a certificate that only the user of the process must be able to read.
     static func secretMaterial(_ path: String) throws -> KeyMaterial { KeyMaterial(bytes: Array(try secret(path))) }
 
     static func secretText(_ path: String) throws -> String { String(decoding: try secret(path), as: UTF8.self) }
@@ -44,7 +45,7 @@ enum InputFile {
         }
     }
 
-    /// Until its end, since a pipe gives less at once than it will.
+    /// Reads until the end, because a pipe returns its data in parts.
     private static func read(_ handle: FileHandle, _ name: String) throws -> Data {
         var data = Data()
         while let part = try handle.read(upToCount: 65_536), !part.isEmpty {

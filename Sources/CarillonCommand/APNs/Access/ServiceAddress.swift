@@ -1,7 +1,7 @@
 import ArgumentParser
 import CarillonCore
 
-/// Where a push service is reached: `https://HOST[:PORT]`, or `http://HOST[:PORT]` for HTTP/2 without TLS.
+/// The address of a push service: `https://HOST[:PORT]`, or `http://HOST[:PORT]` for HTTP/2 without TLS.
 struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
     var host: String
     var port: Int
@@ -31,10 +31,10 @@ struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Host and port, as faults name them.
+    /// Host and port, for messages.
     var place: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 
-    /// The address; the port is left out where it goes without saying.
+    /// The address, without the port if it is the default of the scheme.
     var description: String {
         let isUsual = port == (isSecure ? 443 : 80)
         return "\(isSecure ? "https" : "http")://\(isUsual ? String(place.dropLast(port.description.count + 1)) : place)"

@@ -2,7 +2,7 @@ import CarillonBasics
 import Foundation
 
 enum TokenKeyFile {
-    /// The key's ten characters in a name as Apple's portal gives it.
+    /// Returns the ten characters of the key's ID from a file name in the form of Apple's portal.
     static func identifier(_ path: String) -> String? {
         URL(filePath: path).lastPathComponent.firstMatch(of: /^AuthKey_([A-Za-z0-9]{10})\.p8$/).map { String($0.1) }
     }
@@ -17,7 +17,7 @@ enum TokenKeyFile {
 }
 
 enum PassphraseFile {
-    /// Its first line.
+    /// Returns the first line of the file.
     static func read(_ path: String) throws -> String {
         let text = try InputFile.secretText(path)
         return text.split(separator: /\r?\n/, maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? ""

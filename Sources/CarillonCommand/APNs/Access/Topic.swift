@@ -1,11 +1,11 @@
 import CarillonAPNs
 
-/// What `--topic` means: the app's bundle ID, to which the push type adds its suffix. A topic that has the suffix of its
-/// push type already is taken as it is.
+/// The value of `--topic`: the app's bundle ID, to which the push type adds its suffix. A topic that already has the suffix of
+/// its push type is used unchanged.
 struct Topic: Hashable, Sendable {
-    /// What the `apns-topic` header says.
+    /// The value of the `apns-topic` header.
     let text: String
-    /// The app that it belongs to, which broadcasts and channels are named by.
+    /// The bundle ID of the app, which identifies it in requests for broadcasts and channels.
     let bundleID: String
 
     init(_ text: String, for type: APNsPushType) {

@@ -67,7 +67,7 @@ struct APNsChannelsCommand: AsyncParsableCommand {
     }
 }
 
-/// What a channel keeps, in the command's words.
+/// The storage policy of a channel, in the names of the command's option.
 enum ChannelStorage: String, ExpressibleByArgument, CaseIterable {
     case none, latest
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CarillonAPNs
 
-/// What all work on broadcast channels needs to know.
+/// The common options of all commands for broadcast channels.
 struct ChannelOptions: ParsableArguments {
     @OptionGroup(title: "Who asks") var credentials: APNsCredentialOptions
     @Option(
@@ -28,7 +28,7 @@ struct ChannelOptions: ParsableArguments {
 
     var printer: Printer { Printer(isJSON: json) }
 
-    /// Does the work, when the service can be reached.
+    /// Runs the work, if the service can be reached.
     func perform(_ work: (APNsChannels) async throws -> Void) async throws {
         try await reportingFaults {
             try await reportingAPNsFaults {
@@ -44,7 +44,7 @@ struct ChannelOptions: ParsableArguments {
         }
     }
 
-    /// What was asked for; a refusal is thrown.
+    /// Returns the value of an answer. Throws a refusal.
     func value<Value>(_ answer: APNsChannels.Answer<Value>) throws -> Value {
         switch answer.outcome {
         case .done(let value): return value

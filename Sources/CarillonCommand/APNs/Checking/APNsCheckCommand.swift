@@ -48,7 +48,7 @@ struct APNsCheckCommand: AsyncParsableCommand {
             }
             let (usable, finding) = CredentialCheck(options: credentials, now: Date()).look()
             say(finding)
-            // Without usable credentials the network can still be looked at.
+            // Without usable credentials, the network can still be checked.
             let client = try makeClient(try usable ?? APNsCredentials.ofNobody())
             var isReached = false
             for check in ConnectionCheck.all(endpoint, manage: manage) {

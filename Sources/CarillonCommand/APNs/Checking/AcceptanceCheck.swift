@@ -1,9 +1,9 @@
 import ArgumentParser
 import CarillonAPNs
 
-/// Asks the service what it thinks of the credentials: sends a push to a token that no device has.
+/// Checks whether the service accepts the credentials: sends a push to a token that no device has.
 enum AcceptanceCheck {
-    /// What no device is called; a push service for tests can tell it from a device that it does not know yet.
+    /// The token of no device. A push service for tests can distinguish it from the token of an unknown device.
     static let token = "carillon apns check is no device".utf8.map { String($0, radix: 16) }.joined()
 
     static func finding(_ client: APNsClient, topic: String?) async -> CheckFinding {

@@ -1,12 +1,12 @@
 import ArgumentParser
 
-/// What one look at the credentials or the network found.
+/// The result of one check of the credentials or the network.
 struct CheckFinding: Equatable {
     enum Verdict: String {
         case ok, warning, wrong
     }
 
-    /// What was looked at.
+    /// The subject of the check.
     enum Subject: String {
         case key, certificate, connection, credentials
     }
@@ -16,9 +16,9 @@ struct CheckFinding: Equatable {
     let sentence: String
     /// The address, for a connection.
     var address: ServiceAddress?
-    /// For a certificate that is valid.
+    /// The remaining days of a valid certificate.
     var daysLeft: Int?
-    /// What the command ends with when this is wrong.
+    /// The exit code of the command if this check fails.
     var exitStatus: ExitCode = .failure
 
     func print(_ printer: Printer) {

@@ -1,9 +1,9 @@
 import ArgumentParser
 import CarillonAPNs
 
-/// Tries to open one connection, to the end of the TLS handshake.
+/// Checks one connection, up to the end of the TLS handshake.
 struct ConnectionCheck {
-    /// What a connection is for, and what it means when there is none.
+    /// The purpose of a connection, which determines the effect of its failure.
     enum Purpose {
         case push, alternative, management
     }
@@ -11,7 +11,7 @@ struct ConnectionCheck {
     let address: ServiceAddress
     let purpose: Purpose
 
-    /// The service's addresses that matter: a push service of one's own has no second port.
+    /// Returns checks for the addresses of the service. A custom push service has no second port.
     static func all(_ endpoint: APNsEndpointOptions, manage: ServiceAddress?) -> [ConnectionCheck] {
         var checks = [ConnectionCheck(address: endpoint.push, purpose: .push)]
         if endpoint.isApple {

@@ -2,16 +2,16 @@ import ArgumentParser
 import CarillonAPNs
 import Foundation
 
-/// Looks at a key or a certificate as it lies in its file.
+/// Checks a key or a certificate in its file.
 struct CredentialCheck {
     let options: APNsCredentialOptions
     let now: Date
 
-    /// A certificate that ends sooner is warned of.
+    /// The number of days before the end of a certificate from which a warning is shown.
     static let daysOfWarning = 30
 
-    /// Reads the files once, which may be pipes.
-    /// - Returns: what can be used of them, if anything.
+    /// Reads the files once, because they can be pipes.
+    /// - Returns: The usable credentials, if any, and the finding.
     func look() -> (usable: APNsCredentials?, finding: CheckFinding) {
         let subject: CheckFinding.Subject = options.isToken ? .key : .certificate
         let fault: CommandFault
@@ -39,7 +39,7 @@ struct CredentialCheck {
         finding(from: certificate.validFrom, until: certificate.expiresAt, now: now)
     }
 
-    /// By this machine's clock, since there is no other to ask.
+    /// Compares with this machine's clock, because no other clock is available.
     static func finding(from start: Date, until end: Date, now: Date) -> CheckFinding {
         let days = Int((end.timeIntervalSince(now) / 86_400).rounded(.down))
         guard end > now else {

@@ -73,7 +73,7 @@ struct APNsSendCommand: AsyncParsableCommand {
         try await reportingFaults {
             let push = try PreparedPush(content, topic: topic, channel: recipients.channel, now: Date())
             let client = try makeClient(push)
-            // What is wrong with the notification is known before anything is opened.
+            // Faults of the notification are reported before a connection is opened.
             let headers = try reportingAPNsFaults { try client.headers(of: push.notification, toChannel: push.channel) }
             if dryRun { return show(push, headers) }
             if let channel = recipients.channel {
@@ -113,7 +113,7 @@ struct APNsSendCommand: AsyncParsableCommand {
 
     private func send(_ push: PreparedPush, to feed: TokenFeed, _ client: APNsClient) async throws {
         do {
-            try await Stopping.perform(
+            try await StoppableWork.perform(
                 with: client,
                 otherwise: CommandFault(ExitStatus.interrupted, "stopped before the service was reached; nothing was sent")
             ) { try await endpoint.connect(client, to: endpoint.push) }
@@ -129,11 +129,11 @@ struct APNsSendCommand: AsyncParsableCommand {
     }
 
     private func broadcast(_ push: PreparedPush, to channel: String, _ client: APNsClient) async throws {
-        try await Stopping.perform(
+        try await StoppableWork.perform(
             with: client,
             otherwise: CommandFault(ExitStatus.interrupted, "stopped before the service was reached; nothing was sent")
         ) { try await endpoint.connect(client, to: endpoint.push) }
-        let result = try await Stopping.perform(
+        let result = try await StoppableWork.perform(
             with: client,
             otherwise: CommandFault(
                 ExitStatus.interrupted, "stopped before the service answered; the broadcast may have been sent all the same")

@@ -2,7 +2,7 @@ import ArgumentParser
 import CarillonBasics
 import Foundation
 
-/// A key of the app's own, as `KEY=JSON`.
+/// A custom field of the payload, written as `KEY=JSON`.
 struct CustomField: Equatable {
     let key: String
     let json: String

@@ -3,7 +3,7 @@ import CarillonAPNs
 import CarillonBasics
 import Foundation
 
-/// The start, an update or the end of a Live Activity.
+/// The options for the start, an update or the end of a Live Activity.
 struct LiveActivityOptions: ParsableArguments {
     enum Event: String, ExpressibleByArgument, CaseIterable {
         case start, update, end
@@ -60,7 +60,7 @@ struct LiveActivityOptions: ParsableArguments {
         attributesType != nil || attributes != nil || inputPushToken || inputPushChannel != nil
     }
 
-    /// The notification; nil when it is no Live Activity.
+    /// Returns the notification; nil if no Live Activity was requested.
     func notification(now: Date) throws -> APNsNotification? {
         guard let event else { return nil }
         let state = try contentState.map { try Self.object($0, "--content-state") }
@@ -82,7 +82,7 @@ struct LiveActivityOptions: ParsableArguments {
         return notification
     }
 
-    /// JSON that begins with a brace, or else the name of a file with such JSON.
+    /// Reads JSON if the text begins with a brace. Otherwise the text is the name of a file with JSON.
     private static func object(_ text: String, _ option: String) throws -> JSONValue {
         let isInline = text.first { !$0.isWhitespace } == "{"
         let data = isInline ? Data(text.utf8) : try InputFile.bytes(text)
@@ -97,7 +97,7 @@ struct LiveActivityOptions: ParsableArguments {
     }
 }
 
-/// A time as it is typed: `+600` from now, seconds since 1970, or a date of ISO 8601.
+/// The value of a time option: `+600` from now, seconds since 1970, or a date in ISO 8601.
 enum GivenTime: ExpressibleByArgument, Hashable {
     case fromNow(Double)
     case at(Date)

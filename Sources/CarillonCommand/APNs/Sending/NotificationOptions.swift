@@ -2,7 +2,7 @@ import ArgumentParser
 import CarillonAPNs
 import Foundation
 
-/// What is sent, and how the service treats it.
+/// The content of the notification, and its delivery options.
 struct NotificationOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The alert's title.", valueName: "text")) var title: String?
     @Option(help: ArgumentHelp("The line beneath the title.", valueName: "text")) var subtitle: String?
@@ -69,7 +69,7 @@ struct NotificationOptions: ParsableArguments {
         try checkContent()
     }
 
-    /// What a push type must or must not have, as far as the options can say it.
+    /// Checks the requirements of the push type, as far as the options show them.
     private func checkContent() throws {
         guard payload == nil else { return }
         switch type {
@@ -134,8 +134,8 @@ struct NotificationOptions: ParsableArguments {
         return APNsPushType.known.first { $0.description == pushType } ?? APNsPushType(pushType)
     }
 
-    /// The notification, with everything said that the service would otherwise decide by the push type.
-    /// - Parameter now: what `--expires` counts from.
+    /// Returns the notification. All values that the service would derive from the push type are set.
+    /// - Parameter now: The time from which `--expires` counts.
     func notification(now: Date) throws -> APNsNotification {
         var notification = try content(now: now)
         if let priority { notification = notification.priority(APNsPriority(rawValue: priority)) }

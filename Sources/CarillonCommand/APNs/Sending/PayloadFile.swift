@@ -1,13 +1,13 @@
 import CarillonBasics
 import Foundation
 
-/// A payload that is sent as it is.
+/// A payload that is sent unchanged.
 enum PayloadFile {
     static func read(_ path: String) throws -> Data {
         let data = try InputFile.bytes(path)
         let bytes = Array(data)
         if case .object? = JSONValue(parsing: bytes) { return data }
-        // The library knows which push types can have these.
+        // The library knows which push types accept such payloads.
         guard JSONFlaw(inObject: bytes) != nil else {
             let name = path == "-" ? "standard input" : path
             if let fault = CommandFault.numberOutOfRange(in: data, of: name, ExitStatus.refused) { throw fault }

@@ -1,14 +1,14 @@
 import CarillonAPNs
 import Foundation
 
-/// A notification with everything said that its headers depend on, so that what a dry run shows is what is sent.
+/// A notification with all values that determine its headers, so that a dry run shows exactly the request that is sent.
 struct PreparedPush {
     let notification: APNsNotification
     let bundleID: String?
-    /// Of a broadcast.
+    /// The channel of a broadcast.
     let channel: String?
 
-    /// - Parameter now: what relative times count from.
+    /// - Parameter now: The time from which relative times count.
     init(_ options: NotificationOptions, topic: String?, channel: String?, now: Date) throws {
         let topic = topic.map { Topic($0, for: options.type) }
         bundleID = topic?.bundleID

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Draws a ``ProgressLine`` on the terminal of standard error, over the one before it.
+/// Draws a ``ProgressLine`` on the terminal of standard error, in place of the last one.
 struct ProgressDisplay {
     /// The counts of the last two seconds, for the rate.
     private var samples: [(at: ContinuousClock.Instant, settled: Int)] = []
@@ -8,7 +8,7 @@ struct ProgressDisplay {
 
     static let interval = Duration.milliseconds(100)
 
-    /// Whether there is a terminal that can do it.
+    /// Whether standard error is a terminal that supports the display.
     static var isPossible: Bool { isatty(STDERR_FILENO) == 1 && Environment["TERM"] != "dumb" }
 
     mutating func draw(_ tally: SendTally, of size: Int?, at now: ContinuousClock.Instant) {
@@ -20,12 +20,12 @@ struct ProgressDisplay {
             accepted: tally.accepted, rejected: tally.rejected, failed: tally.failed,
             fraction: size.map { $0 == 0 ? 1 : Double(tally.bytes) / Double($0) },
             perSecond: seconds > 0 ? Int(Double(tally.settled - first.settled) / seconds) : 0)
-        // The last column stays free: some terminals go to the next line when it is written.
+        // The last column stays empty, because some terminals start a new line when it is written.
         StandardError.draw(line.text(width: Self.width - 1))
         hasDrawn = true
     }
 
-    /// Leaves an empty line, as if nothing had been drawn.
+    /// Erases the line.
     mutating func clear() {
         if hasDrawn { StandardError.clearLine() }
         hasDrawn = false

@@ -1,9 +1,9 @@
-/// One line that says how far a sending has come; made to fit the terminal.
+/// One line that shows the progress of a command, shortened to the width of the terminal.
 struct ProgressLine: Equatable {
     var accepted: Int
     var rejected: Int
     var failed: Int
-    /// From 0 to 1; nil when nobody knows how much there is.
+    /// The progress from 0 to 1; nil if the total is not known.
     var fraction: Double?
     var perSecond: Int
 

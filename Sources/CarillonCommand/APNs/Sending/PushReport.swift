@@ -1,7 +1,7 @@
 import CarillonAPNs
 import Foundation
 
-/// Says what became of one push: in words, or as a line of JSON.
+/// Reports the result of one push, as text or as a line of JSON.
 struct PushReport {
     enum Recipient {
         case token(TokenLine)

@@ -4,9 +4,9 @@ import Foundation
 import Synchronization
 import UnixSignals
 
-/// Sends one notification to many tokens, until all are answered or the person stops it.
+/// Sends one notification to many push tokens, until all are answered or the user stops the command.
 ///
-/// The first Ctrl-C begins nothing new and awaits what is under way; the second gives that up, too.
+/// The first Ctrl-C stops new pushes and waits for pending ones. The second one abandons the pending pushes.
 final class PushRun: Sendable {
     private struct State {
         var tally = SendTally()
@@ -19,7 +19,8 @@ final class PushRun: Sendable {
         case sent(CommandFault?)
     }
 
-    /// So many pushes may lose their connections before one is answered: the first may have met the end of an old one.
+    /// The number of pushes that can lose their connections before the first answer. The first one can have used an old
+    /// connection that was closed.
     static let firstConnections = 3
 
     private let client: APNsClient
@@ -35,7 +36,7 @@ final class PushRun: Sendable {
         self.printer = printer
     }
 
-    /// - Throws: ``CommandFault`` when the file of tokens cannot be read to its end; what was sent before is reported.
+    /// - Throws: ``CommandFault`` if the token file cannot be read to its end. Pushes that were already sent are reported.
     func run() async throws -> ExitCode {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let began = ContinuousClock.now
@@ -66,7 +67,7 @@ final class PushRun: Sendable {
         if fault != nil { state.withLock { $0.end = .unreadableFile } }
         let (tally, end) = state.withLock { ($0.tally, $0.end) }
         let summary = SendSummary(tally: tally, duration: .now - began, end: end, repeated: feed.repeated)
-        // A file that cannot be read is no empty one.
+        // A file that cannot be read is not reported as empty.
         let isEmptyHanded = fault != nil && tally.settled == 0
         if printer.isJSON || (feed.count != 1 && !isEmptyHanded) {
             printer.print(summary.values, lines: summary.lines)
@@ -101,13 +102,13 @@ final class PushRun: Sendable {
         }
     }
 
-    /// Decides how it goes on after a result.
+    /// Decides whether to continue after a result.
     private func follow(_ result: APNsResult<TokenLine>) {
         let (end, isUnanswered) = state.withLock { state -> (SendSummary.End, Bool) in
             let isFirstWord = state.tally.answered == 0
             state.tally.add(result.result, line: result.recipient.line, bytes: result.recipient.bytes)
             guard state.end == .done else { return (state.end, true) }
-            // When two windows of pushes have no answer, the rest would have none either.
+            // If two windows of pushes have no answer, the remaining ones would have none either.
             let patience =
                 !isFirstWord
                 ? 2 * client.configuration.batchWindow
@@ -120,25 +121,25 @@ final class PushRun: Sendable {
             return (state.end, state.tally.answered == 0)
         }
         if end != .done {
-            // With nothing left, nothing was kept back.
+            // If no token is left, none was held back.
             if feed.isExhausted { state.withLock { $0.end = $0.end == .interrupted ? .interrupted : .done } }
             feed.stop()
         } else if let code = result.error?.code, code == .tokenInvalid || isUnanswered {
-            // Nothing is known of the service yet.
+            // The state of the service is not known yet.
             feed.proceed()
         } else {
             feed.open()
         }
     }
 
-    /// Returns at the second signal, or when it is cancelled because all was sent.
+    /// Returns at the second signal, or when the task is cancelled because all pushes were sent.
     private func obey(_ signals: UnixSignalsSequence) async {
         var isStopping = false
         for await _ in signals {
-            // When every token was given already, nothing is kept back by the first signal.
+            // If all tokens were already returned, the first signal holds none back.
             if isStopping || !feed.isExhausted { state.withLock { $0.end = .interrupted } }
             if isStopping {
-                // A third one ends the process, whatever it waits for.
+                // A third signal ends the process at once.
                 signal(SIGINT, SIG_DFL)
                 return
             }

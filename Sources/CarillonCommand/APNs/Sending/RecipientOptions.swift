@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// To whom a notification goes.
+/// The recipients of a notification.
 struct RecipientOptions: ParsableArguments {
     @Option(
         parsing: .upToNextOption,
@@ -37,7 +37,7 @@ struct RecipientOptions: ParsableArguments {
             && text.utf8.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
     }
 
-    /// The device tokens; nil for a broadcast.
+    /// Returns the push tokens; nil for a broadcast.
     func feed() throws -> TokenFeed? {
         guard let tokensFile else { return token.isEmpty ? nil : TokenFeed(token, once: once) }
         return try TokenFeed(file: tokensFile, once: once)

@@ -1,6 +1,6 @@
 import CarillonAPNs
 
-/// The last words of a sending: how many had which fate, and what to do about it.
+/// The final report of a command: the number of pushes with each result, with advice.
 struct SendSummary {
     enum End: String {
         case done, interrupted, refusedForAll, noService, unreadableFile
@@ -9,7 +9,7 @@ struct SendSummary {
     let tally: SendTally
     let duration: Duration
     let end: End
-    /// How many tokens were kept back because they came again; nil when nobody asked for it.
+    /// The number of tokens that were skipped as repeated; nil if repetitions are not skipped.
     var repeated: Int?
 
     var lines: [String] {
@@ -70,7 +70,7 @@ struct SendSummary {
     private var rate: Int64 { Int64(tally.settled) * 1000 / max(1, milliseconds) }
 
     private static func sentence(_ label: String, _ failures: SendTally.Failures) -> String {
-        // The library's sentence is about one of them.
+        // The library's sentence concerns a single token.
         var text =
             label == APNsError.Code.tokenInvalid.description
             ? "not a device token, which is an even number of hexadecimal digits" : failures.sentence
@@ -79,7 +79,7 @@ struct SendSummary {
             let numbers = failures.lines.map(String.init).joined(separator: ", ")
             text += " (line\(failures.count == 1 ? "" : "s") \(numbers)\(isAll ? "" : " and others"))"
         }
-        if failures.unknownFates > 0 { text += "; \(failures.unknownFates.grouped) may have arrived all the same" }
+        if failures.unknownOutcomes > 0 { text += "; \(failures.unknownOutcomes.grouped) may have arrived all the same" }
         return text
     }
 

@@ -1,23 +1,23 @@
 import ArgumentParser
 import CarillonAPNs
 
-/// Counts what became of the pushes of one command.
+/// Counts the results of the pushes of one command.
 struct SendTally {
-    /// Refusals of one reason.
+    /// Refusals with the same reason.
     struct Refusals {
         var count = 0
-        /// One of them, for the advice.
+        /// One of the refusals, for the advice.
         let example: APNsRejection
     }
 
-    /// Pushes without an answer for one cause.
+    /// Pushes without an answer for the same cause.
     struct Failures {
         var count = 0
-        /// How many of them the service can have taken all the same.
-        var unknownFates = 0
-        /// The first lines of the file that they stood on.
+        /// The number of these pushes that the service may still have accepted.
+        var unknownOutcomes = 0
+        /// The numbers of their first lines in the file.
         var lines: [Int] = []
-        /// The first of them, in words.
+        /// A description of the first failure.
         let sentence: String
     }
 
@@ -26,13 +26,13 @@ struct SendTally {
     private(set) var failed = 0
     private(set) var refusals: [String: Refusals] = [:]
     private(set) var failures: [APNsError.Code: Failures] = [:]
-    /// How many have no answer because the service cannot be talked to, of which each answer makes up for ten: a service
-    /// that takes one push now and then, and lets thousands wait, is none.
+    /// The number of pushes without an answer because the service cannot be reached, minus ten for each answer. A service that
+    /// answers rarely and leaves thousands of pushes waiting therefore counts as unavailable.
     private(set) var unanswered = 0
-    /// How much of the file is done.
+    /// The number of processed bytes of the file.
     private(set) var bytes = 0
 
-    /// How many have an answer of the service.
+    /// The number of pushes that the service answered.
     var answered: Int { accepted + rejected }
     var settled: Int { accepted + rejected + failed }
 
@@ -45,10 +45,10 @@ struct SendTally {
                 accepted += 1
                 return
             }
-            // A service in trouble, or a stranger, has not answered either.
+            // A refusal by an unavailable service, or by another program, does not count as an answer.
             count(isAnswer: rejection.kind != .tryLater && rejection.reason != nil)
             rejected += 1
-            // A stranger may give as many reasons as there are pushes.
+            // Another program can return a different reason for each push.
             let label = refusals.count < 100 || refusals[rejection.label] != nil ? rejection.label : "other reasons"
             refusals[label, default: Refusals(example: rejection)].count += 1
         case .failure(let error):
@@ -63,12 +63,12 @@ struct SendTally {
     private mutating func add(_ error: APNsError, _ line: Int?) {
         var failures = failures[error.code, default: Failures(sentence: error.sentence)]
         failures.count += 1
-        if error.mayHaveBeenProcessed { failures.unknownFates += 1 }
+        if error.mayHaveBeenProcessed { failures.unknownOutcomes += 1 }
         if let line, failures.lines.count < 3 { failures.lines.append(line) }
         self.failures[error.code] = failures
     }
 
-    /// 0 only when all were accepted; otherwise what weighs most.
+    /// 0 only if all pushes were accepted; otherwise the exit code of the most important failure.
     var exitStatus: ExitCode {
         let codes =
             refusals.values.map { ExitStatus.code(of: $0.example.kind) } + failures.keys.map { ExitStatus.code(of: $0) }

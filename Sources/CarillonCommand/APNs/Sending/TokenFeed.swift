@@ -2,17 +2,17 @@ import CarillonBasics
 import Foundation
 import Synchronization
 
-/// Device tokens on their way to be sent: from the command line, or from a file that is read as tokens are asked for.
+/// Push tokens that wait to be sent, from the command line, or from a file that is read on demand.
 ///
-/// It gives one token, and the next only after ``proceed()``, until ``open()``: what is wrong with every push, a revoked
-/// key for instance, is then heard once instead of for each token. ``stop()`` ends it, even while a read is waited for.
+/// Until ``open()``, each token after the first requires a call of ``proceed()``. A fault that affects every push, such as a
+/// revoked key, is therefore reported once instead of for each token. ``stop()`` ends the sequence, even during a read.
 final class TokenFeed: AsyncSequence, Sendable {
     typealias Element = TokenLine
     typealias Failure = CommandFault
 
     private struct State {
         var lines = TokenLines()
-        /// Nil when a token may come as often as it is given.
+        /// Nil if tokens can be repeated.
         var sieve: TokenSieve?
         var ready: [TokenLine] = []
         var nextReady = 0
@@ -22,12 +22,12 @@ final class TokenFeed: AsyncSequence, Sendable {
         var isOpen = false
         var failure: CommandFault?
         var waiting: CheckedContinuation<Void, Never>?
-        /// Whether what is waited for is a permit; otherwise it is a read.
+        /// Whether the sequence waits for a permit; otherwise it waits for a read.
         var waitsForPermit = false
 
         init(once: Bool) { if once { sieve = TokenSieve() } }
 
-        /// What is to be given of lines that were read.
+        /// Returns the tokens of new lines, without repeated ones if these are skipped.
         mutating func sift(_ lines: [TokenLine]) -> [TokenLine] { sieve?.letThrough(lines) ?? lines }
 
         mutating func takeWaitingForPermit() -> CheckedContinuation<Void, Never>? {
@@ -46,18 +46,18 @@ final class TokenFeed: AsyncSequence, Sendable {
         case wait, read, end
     }
 
-    /// How many bytes there are to read; nil when nobody can know, or nothing is read.
+    /// The number of bytes to read; nil if it is unknown, or no file is read.
     let size: Int?
-    /// How many tokens the command line has; nil for a file.
+    /// The number of tokens on the command line; nil for a file.
     let count: Int?
     var isFile: Bool { count == nil }
     private let name: String
     private let handle: FileHandle?
-    /// Reads block, which no task may.
+    /// Reads block, so they must not run in a task.
     private let queue = DispatchQueue(label: "carillon.tokens")
     private let state: Mutex<State>
 
-    /// - Parameter once: whether a token is given once, however often it comes.
+    /// - Parameter once: Whether repeated tokens are skipped.
     init(_ tokens: [String], once: Bool = false) {
         var state = State(once: once)
         state.ready = state.sift(tokens.map { TokenLine(deviceToken: $0) })
@@ -88,7 +88,7 @@ final class TokenFeed: AsyncSequence, Sendable {
         }
     }
 
-    /// One more token may be given.
+    /// Permits one more token.
     func proceed() {
         state.withLock { state in
             state.permits += 1
@@ -96,7 +96,7 @@ final class TokenFeed: AsyncSequence, Sendable {
         }?.resume()
     }
 
-    /// All tokens may be given.
+    /// Permits all tokens.
     func open() {
         state.withLock { state in
             state.isOpen = true
@@ -104,7 +104,7 @@ final class TokenFeed: AsyncSequence, Sendable {
         }?.resume()
     }
 
-    /// No further token is given.
+    /// Ends the sequence. No further token is returned.
     func stop() {
         state.withLock { state in
             state.isStopped = true
@@ -112,10 +112,10 @@ final class TokenFeed: AsyncSequence, Sendable {
         }?.resume()
     }
 
-    /// Whether every token was given.
+    /// Whether all tokens were returned.
     var isExhausted: Bool { state.withLock { $0.hasEnded && $0.nextReady == $0.ready.count && $0.failure == nil } }
 
-    /// How many tokens were kept back because they had been given; nil when none is.
+    /// The number of tokens that were skipped as repeated; nil if repetitions are not skipped.
     var repeated: Int? { state.withLock { $0.sieve?.repeated } }
 
     func makeAsyncIterator() -> Iterator { Iterator(feed: self) }
@@ -154,7 +154,7 @@ final class TokenFeed: AsyncSequence, Sendable {
         return state.hasEnded ? .end : .read
     }
 
-    /// Returns when there is something new: a permit, lines, the end.
+    /// Returns at the next change: a permit, new lines, or the end.
     private func change(reading: Bool) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in

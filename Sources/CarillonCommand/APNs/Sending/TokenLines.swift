@@ -1,21 +1,22 @@
 import CarillonAPNs
 
-/// A device token, with its place in the file that it came from.
+/// A push token, with its place in the file.
 struct TokenLine: APNsRecipient, Hashable {
     let deviceToken: String
-    /// The number of its line; nil when it came from the command line.
+    /// The number of its line; nil if it is from the command line.
     var line: Int?
-    /// How much of the file it is, with the lines passed over before it.
+    /// The bytes of its line, and of the skipped lines before it.
     var bytes = 0
 }
 
-/// Takes a file apart as its bytes come: one device token a line, blank lines and comments passed over.
+/// Splits the bytes of a file into lines, each with one push token. Blank lines and comments are skipped.
 struct TokenLines {
-    /// Far above any token. Of a longer line the beginning is kept, to be named when it fails.
+    /// The longest line that is kept, which is far above any token. The beginning of a longer line is kept for the message about
+    /// it.
     static let longestLine = 8192
 
     private var partial: [UInt8] = []
-    /// How much of the line was not kept.
+    /// The number of bytes of the line that were not kept.
     private var dropped = 0
     private var line = 0
     private var passed = 0
@@ -38,7 +39,7 @@ struct TokenLines {
         dropped += bytes.count - kept.count
     }
 
-    /// The last line, when the file does not end with a line's end.
+    /// Returns the last line, if the file does not end with a line break.
     mutating func end() -> TokenLine? { partial.isEmpty ? nil : finish(0) }
 
     private mutating func finish(_ ending: Int) -> TokenLine? {

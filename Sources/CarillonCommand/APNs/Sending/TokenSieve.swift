@@ -1,7 +1,7 @@
 import Crypto
 import Foundation
 
-/// Lets each device token through once, whatever the case of its digits. It keeps sixteen bytes of each.
+/// Passes each push token once, independent of the case of its digits. It stores sixteen bytes for each token.
 struct TokenSieve {
     private struct Fingerprint: Hashable {
         let first: UInt64
@@ -18,9 +18,9 @@ struct TokenSieve {
     }
 
     private var seen: Set<Fingerprint> = []
-    /// How many were kept back.
+    /// The number of skipped tokens.
     private(set) var repeated = 0
-    /// What those that were kept back are of the file, which counts with the next that is let through.
+    /// The bytes of skipped tokens in the file, which are added to the next token that is passed.
     private var bytes = 0
 
     mutating func letThrough(_ lines: [TokenLine]) -> [TokenLine] {

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonServer
 
 extension ServeSetting {
-    /// Attachments.
+    /// The settings of attachments.
     static let attachments: [ServeSetting] = [
         longNumber(
             "attachment-bytes", \.attachments.fileBytes, byteCounts,

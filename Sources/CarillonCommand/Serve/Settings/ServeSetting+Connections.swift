@@ -3,7 +3,7 @@ import CarillonServer
 import Foundation
 
 extension ServeSetting {
-    /// Connections, sockets and their timers.
+    /// The settings of connections, sockets and their timers.
     static let connections: [ServeSetting] = [
         ServeSetting(
             "former-public-urls",
@@ -90,7 +90,7 @@ extension ServeSetting {
         number("stop-seconds", \.stopSeconds, 1...3_600, "How long a stop can take."),
     ]
 
-    /// The elements of a list with commas between, without the spaces around them.
+    /// Returns the elements of a list with commas between, without the spaces around them.
     private static func elements(of list: String) -> [String] {
         if list.isEmpty { return [] }
         return list.split(separator: ",", omittingEmptySubsequences: false)

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonServer
 
 extension ServeSetting {
-    /// Inboxes and devices.
+    /// The settings of inboxes and devices.
     static let inboxes: [ServeSetting] = [
         number("window-envelopes", \.window.envelopes, counts, "The number of unanswered messages of a connection."),
         number("window-bytes", \.window.bytes, byteCounts, "The bytes of the unanswered messages of a connection."),

@@ -1,15 +1,15 @@
 import CarillonCore
 import CarillonServer
 
-/// The kinds of settings whose values are written to one place of ``ServerSettings``, where their defaults are as well.
+/// The kinds of settings whose value and default are one member of ``ServerSettings``.
 extension ServeSetting {
     typealias Path<Value> = any WritableKeyPath<ServerSettings, Value> & Sendable
 
     private static let defaults = ServerSettings(dataDirectory: "")
 
-    /// Times of one connection.
+    /// Times that concern one connection.
     static let connectionSeconds = 1...86_400
-    /// Times for which something is kept: up to 100 years.
+    /// Times for which data is kept: up to 100 years.
     static let keepingSeconds = 1...3_153_600_000
     static let counts = 1...1_000_000_000
     static let byteCounts = 1...(1 << 60)
@@ -36,7 +36,7 @@ extension ServeSetting {
         }
     }
 
-    /// - Parameter standard: The default in words, where it depends on other settings.
+    /// - Parameter standard: A description of the default, if it depends on other settings.
     static func optionalNumber(
         _ name: String, _ path: Path<Int?>, _ range: ClosedRange<Int>, standard: String? = nil, _ description: String
     ) -> ServeSetting {
@@ -48,7 +48,8 @@ extension ServeSetting {
         }
     }
 
-    /// How many a second, and behind a colon how many at once: ten seconds' worth if that is left out.
+    /// A rate limit: the number per second, and after a colon the number at once. The default of the second is ten seconds'
+    /// worth.
     static func rate(_ name: String, _ path: Path<Rate?>, _ description: String) -> ServeSetting {
         let standard = defaults[keyPath: path].map { "\($0.perSecond):\($0.burst)" } ?? "off"
         return ServeSetting(
@@ -96,7 +97,7 @@ extension ServeSetting {
         }
     }
 
-    /// An option that is on or off. ``ServeOptions`` decides what follows, where it depends on several options.
+    /// An option that is on or off. ``ServeOptions`` applies its effect, which can depend on several options.
     static func flag(_ name: String, _ description: String) -> ServeSetting {
         ServeSetting(name, "true or false", standard: "`false`", isOption: true, description) { text, _ in
             truth(text) != nil

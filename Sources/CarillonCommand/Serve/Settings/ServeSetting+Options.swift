@@ -4,7 +4,7 @@ import CarillonWire
 import Logging
 
 extension ServeSetting {
-    /// The settings that are options of the command line as well.
+    /// The settings that are also options of the command line.
     static let options: [ServeSetting] = [
         ServeSetting(
             "data", "a directory", isOption: true,
@@ -74,7 +74,7 @@ extension ServeSetting {
         flag(
             "allow-private-addresses",
             """
-            Let [watches](watch.md), [key sets](users.md#the-key-set) and [vetoes](vetoes.md) have addresses in private, \
+            Let [watches](watch.md), [key sets](users.md#the-key-set) and [approval hooks](approval-hook.md) have addresses in private, \
             local and reserved networks.
             """),
         ServeSetting(
@@ -98,7 +98,7 @@ extension ServeSetting {
             return true
         },
     ]
-    /// Whether a Unix socket can have the path. `sockaddr_un` has room for 103 bytes on every system.
+    /// Whether a path is valid for a Unix socket. `sockaddr_un` has space for 103 bytes on every system.
     private static func isSocketPath(_ path: String) -> Bool {
         path.hasPrefix("/") && path.utf8.count <= 103 && !path.utf8.contains(0)
     }

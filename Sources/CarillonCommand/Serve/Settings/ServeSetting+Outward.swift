@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonServer
 
 extension ServeSetting {
-    /// Calls to other servers.
+    /// The settings of calls to other servers.
     static let outward: [ServeSetting] = [
         number(
             "shortest-ping-seconds", \.outward.shortestPingSeconds, connectionSeconds,
@@ -12,7 +12,7 @@ extension ServeSetting {
             "callback-answer-seconds", \.outward.answerSeconds, 1...OutwardSettings.longestAnswerSeconds,
             """
             The time for the answer of a back end: a [watch](watch.md), a [key set](users.md#the-key-set) or a \
-            [veto](vetoes.md).
+            [approval hook](approval-hook.md).
             """),
         number("max-calls", \.outward.pace.underWay, 1...1_000_000, "The number of calls to back ends under way."),
         number(

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonServer
 
 extension ServeSetting {
-    /// How much one sender, device or app can ask for.
+    /// The rate limits of senders, devices and apps.
     static let rates: [ServeSetting] = [
         rate("channel-rate", \.allowances.channelMessages, "[Messages](guarantees.md) to one channel."),
         rate("device-rate", \.allowances.deviceMessages, "Messages to one device."),

@@ -4,23 +4,24 @@ import CarillonServer
 
 /// One setting of `serve`.
 ///
-/// ``all`` is the one table of the settings. The parser, `--help`, the messages about wrong values and the table in
-/// docs/command-line.md follow from it.
+/// ``all`` is the only table of the settings. The parser, `--help`, the messages about invalid values and the table in
+/// docs/command-line.md are derived from it.
 struct ServeSetting: Sendable {
-    /// The name in the file and on the command line. The environment has it in capitals, with `CARILLON_` before it.
+    /// The name in the file and on the command line. The environment variable is the name in capitals with the prefix
+    /// `CARILLON_`.
     let name: String
-    /// The valid values, as they follow "must be".
+    /// The valid values, as a text that follows "must be".
     let values: String
-    /// The value that holds if nothing is set, in Markdown; nil if there is none.
+    /// The default, in Markdown; nil if there is none.
     let standard: String?
     /// The meaning, in Markdown.
     let description: String
     /// Whether the command line has an option of this name.
     let isOption: Bool
-    /// Whether the file can have an array of texts, which counts as a text with commas between.
+    /// Whether the file can contain an array of texts, which is read as a text with commas between.
     let isList: Bool
-    /// Writes a value to the settings. Returns false if the text is not one of ``values``, and throws a
-    /// ``CallAddress/Fault`` if an address is not valid.
+    /// Writes a value to the settings. Returns false if the text is not one of ``values``. Throws a ``CallAddress/Fault`` if an
+    /// address is not valid.
     let read: @Sendable (_ text: String, _ settings: inout ServerSettings) throws -> Bool
 
     init(
@@ -57,7 +58,7 @@ struct ServeSetting: Sendable {
         CommandFault(.validationFailure, "\"\(name)\" must be \(values), not \"\(text.prefix(200))\".")
     }
 
-    /// The value is left out, as it can have a password.
+    /// The fault does not contain the value, because the value can contain a password.
     func fault(_ fault: CallAddress.Fault) -> CommandFault {
         CommandFault(.validationFailure, "\"\(name)\" must be \(values): it \(fault.reason).")
     }
@@ -91,12 +92,12 @@ extension ServeSetting {
 }
 
 extension ServeSetting {
-    /// The name that the text was meant to be, by the fewest letters to change.
+    /// Returns the valid name that is most similar to the text.
     static func nearest(to text: String) -> String {
         names.min { distance($0, text) < distance($1, text) } ?? ""
     }
 
-    /// Letters to insert, remove or replace (Levenshtein).
+    /// Returns the number of letters to insert, remove or replace (Levenshtein).
     private static func distance(_ one: String, _ other: String) -> Int {
         let other = Array(other)
         var row = Array(0...other.count)

@@ -1,8 +1,8 @@
 package import CarillonWire
 
-/// What a device says of itself. It always says all of it: what is absent is not so.
+/// The description that a device reports. A report is complete: an absent member is cleared.
 package struct DeviceProfile: Equatable, Sendable {
-    /// Where a vendor's push service finds the device.
+    /// The push token of a device at a vendor's push service.
     package struct Address: Equatable, Sendable {
         package var platform: PushPlatform
         package var token: PushToken
@@ -30,13 +30,13 @@ package struct DeviceProfile: Equatable, Sendable {
         didSet { if address != nil { formerService = nil } }
     }
     /// The service of the last token, while the device has none: another device took the token, or the device removed it. The
-    /// next token belongs to this service, unless the device names another.
+    /// next token belongs to this service, unless the device reports another.
     package var formerService: Service?
     package var appVersion: String?
     package var locale: String?
     package var timeZone: String?
     package var parameters = DeviceParameters.none
-    /// The device's own name for all of this. It stays when the server changes something of it by itself.
+    /// The device's own name of this profile. It stays when the server changes the profile.
     package var revision: String?
 
     package static let longestTextBytes = 64
@@ -48,22 +48,22 @@ package struct DeviceProfile: Equatable, Sendable {
         address.map { Service(platform: $0.platform, environment: $0.environment) } ?? formerService
     }
 
-    /// Removes the token; its platform and its environment stay for the next one.
+    /// Removes the token; its platform and its environment are kept for the next token.
     package mutating func removeToken() {
         let last = service
         address = nil
         formerService = last
     }
 
-    /// Whether both have one token, in whatever environment.
+    /// Whether both profiles have the same token, in any environment.
     func hasToken(of other: DeviceProfile) -> Bool {
         guard let address, let other = other.address else { return false }
         return (address.platform, address.token) == (other.platform, other.token)
     }
 
-    /// - Throws: What is wrong with a text.
+    /// - Throws: ``Refusal`` if a text is invalid.
     package func check() throws(Refusal) {
-        try SaidRevisions.check(revision)
+        try ReportedRevisions.check(revision)
         for (name, text) in [("appVersion", appVersion), ("locale", locale), ("timeZone", timeZone)] {
             guard let text else { continue }
             guard (1...Self.longestTextBytes).contains(text.utf8.count), text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
@@ -75,23 +75,25 @@ package struct DeviceProfile: Equatable, Sendable {
     }
 }
 
-/// What a device said of itself, and what the server makes of it.
+/// The profile that a device reported, with the state that the server adds.
 package struct DeviceRegistration: Equatable, Sendable {
     package var device: DeviceSerial
     package var profile = DeviceProfile()
-    /// Whose it is, as the app's server signed it; nil of nobody's.
+    /// The user of the device, from a token that the app's backend signed; nil for no user.
     package var user: UserID?
     package var status = DeviceStatus.registered
-    /// Since when.
+    /// The time since which the device has the status.
     package var statusAt: Timestamp
-    /// In which environment the device says that its token is, where the vendor's service knew it in the other.
-    package var saidEnvironment: PushEnvironment?
-    /// Goes up whenever the address changes: an answer of the vendor's about an earlier one says nothing of this.
+    /// The environment that the device reports for its token, if the vendor's service accepted the token in the other
+    /// environment.
+    package var reportedEnvironment: PushEnvironment?
+    /// Increases with each change of the address. An answer of the vendor's service about an earlier revision does not apply to
+    /// this one.
     package var addressRevision: Int64 = 0
-    /// When the device last said that the address is its own, to the day.
+    /// The time at which the device last confirmed the address, accurate to a day.
     package var confirmedAt: Timestamp
-    /// How often the token went from one device to another on the day of the last time, and which day it was.
-    package var takings = 0
+    /// The number of times that the token moved to another device on the day `takenOn`. Days are counted from 1970.
+    package var tokenTransfers = 0
     package var takenOn: Int64 = 0
 
     package init(device: DeviceSerial, at now: Timestamp) {
@@ -100,10 +102,10 @@ package struct DeviceRegistration: Equatable, Sendable {
         confirmedAt = now
     }
 
-    /// When a change of the status is told to be: later than the one before, also by a clock that was set back.
+    /// Returns the time of a new status. It is later than that of the present status, also if the clock was set back.
     func nextStatusAt(_ now: Timestamp) -> Timestamp { max(now, Timestamp(milliseconds: statusAt.milliseconds + 1)) }
 
-    /// The same of a device that said its address since what is stored of it.
+    /// Returns the registration with a confirmation of the address that is later than the stored one.
     package func confirmed(_ moment: Timestamp?) -> DeviceRegistration {
         var confirmed = self
         confirmed.confirmedAt = max(confirmedAt, moment ?? confirmedAt)

@@ -24,7 +24,7 @@ package struct RegistrationChanges: Equatable, Sendable {
         package var isFirst: Bool
         /// Nil if the status stays.
         package var statusChange: StatusChange?
-        /// Whether earlier answers of the vendor concern another address.
+        /// Whether the address changed, so that earlier answers of the vendor's service do not apply to it.
         package var isAddressChanged: Bool
         /// Nil if the user stays.
         package var userChange: ChangeOfUser?
@@ -43,29 +43,30 @@ package struct RegistrationChanges: Equatable, Sendable {
             self.isOfNewDevice = isOfNewDevice
         }
 
-        /// Whether the device is to be notified of its status, and the time of the status begins.
+        /// Whether the status changed, so that the device must be notified.
         package var isStatusChanged: Bool { statusChange != nil }
     }
 
     package enum ChangeOfUser: Equatable, Sendable {
         /// The device had no user before.
         case first
-        /// What belonged to the user before ends.
+        /// The former user's data ends.
         case replaced
     }
 
-    /// A token that no device has any more, and how often it was taken.
+    /// A token that no device has any more, with its transfers.
     package struct ReleasedToken: Equatable, Sendable {
         package var app: AppSerial
         package var token: PlatformToken
-        package var takings: RegistrationRules.Takings
-        /// The number of tokens taken on earlier days that are forgotten.
+        package var tokenTransfers: RegistrationRules.TokenTransfers
+        /// The number of such tokens, taken on earlier days, that are removed.
         package var forgotten: Int
 
-        package init(app: AppSerial, token: PlatformToken, takings: RegistrationRules.Takings, forgotten: Int) {
+        package init(app: AppSerial, token: PlatformToken, tokenTransfers: RegistrationRules.TokenTransfers, forgotten: Int)
+        {
             self.app = app
             self.token = token
-            self.takings = takings
+            self.tokenTransfers = tokenTransfers
             self.forgotten = forgotten
         }
     }
@@ -74,7 +75,7 @@ package struct RegistrationChanges: Equatable, Sendable {
     /// A device that gets another credential.
     package var renewed: Device?
     package var app: AppSerial
-    /// The registrations in the order in which they are written, so that a token is free before another device gets it.
+    /// The registrations in the order in which they are written. In this order, a token is free before another device gets it.
     package var profiles: [Profile] = []
     package var released: ReleasedToken?
     /// The device that is removed with its channels and its registration.

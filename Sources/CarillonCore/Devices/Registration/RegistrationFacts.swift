@@ -25,10 +25,10 @@ package struct RegistrationFacts: Equatable, Sendable {
 package struct TokenFacts: Equatable, Sendable {
     /// The device of the app that has the token.
     package var holder: DeviceRegistration?
-    /// How often the token was taken until the last device that had it released it.
-    package var released: RegistrationRules.Takings?
+    /// The number of transfers of the token when the last device that had it released it.
+    package var released: RegistrationRules.TokenTransfers?
 
-    package init(holder: DeviceRegistration? = nil, released: RegistrationRules.Takings? = nil) {
+    package init(holder: DeviceRegistration? = nil, released: RegistrationRules.TokenTransfers? = nil) {
         self.holder = holder
         self.released = released
     }
@@ -91,13 +91,13 @@ package struct DeviceEndFacts: Equatable, Sendable {
     package var seenAt: Timestamp
     /// The counter of served seconds when the device was last seen.
     package var seenServed: Int64
-    /// The push token of the device, and how often it was taken.
+    /// The push token of the device. `tokenTransfers` has the number of its transfers.
     package var token: PlatformToken?
-    package var takings: RegistrationRules.Takings
+    package var tokenTransfers: RegistrationRules.TokenTransfers
 
     package init(
         device: DeviceSerial, app: AppSerial, devicesOfApp: Int, seenAt: Timestamp, seenServed: Int64,
-        token: PlatformToken?, takings: RegistrationRules.Takings
+        token: PlatformToken?, tokenTransfers: RegistrationRules.TokenTransfers
     ) {
         self.device = device
         self.app = app
@@ -105,7 +105,7 @@ package struct DeviceEndFacts: Equatable, Sendable {
         self.seenAt = seenAt
         self.seenServed = seenServed
         self.token = token
-        self.takings = takings
+        self.tokenTransfers = tokenTransfers
     }
 }
 

@@ -1,9 +1,9 @@
 package import CarillonWire
 
-// The effect of a call on the rows of a device. The rules read nothing: they receive facts, and request the facts that are
-// missing.
+// The effect of a call on the rows of a device. The rules read nothing: their caller passes facts, and the rules return which
+// facts are missing.
 extension RegistrationRules {
-    /// The number of tokens taken on earlier days that are forgotten when a token is released.
+    /// The number of released tokens, taken on earlier days, that are removed when a token is released.
     package static let forgottenAtOnce = 10
     /// The number of times that one change is decided if the registration changes meanwhile.
     package static let mostDecisions = 32
@@ -36,7 +36,7 @@ extension RegistrationRules {
 
     // MARK: New devices
 
-    /// Stores a device, or finds the device that the same registration led to before.
+    /// Stores a device, or finds the device that the same registration made before.
     ///
     /// - Parameter limit: The number of devices that an app may have.
     package static func insert(
@@ -88,12 +88,12 @@ extension RegistrationRules {
 
     // MARK: Registrations
 
-    /// Returns the decision if the request asks for the present state. Returns nil if something can change, so that more
+    /// Returns the decision if the request matches the present state. Returns nil if a change is possible, so that more
     /// facts are needed.
     package static func unchanged(
-        by wish: RegistrationWish, over current: DeviceRegistration, at now: Timestamp
+        by request: RegistrationRequest, over current: DeviceRegistration, at now: Timestamp
     ) -> Unchanged? {
-        switch wish {
+        switch request {
         case .nothing: return Unchanged(decision: .unchanged(current), confirms: false)
         case .becomes: return nil
         case .says(let profile, let confirms, let user):
@@ -109,12 +109,12 @@ extension RegistrationRules {
     }
 
     package static func change(
-        _ wish: RegistrationWish, at now: Timestamp, knowing facts: RegistrationFacts
+        _ request: RegistrationRequest, at now: Timestamp, knowing facts: RegistrationFacts
     ) -> Change {
         let current = facts.current
         let decision: Decision
         do throws(Refusal) {
-            switch wish {
+            switch request {
             case .nothing: decision = .unchanged(current)
             case .becomes(let registration): decision = .status(of: registration)
             case .says(let profile, let confirms, let user):
@@ -137,14 +137,14 @@ extension RegistrationRules {
         token == nil && saysOtherAddress(profile, over: current) ? profile.address : nil
     }
 
-    /// Whether the address of a profile is not the stored one. A device can still report the environment that it reported
-    /// before the vendor's service accepted the token in the other environment.
+    /// Whether the address of a profile differs from the stored one. A device can continue to report the environment that it
+    /// reported before the vendor's service accepted the token in the other environment.
     private static func saysOtherAddress(_ profile: DeviceProfile, over current: DeviceRegistration) -> Bool {
         found(profile, over: current).0.address != current.profile.address
     }
 
     private static func register(
-        _ profile: DeviceProfile, confirms: Bool, over current: DeviceRegistration, _ token: TokenFacts?, user: UserWord?,
+        _ profile: DeviceProfile, confirms: Bool, over current: DeviceRegistration, _ token: TokenFacts?, user: UserClaim?,
         at now: Timestamp
     ) throws(Refusal) -> Decision {
         try register(
@@ -174,7 +174,7 @@ extension RegistrationRules {
                 isOfNewDevice: isNew))
         if let stored, let address = stored.profile.address, address.token != registration.profile.address?.token {
             let token = PlatformToken(platform: address.platform, token: address.token)
-            changes.released = released(token, Takings(count: stored.takings, day: stored.takenOn), in: app)
+            changes.released = released(token, TokenTransfers(count: stored.tokenTransfers, day: stored.takenOn), in: app)
         }
         return changes
     }
@@ -187,11 +187,11 @@ extension RegistrationRules {
     /// Returns the row of a token that no device has any more. Returns nil if no device took the token, or if another device
     /// took it now.
     private static func released(
-        _ token: PlatformToken, _ takings: Takings, in app: AppSerial
+        _ token: PlatformToken, _ tokenTransfers: TokenTransfers, in app: AppSerial
     ) -> RegistrationChanges.ReleasedToken? {
-        guard takings.count > 0 else { return nil }
+        guard tokenTransfers.count > 0 else { return nil }
         return RegistrationChanges.ReleasedToken(
-            app: app, token: token, takings: takings, forgotten: forgottenAtOnce)
+            app: app, token: token, tokenTransfers: tokenTransfers, forgotten: forgottenAtOnce)
     }
 
     // MARK: Ends
@@ -205,7 +205,7 @@ extension RegistrationRules {
         var changes = RegistrationChanges(in: facts.app)
         changes.removed = facts.device
         if facts.devicesOfApp > 0 { changes.devices = -1 }
-        if let token = facts.token { changes.released = released(token, facts.takings, in: facts.app) }
+        if let token = facts.token { changes.released = released(token, facts.tokenTransfers, in: facts.app) }
         return changes
     }
 }

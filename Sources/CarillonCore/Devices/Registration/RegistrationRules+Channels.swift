@@ -1,12 +1,12 @@
 package import CarillonWire
 
-/// A channel that a device asks for.
-package struct ChannelWish: Equatable, Sendable {
+/// A request of a device to open a channel.
+package struct ChannelRequest: Equatable, Sendable {
     package var id: ChannelID
     package var device: DeviceSerial
     package var name: String?
     package var vapidKey: [UInt8]?
-    /// The wake mode. Nil leaves an open channel as it is; a new channel then wakes in the background.
+    /// The wake mode. If it is nil, an open channel keeps its mode, and a new channel wakes in the background.
     package var wake: WakeMode?
 
     package init(_ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode?) {
@@ -33,19 +33,19 @@ extension RegistrationRules {
     ///   - limit: The number of channels that a device may have.
     ///   - facts: Nil if there is no such device.
     package static func open(
-        _ wish: ChannelWish, limit: Int, at now: Timestamp, knowing facts: OpenChannelFacts?
+        _ request: ChannelRequest, limit: Int, at now: Timestamp, knowing facts: OpenChannelFacts?
     ) -> Opening {
         guard let facts else { return .refused(.deviceGone) }
         if var open = facts.channel {
             if facts.isOfFormerUser { return .refused(.ofFormerUser) }
-            guard let wake = wish.wake, wake != open.wake, open.vapidKey == wish.vapidKey else { return .found(open) }
+            guard let wake = request.wake, wake != open.wake, open.vapidKey == request.vapidKey else { return .found(open) }
             open.wake = wake
             return .rewoken(open)
         }
         guard facts.channels < limit else { return .refused(.tooMany) }
         let channel = PushChannel(
-            serial: ChannelSerial(0), device: wish.device, app: facts.app, id: wish.id, name: wish.name,
-            vapidKey: wish.vapidKey, wake: wish.wake ?? .background, createdAt: now)
+            serial: ChannelSerial(0), device: request.device, app: facts.app, id: request.id, name: request.name,
+            vapidKey: request.vapidKey, wake: request.wake ?? .background, createdAt: now)
         return .opened(channel, isOfUser: facts.hasUser)
     }
 }

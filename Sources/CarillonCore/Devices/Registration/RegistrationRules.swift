@@ -1,39 +1,41 @@
 package import CarillonWire
 
-/// Decides what becomes of a device, and of another one that has its token, when it registers, is suspended or resumed.
+/// Decides how the registrations change of a device that registers, is suspended or resumed, and of another device that has its
+/// token.
 ///
-/// The device is known by its credential, never by its token: who presents a token that another device has takes it, and
-/// the other is suspended. A token that goes to and fro is at odds with that, so that it may be taken only some times a day.
+/// A device is identified by its credential, never by its push token. A device that presents another device's token takes the
+/// token, and the other device is suspended. A token belongs to one device, so a token that moves to and fro is a fault. The
+/// number of its transfers per day is therefore limited to ``tokenTransfersPerDay``.
 package enum RegistrationRules {
     package struct Decision: Equatable, Sendable {
         package var registration: DeviceRegistration
-        /// The device that had the token, and has it no more.
+        /// The device that had the token and lost it.
         package var displaced: DeviceRegistration?
-        /// Whether anything is to be stored.
+        /// Whether a row must be stored.
         package var isChanged: Bool
         /// Whether apps and operators see another status than before.
         package var isStatusChanged: Bool
-        /// The device belonged to somebody, and does so no more: what was his is to be dropped.
+        /// Whether the device loses the user that it had, so that the former user's data must be dropped.
         package var losesUser = false
-        /// The device has another user than before, or none any more, or the first.
+        /// Whether the device has another user than before, its first user, or no user any more.
         package var changesUser = false
-        /// The positions of the envelopes that ended with the change, as the store says.
+        /// The positions of the envelopes that ended with the change, from the store.
         package var ended: [Int64] = []
-        /// What the vendor said of the address before says nothing of this one.
+        /// Whether the address changed, so that earlier reports of the vendor's service do not apply to it.
         package var isAddressChanged = false
 
         package static func unchanged(_ registration: DeviceRegistration) -> Decision {
             Decision(registration: registration, isChanged: false, isStatusChanged: false)
         }
 
-        /// It is suspended or resumed.
+        /// The device is suspended or resumed.
         package static func status(of registration: DeviceRegistration) -> Decision {
             Decision(registration: registration, isChanged: true, isStatusChanged: true)
         }
     }
 
-    /// How often a token went from one device to another in a day; days are counted from 1970.
-    package struct Takings: Equatable, Sendable {
+    /// The number of transfers of a token between devices on a day. Days are counted from 1970.
+    package struct TokenTransfers: Equatable, Sendable {
         package var count: Int
         package var day: Int64
 
@@ -43,35 +45,35 @@ package enum RegistrationRules {
         }
     }
 
-    package static let takingsPerDay = 5
+    package static let tokenTransfersPerDay = 5
     private static let daySeconds: Int64 = 86_400
 
     /// - Parameters:
-    ///   - confirms: Whether the device says the address now, and not only what stands beside it.
-    ///   - current: What is stored of the device.
+    ///   - confirms: Whether the device reports the address now, and not only other members of its profile.
+    ///   - current: The stored registration of the device.
     ///   - holder: Another device that has the token of the profile, if there is one.
-    ///   - released: Of the token, when nobody has it now.
-    ///   - user: Whose the device is from now on; nil leaves it.
+    ///   - released: The transfers of the token, if no device has it now.
+    ///   - user: The device's user from now on; nil for no change.
     package static func register(
         _ profile: DeviceProfile, confirms: Bool = true, over current: DeviceRegistration,
-        heldBy holder: DeviceRegistration?, released: Takings? = nil, user: UserWord? = nil, at now: Timestamp
+        heldBy holder: DeviceRegistration?, released: TokenTransfers? = nil, user: UserClaim? = nil, at now: Timestamp
     ) throws(Refusal) -> Decision {
         var registration = current
-        let (profile, saidEnvironment) = found(profile, over: current)
+        let (profile, reportedEnvironment) = found(profile, over: current)
         registration.profile = profile
-        registration.saidEnvironment = saidEnvironment
+        registration.reportedEnvironment = reportedEnvironment
         if let user { registration.user = user.user }
         var displaced: DeviceRegistration?
         if profile.address != current.profile.address {
             registration.addressRevision += 1
             registration.confirmedAt = now
-            if !profile.hasToken(of: current.profile) { registration.takings = 0 }
+            if !profile.hasToken(of: current.profile) { registration.tokenTransfers = 0 }
             if let released, released.day == now.seconds / daySeconds {
-                (registration.takings, registration.takenOn) = (released.count, released.day)
+                (registration.tokenTransfers, registration.takenOn) = (released.count, released.day)
             }
             if let holder, holder.device != current.device {
-                let (loser, takings) = try take(from: holder, at: now)
-                (registration.takings, registration.takenOn) = (takings, loser.takenOn)
+                let (loser, tokenTransfers) = try take(from: holder, at: now)
+                (registration.tokenTransfers, registration.takenOn) = (tokenTransfers, loser.takenOn)
                 displaced = loser
             }
         } else if confirms, now.seconds - current.confirmedAt.seconds >= daySeconds || now < current.confirmedAt {
@@ -80,7 +82,7 @@ package enum RegistrationRules {
         if confirms, profile.address != nil, case .suspended(let reason) = current.status, reason.endsWithRegistration {
             registration.status = .registered
             registration.statusAt = current.nextStatusAt(now)
-            // What the vendor said until now was about the time before.
+            // Earlier reports of the vendor's service are about the time before the suspension ended.
             registration.confirmedAt = now
         }
         return Decision(
@@ -91,11 +93,12 @@ package enum RegistrationRules {
             isAddressChanged: registration.addressRevision != current.addressRevision)
     }
 
-    /// A device goes on saying in which environment its token is, also when the vendor's service knew it in the other.
+    /// Returns the profile with the stored address, if the device still reports the environment that it reported before the
+    /// vendor's service accepted the token in the other environment.
     static func found(
         _ profile: DeviceProfile, over current: DeviceRegistration
-    ) -> (DeviceProfile, saidEnvironment: PushEnvironment?) {
-        guard let said = current.saidEnvironment, profile.hasToken(of: current.profile),
+    ) -> (DeviceProfile, reportedEnvironment: PushEnvironment?) {
+        guard let said = current.reportedEnvironment, profile.hasToken(of: current.profile),
             profile.address?.environment == said || profile.address == current.profile.address
         else { return (profile, nil) }
         var found = profile
@@ -105,30 +108,30 @@ package enum RegistrationRules {
 
     private static func take(
         from holder: DeviceRegistration, at now: Timestamp
-    ) throws(Refusal) -> (loser: DeviceRegistration, takings: Int) {
+    ) throws(Refusal) -> (loser: DeviceRegistration, tokenTransfers: Int) {
         let today = now.seconds / daySeconds
-        let takings = (holder.takenOn == today ? holder.takings : 0) + 1
-        guard takings <= takingsPerDay else {
+        let tokenTransfers = (holder.takenOn == today ? holder.tokenTransfers : 0) + 1
+        guard tokenTransfers <= tokenTransfersPerDay else {
             throw Refusal(
                 .pushTokenContested,
-                "The push token went from one device to another \(takingsPerDay) times today; it stays where it is until tomorrow.",
+                "The push token went from one device to another \(tokenTransfersPerDay) times today; it stays where it is until tomorrow.",
                 retryAfterSeconds: Int((today + 1) * daySeconds - now.seconds))
         }
         var loser = holder
         loser.profile.removeToken()
         loser.addressRevision += 1
-        loser.takings = 0
+        loser.tokenTransfers = 0
         loser.takenOn = today
-        // An operator's word stands.
+        // A suspension by an operator stays.
         if loser.status == .registered || loser.status == .suspended(.tokenDead) {
             loser.status = .suspended(.tokenTaken)
             loser.statusAt = holder.nextStatusAt(now)
         }
-        return (loser, takings)
+        return (loser, tokenTransfers)
     }
 
-    /// - Parameter revision: Of the address that the reason is about; nil when it is about the device.
-    /// - Returns: Nil when nothing changes: it is suspended already, or has another address since.
+    /// - Parameter revision: The revision of the address that the reason is about; nil if the reason is about the device.
+    /// - Returns: Nil if nothing changes: the device is suspended already, or has another address now.
     package static func suspend(
         _ current: DeviceRegistration, because reason: SuspensionReason, ofRevision revision: Int64? = nil,
         knownSince: Timestamp? = nil, at now: Timestamp
@@ -147,7 +150,7 @@ package enum RegistrationRules {
         return suspended
     }
 
-    /// By an operator, whatever the reason was. Nil when it is not suspended.
+    /// Resumes a device for an operator, for any reason of the suspension. Returns nil if the device is not suspended.
     package static func resume(_ current: DeviceRegistration, at now: Timestamp) -> DeviceRegistration? {
         guard current.status != .registered else { return nil }
         var resumed = current

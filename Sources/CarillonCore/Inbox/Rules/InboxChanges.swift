@@ -1,12 +1,12 @@
-/// What is to be written, and nothing else: the net effect of a batch.
+/// The rows that a batch changes: its net effect.
 package struct InboxChanges: Equatable, Sendable {
-    /// Waits from now on.
+    /// An envelope that waits from now on.
     package struct Arrival: Equatable, Sendable {
         package var envelope: Envelope
         package var topic: String?
-        package var wake: WakeWish?
+        package var wake: WakeRequest?
 
-        package init(envelope: Envelope, topic: String?, wake: WakeWish? = nil) {
+        package init(envelope: Envelope, topic: String?, wake: WakeRequest? = nil) {
             self.envelope = envelope
             self.topic = topic
             self.wake = wake
@@ -15,7 +15,7 @@ package struct InboxChanges: Equatable, Sendable {
         package var row: InboxRow { InboxRow(envelope, topic: topic) }
     }
 
-    /// An origin that ends, and with it what waits of it.
+    /// An origin that ends, together with its waiting envelopes.
     package struct End: Equatable, Sendable {
         package var origin: DeviceOrigin
         package var reason: DisconnectReason
@@ -28,27 +28,27 @@ package struct InboxChanges: Equatable, Sendable {
         }
     }
 
-    /// Waited, and waits no more.
+    /// Rows that waited in the store, and do not wait any more.
     package var departures: [InboxRow] = []
-    /// Of those, what their origins are told of; each row has its settlement.
-    package var told: [InboxRow] = []
-    /// Outcomes to be kept; each row has its settlement.
+    /// The departures of which the origins are notified. Each row has its settlement.
+    package var notified: [InboxRow] = []
+    /// Outcomes that are stored. Each row has its settlement.
     package var outcomes: [InboxRow] = []
-    /// After the departures, which had ends of their own.
+    /// Origins that end after the departures, whose settlements are their own.
     package var ends: [End] = []
     package var arrivals: [Arrival] = []
-    /// A code that is added to an outcome.
+    /// Codes that are added to outcomes, by position.
     package var amendments: [Int64: Int] = [:]
     package var claims: [ClaimKey: UsedClaim] = [:]
     package var effects: [Effect] = []
-    /// These did not count, and were not told of: what was leased for them is free again.
+    /// Effects that were outdated and not applied. The leases of their work are released.
     package var vainEffects: [Effect] = []
     package var usage: [DeviceSerial: InboxUsage.Change] = [:]
-    /// So many of the oldest outcomes of a device are forgotten, after all else.
+    /// The number of the oldest outcomes of a device that are removed after all other changes.
     package var forgottenOutcomes: [DeviceSerial: Int] = [:]
-    /// The same of its idempotency keys.
+    /// The number of the oldest idempotency keys of a device that are removed after all other changes.
     package var forgottenKeys: [DeviceSerial: Int] = [:]
-    /// Devices that answered for an envelope themselves, and when: they are awake.
+    /// Devices that reported a result themselves, with the time: these devices are awake.
     package var answered: [DeviceSerial: Timestamp] = [:]
     package var tally = InboxTally()
 

@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// An origin, as far as it is in one device's inbox.
+/// An origin within the inbox of one device.
 package struct DeviceOrigin: Hashable, Sendable {
     package var device: DeviceSerial
     package var origin: OriginKey
@@ -11,7 +11,7 @@ package struct DeviceOrigin: Hashable, Sendable {
     }
 }
 
-/// One topic of it.
+/// One collapse key of an origin within the inbox of one device.
 package struct TopicKey: Hashable, Sendable {
     package var origin: DeviceOrigin
     package var topic: String
@@ -22,7 +22,7 @@ package struct TopicKey: Hashable, Sendable {
     }
 }
 
-/// What waits in the inbox of a device on behalf of one consumer.
+/// The waiting envelopes of one consumer in the inbox of a device.
 package struct ShareKey: Hashable, Sendable {
     package var device: DeviceSerial
     package var consumer: DeviceSerial
@@ -66,7 +66,7 @@ package struct UsedClaim: Equatable, Sendable {
     }
 }
 
-/// What ends in an inbox when an origin does.
+/// The envelopes that end in an inbox when an origin ends.
 package struct OriginHolding: Equatable, Sendable {
     package private(set) var kinds: [EnvelopeKind: Int] = [:]
     package private(set) var waiting = InboxUsage.Waiting()
@@ -82,34 +82,34 @@ package struct OriginHolding: Equatable, Sendable {
         waiting.bytes += count * row.byteCount
     }
 
-    /// How many of them leave an outcome.
+    /// The number of these envelopes that leave an outcome.
     var outcomes: Int { kinds.reduce(0) { $1.key.behaviour.keepsOutcome ? $0 + $1.value : $0 } }
 }
 
-/// What ``InboxRules`` must know of the store.
+/// The facts that ``InboxRules`` must read from the store.
 package struct InboxQuestions: Equatable, Sendable {
-    /// Is it open?
+    /// The origins of which to read whether they are open.
     package var origins: Set<OriginKey> = []
-    /// What ends with it?
+    /// The origins of which to read the envelopes that end with them.
     package var holdings: Set<DeviceOrigin> = []
-    /// What stands at the position?
+    /// The positions whose rows to read.
     package var rows: Set<Int64> = []
-    /// Which envelope of the topic waits? Its row is wanted as well.
+    /// The collapse keys whose waiting envelopes to read, each with its row.
     package var topics: Set<TopicKey> = []
     package var claims: Set<ClaimKey> = []
     package var waiting: Set<DeviceSerial> = []
-    /// The devices that an envelope wakes. This is no question: it allows the store to read the wake of such a device
-    /// together with its inbox.
+    /// The devices that an envelope wakes. No fact is required of them: the store can read the wake of such a device together
+    /// with its inbox.
     package var woken: Set<DeviceSerial> = []
     package var outcomes: Set<DeviceSerial> = []
     package var keys: Set<DeviceSerial> = []
-    /// Which rows of the device wait no longer than until this moment?
+    /// The devices whose rows to read that wait no longer than until this time.
     package var overdue: [DeviceSerial: Timestamp] = [:]
-    /// How much waits on behalf of the consumer, apart from what expires by this moment?
+    /// The consumers whose waiting envelopes to count, except envelopes that expire by this time.
     package var shares: [ShareKey: Timestamp] = [:]
-    /// What waits in the inbox, and which origins were made for the device's user?
+    /// The devices of which to read the inbox, and the origins that were made for the device's user.
     package var inboxes: Set<DeviceSerial> = []
-    /// Does it count still?
+    /// The effects of which to read whether they are valid.
     package var effects: Set<Effect> = []
 
     package init() {}
@@ -117,10 +117,10 @@ package struct InboxQuestions: Equatable, Sendable {
     package var isEmpty: Bool { self == InboxQuestions() }
 }
 
-/// What the store answered. What was asked for and is missing here is not there.
+/// The facts from the store. If a fact was requested and is missing here, it does not exist.
 package struct InboxFacts: Equatable, Sendable {
     package var origins: Set<OriginKey> = []
-    /// Origins that are closed, and whose device was not notified yet.
+    /// Origins that are closed, and whose device is not notified yet.
     package var closedOrigins: Set<OriginKey> = []
     package var holdings: [DeviceOrigin: OriginHolding] = [:]
     package var rows: [Int64: InboxRow] = [:]
@@ -132,7 +132,7 @@ package struct InboxFacts: Equatable, Sendable {
     package var inboxes: [DeviceSerial: [InboxRow]] = [:]
     /// Origins that were made for the user of their device.
     package var originsOfUsers: Set<OriginKey> = []
-    /// The effects that still count.
+    /// The effects that are still valid.
     package var effects: Set<Effect> = []
 
     package init() {}

@@ -1,16 +1,16 @@
-/// How much is kept for one device, and how long.
+/// The limits of the data that is kept for one device, and its retention time.
 package struct InboxLimits: Equatable, Sendable {
-    /// The most envelopes that may wait.
+    /// The largest number of waiting envelopes.
     package var envelopes: Int
-    /// The most bytes that may wait, each envelope counted with ``Envelope/overhead``.
+    /// The largest number of waiting bytes, each envelope counted with ``Envelope/overhead``.
     package var bytes: Int
-    /// How many percent of both one consumer of a provider may have in the provider's inbox.
+    /// The percentage of both limits that one consumer of a provider can use in the provider's inbox.
     package static let consumerPercent = 10
-    /// The most outcomes that are kept; beyond it the oldest are forgotten.
+    /// The largest number of outcomes that are kept. Beyond it, the oldest are removed.
     package var outcomes: Int
-    /// The most `Idempotency-Key`s that are remembered; beyond it the oldest are forgotten.
+    /// The largest number of `Idempotency-Key`s that are kept. Beyond it, the oldest are removed.
     package var idempotencyKeys: Int
-    /// How long an outcome is kept.
+    /// The number of seconds for which an outcome is kept.
     package var outcomeRetentionSeconds: Int64
 
     package init(
@@ -26,14 +26,14 @@ package struct InboxLimits: Equatable, Sendable {
 }
 
 extension InboxLimits {
-    /// What one consumer may have in the inbox of a provider: one envelope in any case.
+    /// The quota of one consumer in the inbox of a provider. One envelope is always allowed.
     package var consumerShare: InboxUsage.Waiting {
         .init(
             envelopes: max(1, envelopes * Self.consumerPercent / 100), bytes: bytes * Self.consumerPercent / 100)
     }
 }
 
-/// How full the inbox of a device is; nil is what was not asked for.
+/// The usage of the inbox of a device. A member is nil if it was not requested.
 package struct InboxUsage: Equatable, Sendable {
     package struct Waiting: Equatable, Sendable {
         package var envelopes: Int
@@ -69,7 +69,7 @@ package struct InboxUsage: Equatable, Sendable {
         self.keys = keys
     }
 
-    /// What is not known stays so.
+    /// Adds a change. Members that are nil stay nil.
     package mutating func apply(_ change: Change) {
         waiting?.envelopes += change.envelopes
         waiting?.bytes += change.bytes

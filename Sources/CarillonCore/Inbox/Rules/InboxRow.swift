@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// What must be known of an envelope to decide about it: all but its body.
+/// The facts of an envelope that decisions need: everything except its body.
 package struct InboxRow: Equatable, Sendable {
     package var id: MessageID
     package var device: DeviceSerial
@@ -12,7 +12,7 @@ package struct InboxRow: Equatable, Sendable {
     package var expiresAt: Timestamp
     /// See ``Envelope/byteCount``.
     package var byteCount: Int
-    /// Nil while it waits.
+    /// Nil while the envelope is waiting.
     package var settlement: Settlement?
 
     package init(
@@ -45,11 +45,11 @@ package struct InboxRow: Equatable, Sendable {
     /// See ``Envelope/isVolatile``.
     package var isVolatile: Bool { expiresAt == acceptedAt }
 
-    /// When waiting ends by itself. A message of TTL 0 has a while to be answered for.
+    /// The time at which waiting ends without a result. The device has some additional time for the result of a message of TTL 0.
     package var waitsUntil: Timestamp {
         isVolatile ? acceptedAt.adding(seconds: Envelope.volatileGraceSeconds) : expiresAt
     }
 
-    /// How it ends when its time is over.
+    /// The settlement when the time is over.
     package var timeOver: Settlement { Settlement(isVolatile ? .dropped : .expired, at: expiresAt) }
 }

@@ -1,14 +1,14 @@
 import CarillonWire
 
-/// Decides what a batch of operations does to the inboxes: who is let in, what is replaced, what a repetition is answered,
-/// what ends with an origin, and what is forgotten.
+/// Decides the effect of a batch of operations on the inboxes: which envelopes are accepted or replaced, the answer to a
+/// repetition, the envelopes that end with an origin, and the outcomes and keys that are removed.
 ///
-/// It does not look anything up. It says what it must know (``questions(for:)``), takes the answers, and gives the net
-/// changes of rows and a result for each operation; when a first look shows that more must be known, it asks again. The
-/// store reads and writes each sort of row for the whole batch at once.
+/// The rules read nothing. They return the facts that they need (``questions(for:)``), receive the facts, and return the net
+/// changes of rows and a result for each operation. If the facts show that more facts are needed, the rules request them. The
+/// store reads and writes each kind of row for the whole batch at once.
 package struct InboxRules: Sendable {
     package enum Verdict: Equatable, Sendable {
-        /// Ask these as well, and decide again.
+        /// Read these facts as well, and decide again.
         case needs(InboxQuestions)
         case decided([InboxResult], InboxChanges)
     }
@@ -17,7 +17,7 @@ package struct InboxRules: Sendable {
 
     package init(limits: InboxLimits) { self.limits = limits }
 
-    /// What is most likely all that must be known.
+    /// Returns the facts that are most likely sufficient.
     package func questions(for operations: [InboxOperation]) -> InboxQuestions {
         var questions = InboxQuestions()
         for operation in operations {
@@ -54,7 +54,7 @@ package struct InboxRules: Sendable {
         return questions
     }
 
-    /// - Parameter asked: All that ``facts`` answers.
+    /// - Parameter asked: All facts that were read.
     package func decide(_ operations: [InboxOperation], knowing facts: InboxFacts, asked: InboxQuestions) -> Verdict {
         var ruling = InboxRuling(limits: limits, facts: facts, asked: asked)
         let results = operations.map { ruling.perform($0) }
@@ -76,7 +76,7 @@ extension InboxQuestions {
         }
     }
 
-    /// Adds what is asked there too.
+    /// Adds the other questions to these.
     package mutating func formUnion(_ other: InboxQuestions) {
         origins.formUnion(other.origins)
         holdings.formUnion(other.holdings)

@@ -1,22 +1,22 @@
 import CarillonWire
 
-/// The rows of a batch while it is decided: what the store said, and over it what the operations before did.
+/// The rows of a batch while it is decided: the rows of the store, changed by the earlier operations of the batch.
 struct InboxRuling {
     private let limits: InboxLimits
     private let facts: InboxFacts
     private let asked: InboxQuestions
     private(set) var missing = InboxQuestions()
 
-    /// The rows that the batch touched, as they are now; nil for one that is gone without a trace.
+    /// The rows that the batch changed, in their present state; nil for a row that is removed without an outcome.
     private var rows: [Int64: InboxRow?] = [:]
-    /// What they were in the store, in the order in which they were touched first.
+    /// The rows as they were in the store, in the order of their first change.
     private var touched: [(position: Int64, before: InboxRow?)] = []
-    private var arrivals: [Int64: (envelope: Envelope, wake: WakeWish?)] = [:]
+    private var arrivals: [Int64: (envelope: Envelope, wake: WakeRequest?)] = [:]
     private var answered: [DeviceSerial: Timestamp] = [:]
     private var topics: [TopicKey: Int64] = [:]
     private var claims: [ClaimKey: UsedClaim] = [:]
     private var usage: [DeviceSerial: InboxUsage.Change] = [:]
-    /// What the batch added to shares.
+    /// The envelopes that the batch added to quotas.
     private var shares: [ShareKey: InboxUsage.Waiting] = [:]
     private var ended: [DeviceOrigin: InboxChanges.End] = [:]
     private var endsInOrder: [InboxChanges.End] = []
@@ -24,7 +24,7 @@ struct InboxRuling {
     /// The same effects, for lookups.
     private var accepted: Set<Effect> = []
     private var vainEffects: [Effect] = []
-    private var told: [InboxRow] = []
+    private var notified: [InboxRow] = []
     private var tally = InboxTally()
 
     init(limits: InboxLimits, facts: InboxFacts, asked: InboxQuestions) {
@@ -46,7 +46,7 @@ struct InboxRuling {
         }
     }
 
-    // MARK: Entering
+    // MARK: Appending
 
     private mutating func append(_ envelope: Envelope, _ rules: AppendRules) -> InboxResult {
         if let earlier = earlierUse(of: rules.idempotency, for: envelope) { return earlier }
@@ -126,8 +126,8 @@ struct InboxRuling {
             && waiting.bytes - (row?.byteCount ?? 0) + envelope.byteCount <= limits.bytes
     }
 
-    /// Whether the share of a consumer has room. The share is a part of what waits for the device. If everything that waits
-    /// is below the limit, the share need not be read.
+    /// Whether the quota of a consumer has room. The waiting envelopes of a consumer are a part of all that wait for the device.
+    /// If all together are below the limit, the consumer's need not be read.
     private mutating func fits(_ envelope: Envelope, into share: ShareKey) -> Bool {
         let limit = limits.consumerShare
         guard let waiting = waiting(for: envelope.device),
@@ -139,12 +139,12 @@ struct InboxRuling {
         }
         let (stored, added) = (facts.shares[share] ?? .init(), shares[share] ?? .init())
         let envelopes = stored.envelopes + added.envelopes
-        // The first fits, however large it is.
+        // The first envelope is accepted with any size.
         return envelopes == 0
             || envelopes < limit.envelopes && stored.bytes + added.bytes + envelope.byteCount <= limit.bytes
     }
 
-    /// The envelopes that wait for a device after the operations before; nil if the store must be asked.
+    /// Returns the waiting envelopes of a device after the earlier operations; nil if they must be read from the store.
     private mutating func waiting(for device: DeviceSerial) -> InboxUsage.Waiting? {
         guard asked.waiting.contains(device) else {
             missing.waiting.insert(device)
@@ -157,9 +157,9 @@ struct InboxRuling {
         return waiting
     }
 
-    /// Answers what was replaced.
+    /// Returns the replaced message.
     private mutating func replace(_ topic: String?, by envelope: Envelope) -> MessageID? {
-        // A message of TTL 0 may come here later than a newer one of its topic.
+        // A message of TTL 0 can be processed after a newer one with its collapse key.
         guard let row = waitingRow(of: topic, like: envelope), row.position < envelope.position else { return nil }
         leave(
             row,
@@ -193,7 +193,7 @@ struct InboxRuling {
             missing.claims.insert(key)
             return nil
         }
-        // A key counts until it is forgotten.
+        // A key is valid until it is removed.
         guard let used = claims[key] ?? facts.claims[key] else { return nil }
         guard used.fingerprint == claim.fingerprint else { return .keyReused }
         return .duplicate(
@@ -216,7 +216,7 @@ struct InboxRuling {
         if isNew { usage[envelope.device, default: .init()].keys += 1 }
     }
 
-    // MARK: Leaving
+    // MARK: Ending
 
     private mutating func settle(_ id: MessageID, by device: DeviceSerial?, _ settlement: Settlement) -> InboxResult {
         guard let row = row(of: id), device == nil || device == row.device else { return .notWaiting }
@@ -235,7 +235,7 @@ struct InboxRuling {
         answered[device] = settlement.at
     }
 
-    /// A device may acknowledge a message and then say that its handler failed: the outcome stays, the code is added.
+    /// Adds a code to an outcome. A device can acknowledge a message and then report that its handler failed: the outcome stays.
     private mutating func amend(_ row: InboxRow, _ earlier: Settlement, with later: Settlement, isByDevice: Bool) {
         guard isByDevice, earlier.outcome == .acknowledged, later.outcome == .failed, let code = later.code,
             code >= ResultCode.handlerFailed
@@ -260,10 +260,10 @@ struct InboxRuling {
 
     private mutating func leave(_ row: InboxRow, _ settlement: Settlement) {
         tally.ended(row, settlement)
-        if row.kind.behaviour.isToldToOrigin {
-            var told = row
-            told.settlement = settlement
-            self.told.append(told)
+        if row.kind.behaviour.isNotifiedToOrigin {
+            var notified = row
+            notified.settlement = settlement
+            self.notified.append(notified)
         }
         guard row.kind.behaviour.keepsOutcome else { return remove(row) }
         var settled = row
@@ -286,7 +286,7 @@ struct InboxRuling {
         return facts.origins.contains(origin.origin)
     }
 
-    /// Whether the origin is closed, and its device was not notified yet.
+    /// Whether the origin is closed, and its device is not notified yet.
     private func isClosed(_ origin: DeviceOrigin) -> Bool {
         ended[origin] == nil && facts.closedOrigins.contains(origin.origin)
     }
@@ -299,7 +299,7 @@ struct InboxRuling {
         return .settled
     }
 
-    /// What the store has of it ends there; what came with this batch ends here.
+    /// Ends the envelopes of an origin. The store ends the rows that it has. This method ends the rows that the batch added.
     private mutating func endWhatWaits(
         of origin: DeviceOrigin, because reason: DisconnectReason, at now: Timestamp
     ) {
@@ -309,7 +309,7 @@ struct InboxRuling {
         }
         var holding = facts.holdings[origin] ?? OriginHolding()
         for (position, before) in touched {
-            // The batch ended it already.
+            // The batch ended this row already.
             if let before, before.deviceOrigin == origin, before.settlement == nil, before.kind.behaviour.endsWithOrigin,
                 row(at: position)?.settlement != nil || row(at: position) == nil
             {
@@ -363,13 +363,14 @@ struct InboxRuling {
         return afterEnd(row)
     }
 
-    /// A row of the store as the batch has left it; nil when it is gone.
+    /// Returns a row of the store after the changes of the batch; nil if it was removed.
     private func current(_ row: InboxRow) -> InboxRow? {
         if let known = rows[row.position] { return known }
         return afterEnd(row)
     }
 
-    /// The end of an origin ended what waited of it, row by row, in the store.
+    /// Returns a row of the store after the end of its origin, which ends each waiting row in the store; nil if the row was
+    /// removed.
     private func afterEnd(_ row: InboxRow) -> InboxRow? {
         guard row.settlement == nil, row.kind.behaviour.endsWithOrigin, let end = ended[row.deviceOrigin] else { return row }
         guard row.kind.behaviour.keepsOutcome else { return nil }
@@ -384,9 +385,9 @@ struct InboxRuling {
         rows[position] = .some(row)
     }
 
-    // MARK: The end
+    // MARK: Changes
 
-    /// The net effect. What it needs to know is in ``missing``.
+    /// Returns the net effect. The facts that are missing for it are in ``missing``.
     mutating func changes() -> InboxChanges {
         var changes = InboxChanges()
         changes.ends = endsInOrder
@@ -394,7 +395,7 @@ struct InboxRuling {
         changes.effects = effects
         changes.vainEffects = vainEffects
         changes.answered = answered
-        changes.told = told
+        changes.notified = notified
         for (position, before) in touched { note(position, before, in: &changes) }
         changes.tally = tally
         for (device, change) in usage {
@@ -421,7 +422,7 @@ struct InboxRuling {
         }
     }
 
-    /// The oldest of what is too much are forgotten, a few more than must be, so that it is not done each time.
+    /// Removes the oldest rows beyond the limits, and a sixteenth of the limit more, so that this is not done each time.
     private mutating func forgetting(
         _ change: InboxUsage.Change, of device: DeviceSerial, in changes: inout InboxChanges
     ) -> InboxUsage.Change {

@@ -1,4 +1,4 @@
-/// What changes of the inboxes come to, for those who count.
+/// The counts of changes of the inboxes, for metrics.
 package struct InboxTally: Equatable, Sendable {
     package struct End: Hashable, Sendable {
         package var kind: EnvelopeKind
@@ -7,9 +7,9 @@ package struct InboxTally: Equatable, Sendable {
 
     package private(set) var accepted: [EnvelopeKind: Int] = [:]
     package private(set) var ended: [End: Int] = [:]
-    /// How long each that was acknowledged had been accepted, in milliseconds.
+    /// The time from acceptance to acknowledgement of each acknowledged envelope, in milliseconds.
     package private(set) var acknowledgementDelays: [Int64] = []
-    /// By how much more waits than before.
+    /// The change of the number and size of waiting envelopes.
     package var waiting = InboxUsage.Waiting()
 
     package init() {}

@@ -4,7 +4,7 @@ package struct PushFinish: Equatable, Sendable {
     package var state: PushState
     package var reason: String?
     package var at: Timestamp
-    /// The time from which the push can be forgotten.
+    /// The time from which the push can be removed.
     package var endsAt: Timestamp
     /// Whether the push is sent again when the device has another address.
     package var awaitsAddress: Bool
@@ -24,16 +24,16 @@ package enum PushChange: Equatable, Sendable {
     /// The push is tried again. `attempts` is subtracted from the number of attempts.
     case retried(Timestamp, reason: String, attempts: Int, at: Timestamp)
     /// The push is tried in the other environment.
-    case elsewhere(PushLane, at: Timestamp)
+    case elsewhere(PushQueue, at: Timestamp)
     /// The push begins anew with another address.
-    case restarted(PushLane, at: Timestamp)
+    case restarted(PushQueue, at: Timestamp)
     /// The push stays until the end of its lease.
     case kept(until: Timestamp)
 }
 
 /// The changes of pushes when their device has another address, or can be reached again.
 package struct Readdressing: Equatable, Sendable {
-    /// A scheduled push that goes to another lane.
+    /// A scheduled push that goes to another push queue.
     package struct Move: Equatable, Sendable {
         package var serial: Int64
         package var dueAt: Timestamp
@@ -59,7 +59,7 @@ package struct Readdressing: Equatable, Sendable {
     package var sent: [UnacceptedAlerts.Sending] = []
     package var folded: [Fold] = []
     package var moved: [Move] = []
-    /// Whether the device has pushes that are under way, or parked and in neither list. All of them go to the lane, and do
+    /// Whether the device has pushes that are under way, or parked and in neither list. All of them go to the push queue, and do
     /// not change otherwise.
     package var movesUnscheduled = false
 

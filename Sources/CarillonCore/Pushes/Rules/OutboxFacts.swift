@@ -3,23 +3,23 @@ package struct DuePush: Equatable, Sendable {
     package var serial: Int64
     package var device: DeviceSerial
     package var kind: PushKind
-    package var lane: PushLane
+    package var queue: PushQueue
     package var expiresAt: Timestamp
     package var attempts: Int
     package var fence: Int64
-    /// The number on the app's icon; nil until the push was leased once.
+    /// The badge; nil until the push was leased once.
     package var badge: Int?
     /// Nil if the device cannot be pushed to, or its app was deleted.
     package var address: PushAddress?
 
     package init(
-        serial: Int64, device: DeviceSerial, kind: PushKind, lane: PushLane, expiresAt: Timestamp, attempts: Int = 0,
+        serial: Int64, device: DeviceSerial, kind: PushKind, queue: PushQueue, expiresAt: Timestamp, attempts: Int = 0,
         fence: Int64 = 0, badge: Int? = nil, address: PushAddress?
     ) {
         self.serial = serial
         self.device = device
         self.kind = kind
-        self.lane = lane
+        self.queue = queue
         self.expiresAt = expiresAt
         self.attempts = attempts
         self.fence = fence
@@ -34,7 +34,7 @@ package struct LeaseFacts: Equatable, Sendable {
     package var hasAlertText: Bool?
     /// Whether the envelope of an alert exists.
     package var hasEnvelope: Bool?
-    /// Whether the alert counts in the number on the app's icon. Read together with the envelope.
+    /// Whether the alert counts in the badge. Read together with the envelope.
     package var countsBadge = false
     /// Whether an envelope that wakes the device waits.
     package var isWaking: Bool?
@@ -56,7 +56,7 @@ package struct UnacceptedPush: Equatable, Sendable {
     package var serial: Int64
     package var kind: PushKind
     package var state: PushState
-    package var lane: Int64
+    package var queue: Int64
     package var dueAt: Timestamp?
     package var expiresAt: Timestamp
     /// Whether the vendor's service returned a reason for not accepting the push.
@@ -66,13 +66,13 @@ package struct UnacceptedPush: Equatable, Sendable {
     package var hasEnvelope: Bool
 
     package init(
-        serial: Int64, kind: PushKind, state: PushState, lane: Int64, dueAt: Timestamp?, expiresAt: Timestamp,
+        serial: Int64, kind: PushKind, state: PushState, queue: Int64, dueAt: Timestamp?, expiresAt: Timestamp,
         hasReason: Bool = false, awaitsAddress: Bool = false, hasEnvelope: Bool = false
     ) {
         self.serial = serial
         self.kind = kind
         self.state = state
-        self.lane = lane
+        self.queue = queue
         self.dueAt = dueAt
         self.expiresAt = expiresAt
         self.hasReason = hasReason
@@ -82,7 +82,7 @@ package struct UnacceptedPush: Equatable, Sendable {
 }
 
 extension Envelope {
-    /// Whether the alert of the envelope counts in the number on the app's icon.
+    /// Whether the alert of the envelope counts in the badge.
     package var countsBadge: Bool {
         if case .fired(_, let countsBadge) = kind { countsBadge } else { true }
     }

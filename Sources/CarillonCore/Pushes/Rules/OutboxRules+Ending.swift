@@ -38,7 +38,7 @@ extension OutboxRules {
             let change = PushChange.retried(dueAt, reason: reason, attempts: isSpent ? 0 : 1, at: end.at)
             return .decided(EndRuling(.retried(end.kind), change))
         case .elsewhere:
-            guard let other = end.lane.other else { return .decided(EndRuling()) }
+            guard let other = end.queue.other else { return .decided(EndRuling()) }
             return .decided(EndRuling(.retried(end.kind), .elsewhere(other, at: end.at)))
         case .parked(let reason, let isOfAddress):
             return .decided(park(end, because: reason, awaitsAddress: isOfAddress))
@@ -66,7 +66,7 @@ extension OutboxRules {
         guard let registration, registration.addressRevision != end.addressRevision, registration.status == .registered,
             let address = registration.profile.address
         else { return nil }
-        return .restarted(PushLane(app: end.lane.app, environment: address.environment), at: end.at)
+        return .restarted(PushQueue(app: end.queue.app, environment: address.environment), at: end.at)
     }
 
     /// Suspends the device, unless it has another token or confirmed its token since. Then the push is tried again.

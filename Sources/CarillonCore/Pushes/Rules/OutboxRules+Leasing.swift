@@ -13,9 +13,9 @@ extension OutboxRules {
 
     package struct LeaseRuling: Equatable, Sendable {
         package var change: PushChange
-        /// Whether the alert is counted in the number on the app's icon now.
+        /// Whether the alert is counted in the badge now.
         package var countsBadge = false
-        /// Whether the alert replaces an earlier one of its topic. An unconditional alert replaces none.
+        /// Whether the alert replaces an earlier one with the same collapse key. An unconditional alert replaces none.
         package var hasTopic = false
         /// Whether the alert is replaced by a wake.
         package var isFolded = false
@@ -46,7 +46,7 @@ extension OutboxRules {
         case .alert, .trigger, .unconditional:
             if push.kind == .alert {
                 guard let hasAlertText = facts.hasAlertText else { return .needs(.alertText) }
-                // There is no text to show any more.
+                // The app has no alert text any more.
                 guard hasAlertText else { return over(push, .cancelled, isFolded: true, at: now) }
             }
             guard let hasEnvelope = facts.hasEnvelope else { return .needs(.envelope) }
@@ -65,7 +65,8 @@ extension OutboxRules {
     }
 }
 
-/// The order of alerts that are due at once, for example after their lane was closed: one alert a second for each device.
+/// The order of alerts that are due at the same time, for example after a pause of their push queue: one alert a second for each
+/// device.
 package struct AlertTurns: Sendable {
     private var putOff: [DeviceSerial: Int64] = [:]
 

@@ -34,7 +34,7 @@ package struct OutboxRules: Sendable {
 
     // MARK: Limits
 
-    /// Returns the number of pushes of a device that are forgotten now.
+    /// Returns the number of finished pushes of a device that are removed now.
     package func excess(of kept: Int) -> Int {
         let most = PushLimits.keptPerDevice + PushLimits.keptPerDevice / 4
         return kept > most ? kept - PushLimits.keptPerDevice : 0
@@ -44,9 +44,9 @@ package struct OutboxRules: Sendable {
 
     /// - Parameter pushes: All pushes of a device that were not accepted, the oldest first.
     package func readdress(
-        _ pushes: [UnacceptedPush], to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
+        _ pushes: [UnacceptedPush], to queue: PushQueue, hasOtherAddress: Bool, at now: Timestamp
     ) -> Readdressing {
-        let waiting = pushes.filter { isUnaccepted($0, lane, hasOtherAddress: hasOtherAddress, at: now) }
+        let waiting = pushes.filter { isUnaccepted($0, queue, hasOtherAddress: hasOtherAddress, at: now) }
         let alerts = UnacceptedAlerts(
             waiting.map { push in
                 let keepsTime = push.state == .scheduled && !(hasOtherAddress && push.hasReason)
@@ -64,7 +64,7 @@ package struct OutboxRules: Sendable {
                 // The vendor's answer about the former address does not delay the push.
                 let isFree = hasOtherAddress && push.hasReason
                 changes.moved.append(.init(serial: push.serial, dueAt: isFree ? now : push.dueAt ?? now))
-            // The push goes to the lane when it is tried again.
+            // The push goes to the push queue when it is tried again.
             case .leased, .parked: changes.movesUnscheduled = true
             case .handed, .rejected, .cancelled, .expired: break
             }
@@ -74,13 +74,13 @@ package struct OutboxRules: Sendable {
 
     /// Whether an alert was not accepted because of the former address, or waits for an address.
     private func isUnaccepted(
-        _ push: UnacceptedPush, _ lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
+        _ push: UnacceptedPush, _ queue: PushQueue, hasOtherAddress: Bool, at now: Timestamp
     ) -> Bool {
         guard push.kind.isOfOneEnvelope, push.expiresAt > now else { return false }
         switch push.state {
         case .scheduled:
             let isOfAddress = hasOtherAddress && push.hasReason
-            return (push.dueAt == nil || push.lane != lane.number || isOfAddress)
+            return (push.dueAt == nil || push.queue != queue.number || isOfAddress)
                 && (push.hasEnvelope || push.kind.hasCopy)
         case .rejected: return push.awaitsAddress && push.hasEnvelope
         case .parked: return push.awaitsAddress && hasOtherAddress && push.hasEnvelope
@@ -110,7 +110,7 @@ package struct OutboxRules: Sendable {
 
     // MARK: Time
 
-    /// Returns the latest values of a push that is forgotten: the time from which it can be forgotten, and the counter at
+    /// Returns the latest values of a push that is removed: the time from which it can be removed, and the counter at
     /// its end.
     package func cutoff(by retention: RetentionTime) -> RetentionCutoff {
         RetentionCutoff(wall: retention.now, served: retention.cutoff(afterSeconds: retentionSeconds).served)
@@ -123,8 +123,8 @@ package struct OutboxRules: Sendable {
         return .finished(finish(kind, as: .expired, expiresAt: expiresAt, at: now))
     }
 
-    /// Whether a forgotten push is replaced by a wake for its message. This is so for a parked push, which nothing else
-    /// delivers.
+    /// Whether a removed push is replaced by a wake for its message. This applies to a parked push, whose message would not
+    /// be delivered otherwise.
     package func isFoldedWhenForgotten(_ kind: PushKind, in state: PushState) -> Bool {
         state == .parked && kind.isOfOneEnvelope
     }

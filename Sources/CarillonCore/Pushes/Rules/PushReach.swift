@@ -15,8 +15,8 @@ package struct DeviceWake: Equatable, Sendable {
 
 /// How a device can be pushed to, and the state of its pushes.
 package struct PushReach: Equatable, Sendable {
-    /// The lane; nil for a device that has no token or is suspended. The other members have their initial values then.
-    package var lane: PushLane?
+    /// The push queue; nil for a device that has no token or is suspended. The other members have their initial values then.
+    package var queue: PushQueue?
     package var wake: DeviceWake?
     /// The number of alerts of messages in the outbox.
     package var alerts = 0
@@ -29,10 +29,10 @@ package struct PushReach: Equatable, Sendable {
     /// The time at which the device last acknowledged an envelope, if a wake existed then. It is in no table, and nil after
     /// a start.
     package var answeredAt: Timestamp?
-    /// The number of pushes in the store, with those that are over.
+    /// The number of pushes in the store, including finished pushes.
     package var kept = 0
     /// No envelope before this position wakes the device. It is in no table: 0 after a start, and the largest number if no
-    /// envelope that waits wakes the device.
+    /// waiting envelope wakes the device.
     package var quietBefore: Int64 = 0 {
         didSet { if firstWaking?.first != quietBefore { firstWaking = nil } }
     }
@@ -40,8 +40,8 @@ package struct PushReach: Equatable, Sendable {
     /// table, and nil if it is not known.
     package private(set) var firstWaking: PushSpan?
 
-    package init(lane: PushLane? = nil, wake: DeviceWake? = nil) {
-        self.lane = lane
+    package init(queue: PushQueue? = nil, wake: DeviceWake? = nil) {
+        self.queue = queue
         self.wake = wake
     }
 

@@ -1,7 +1,7 @@
 /// A push that enters the outbox.
 package struct NewPush: Equatable, Sendable {
     package var kind: PushKind
-    package var lane: PushLane
+    package var queue: PushQueue
     package var span: PushSpan
     package var state: PushState
     /// The time at which the push is tried, or at which its lease ends.
@@ -10,11 +10,11 @@ package struct NewPush: Equatable, Sendable {
     package var isShortened: Bool
 
     package init(
-        _ kind: PushKind, in lane: PushLane, for span: PushSpan, _ state: PushState, dueAt: Timestamp, at now: Timestamp,
+        _ kind: PushKind, in queue: PushQueue, for span: PushSpan, _ state: PushState, dueAt: Timestamp, at now: Timestamp,
         isShortened: Bool = false
     ) {
         self.kind = kind
-        self.lane = lane
+        self.queue = queue
         self.span = span
         self.state = state
         self.dueAt = dueAt
@@ -31,7 +31,7 @@ package struct WakeChanges: Equatable, Sendable {
     /// The change of the row of the wake.
     package enum Row: Equatable, Sendable {
         /// The wake is due. If the row is missing, it is inserted; otherwise its pace stays.
-        case due(PushLane, Timestamp, at: Timestamp)
+        case due(PushQueue, Timestamp, at: Timestamp)
         /// The wake is not due.
         case idle
         /// The wake is not due, and has the new push.
@@ -43,10 +43,10 @@ package struct WakeChanges: Equatable, Sendable {
         /// The push of the wake ended. The number is added to the unanswered wakes. A time of nil keeps the time of the last
         /// push.
         case endedOutOfReach(unanswered: Int, pushedAt: Timestamp?)
-        /// The wake is in another lane.
-        case moved(PushLane)
-        /// The wake is in another lane, and counts as answered.
-        case readdressed(PushLane)
+        /// The wake is in another push queue.
+        case moved(PushQueue)
+        /// The wake is in another push queue, and counts as answered.
+        case readdressed(PushQueue)
         case removed
     }
 

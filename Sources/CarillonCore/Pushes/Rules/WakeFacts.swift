@@ -47,17 +47,17 @@ package struct WakeFacts: Equatable, Sendable {
 /// A wake that is due.
 package struct DueWake: Equatable, Sendable {
     package var device: DeviceSerial
-    package var lane: PushLane
+    package var queue: PushQueue
     package var dueAt: Timestamp
     package var setAt: Timestamp
     /// Nil if the device cannot be pushed to, or its app was deleted.
     package var address: PushAddress?
 
     package init(
-        device: DeviceSerial, lane: PushLane, dueAt: Timestamp, setAt: Timestamp, address: PushAddress?
+        device: DeviceSerial, queue: PushQueue, dueAt: Timestamp, setAt: Timestamp, address: PushAddress?
     ) {
         self.device = device
-        self.lane = lane
+        self.queue = queue
         self.dueAt = dueAt
         self.setAt = setAt
         self.address = address

@@ -3,27 +3,27 @@ import CarillonWire
 /// Decides when a device is woken, how often, and for which envelopes; and whether an envelope has an alert of its own.
 ///
 /// The rules read nothing. They receive facts and return the changes of rows, and request the facts that are missing. The
-/// reach of a device goes from each decision to the next, so that each decision of a transaction takes the earlier ones into
-/// account.
+/// reach of a device is passed from each decision to the next, so that each decision of a transaction includes the earlier
+/// decisions.
 package struct WakeRules: Sendable {
     package init() {}
 
     // MARK: Envelopes
 
     /// Whether the device is notified of an envelope by a wake or an alert.
-    package func concerns(_ envelope: Envelope, _ wish: WakeWish) -> Bool {
-        wish.mode != .none && envelope.behaviour.mayWake
+    package func concerns(_ envelope: Envelope, _ request: WakeRequest) -> Bool {
+        request.mode != .none && envelope.behaviour.mayWake
     }
 
     /// Decides about an envelope that begins to wait.
-    package func arrived(_ envelope: Envelope, _ wish: WakeWish, knowing facts: WakeFacts) -> WakeVerdict {
+    package func arrived(_ envelope: Envelope, _ request: WakeRequest, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
-        if let lane = facts.reach.lane, wish.mode == .alert {
-            if wish.needsAlertText, facts.hasAlertText == nil { return .needs(.alertText) }
-            if !wish.needsAlertText || facts.hasAlertText == true {
-                let kind = alertKind(of: envelope, wish)
+        if let queue = facts.reach.queue, request.mode == .alert {
+            if request.needsAlertText, facts.hasAlertText == nil { return .needs(.alertText) }
+            if !request.needsAlertText || facts.hasAlertText == true {
+                let kind = alertKind(of: envelope, request)
                 if hasRoom(for: kind, facts.reach) {
-                    alert(kind, for: envelope, wish, in: lane, &ruling)
+                    alert(kind, for: envelope, request, in: queue, &ruling)
                     return .decided(ruling)
                 }
                 ruling.changes.isFolded = true
@@ -32,15 +32,15 @@ package struct WakeRules: Sendable {
         ruling.mode = .background
         ruling.reach.wakes(for: envelope)
         // One wake covers all envelopes that wait, as soon as the device can be reached.
-        guard let lane = facts.reach.lane else { return .decided(ruling) }
-        let dueAt = (facts.reach.wake?.pace ?? WakePace()).dueAt(wish.dueAt)
-        if isEarlier(dueAt, than: facts.reach.wake) { put(dueAt, in: lane, at: envelope.acceptedAt, &ruling) }
+        guard let queue = facts.reach.queue else { return .decided(ruling) }
+        let dueAt = (facts.reach.wake?.pace ?? WakePace()).dueAt(request.dueAt)
+        if isEarlier(dueAt, than: facts.reach.wake) { put(dueAt, in: queue, at: envelope.acceptedAt, &ruling) }
         return .decided(ruling)
     }
 
-    private func alertKind(of envelope: Envelope, _ wish: WakeWish) -> PushKind {
+    private func alertKind(of envelope: Envelope, _ request: WakeRequest) -> PushKind {
         guard envelope.kind.number == .fired else { return .alert }
-        return wish.isUnconditional ? .unconditional : .trigger
+        return request.isUnconditional ? .unconditional : .trigger
     }
 
     private func hasRoom(for kind: PushKind, _ reach: PushReach) -> Bool {
@@ -48,13 +48,13 @@ package struct WakeRules: Sendable {
     }
 
     private func alert(
-        _ kind: PushKind, for envelope: Envelope, _ wish: WakeWish, in lane: PushLane, _ ruling: inout WakeRuling
+        _ kind: PushKind, for envelope: Envelope, _ request: WakeRequest, in queue: PushQueue, _ ruling: inout WakeRuling
     ) {
-        let dueAt = kind == .alert ? alertDueAt(wish.dueAt, after: ruling.reach.lastAlertAt) : wish.dueAt
+        let dueAt = kind == .alert ? alertDueAt(request.dueAt, after: ruling.reach.lastAlertAt) : request.dueAt
         let span = PushSpan(first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
         ruling.mode = .alert
         ruling.changes.push = NewPush(
-            kind, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, isShortened: wish.isShortened)
+            kind, in: queue, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, isShortened: request.isShortened)
         if kind == .alert {
             ruling.reach.alerts += 1
             ruling.reach.lastAlertAt = dueAt
@@ -81,7 +81,7 @@ package struct WakeRules: Sendable {
 
     // MARK: Signs of the device
 
-    /// The device acknowledged an envelope. It is awake, and no envelope may be left that wakes it.
+    /// Decides after the device acknowledged an envelope. The device is awake, and possibly no envelope is left that wakes it.
     package func answered(at now: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
         guard var wake = facts.reach.wake else { return .decided(ruling) }
@@ -104,7 +104,7 @@ package struct WakeRules: Sendable {
         return .decided(ruling)
     }
 
-    /// The device connected or polled, which ends a slow pace. Returns nil if nothing changes.
+    /// Decides after the device connected or polled, which ends a slow pace. Returns nil if nothing changes.
     package func came(_ wake: DeviceWake, at now: Timestamp) -> DeviceWake? {
         guard wake.pace.isSlow else { return nil }
         var wake = wake
@@ -121,11 +121,11 @@ package struct WakeRules: Sendable {
         case unchanged
         /// The device cannot be reached. Its wake and its pushes wait.
         case unreachable(WakeRuling)
-        /// The wake and the pushes go to this lane.
-        case reachable(PushLane)
+        /// The wake and the pushes go to this push queue.
+        case reachable(PushQueue)
     }
 
-    /// The registration of a device was written.
+    /// Decides after the registration of a device was written.
     ///
     /// - Parameters:
     ///   - before: The reach before the change; nil if it is not known.
@@ -134,14 +134,14 @@ package struct WakeRules: Sendable {
     package func changed(from before: PushReach?, to reach: PushReach, hasOtherAddress: Bool) -> AddressVerdict {
         let reach = reach.following(before)
         guard before != reach || hasOtherAddress else { return .unchanged }
-        if let lane = reach.lane { return .reachable(lane) }
+        if let queue = reach.queue { return .reachable(queue) }
         var ruling = WakeRuling(reach)
         ruling.changes.row = .idle
         return .unreachable(ruling)
     }
 
-    /// The wake and the pushes of a device went to a lane.
-    package func readdressed(to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp, knowing facts: WakeFacts)
+    /// Decides after the wake and the pushes of a device moved to a push queue.
+    package func readdressed(to queue: PushQueue, hasOtherAddress: Bool, at now: Timestamp, knowing facts: WakeFacts)
         -> WakeVerdict
     {
         var ruling = WakeRuling(facts.reach)
@@ -150,13 +150,13 @@ package struct WakeRules: Sendable {
         guard wake?.isUnderWay != true || wake?.dueAt != nil else { return .decided(ruling) }
         if let dueAt = wake?.dueAt {
             // A delay because of the former address ends.
-            if hasOtherAddress, dueAt > pace.dueAt(now.adding(seconds: WakeWish.presenceSeconds)) {
-                put(pace.dueAt(now), in: lane, at: now, &ruling)
+            if hasOtherAddress, dueAt > pace.dueAt(now.adding(seconds: WakeRequest.presenceSeconds)) {
+                put(pace.dueAt(now), in: queue, at: now, &ruling)
             }
             return .decided(ruling)
         }
         guard let isWaking = facts.isWaking else { return .needs(.waking) }
-        if isWaking { put(pace.dueAt(now), in: lane, at: now, &ruling) }
+        if isWaking { put(pace.dueAt(now), in: queue, at: now, &ruling) }
         return .decided(ruling)
     }
 
@@ -170,31 +170,31 @@ package struct WakeRules: Sendable {
         var ruling = WakeRuling(facts.reach)
         if let dueAt = presenceEnd(of: due, facts.reach, at: now), let answeredAt = facts.reach.answeredAt {
             ruling.reach.wake?.dueAt = dueAt
-            ruling.changes.row = .due(due.lane, dueAt, at: answeredAt)
+            ruling.changes.row = .due(due.queue, dueAt, at: answeredAt)
             return .decided(ruling)
         }
         ruling.reach.wake?.dueAt = nil
         ruling.changes.row = .idle
-        guard facts.reach.lane == due.lane, due.address != nil else { return .decided(ruling) }
+        guard facts.reach.queue == due.queue, due.address != nil else { return .decided(ruling) }
         guard let isWaking = facts.isWaking else { return .needs(.span) }
         guard isWaking, let span = facts.span else { return .decided(ruling) }
         ruling.reach.wake?.isUnderWay = true
         ruling.changes.row = .pushed
-        ruling.changes.push = NewPush(.wake, in: due.lane, for: span, .leased, dueAt: end, at: now)
+        ruling.changes.push = NewPush(.wake, in: due.queue, for: span, .leased, dueAt: end, at: now)
         return .decided(ruling)
     }
 
-    /// A device that was connected when its wake was set, and acknowledged an envelope since, gets more time. Returns the
-    /// end of that time.
+    /// Returns the end of the additional time of a device that was connected when its wake was set, and acknowledged an envelope
+    /// after that.
     private func presenceEnd(of due: DueWake, _ reach: PushReach, at now: Timestamp) -> Timestamp? {
-        guard due.dueAt >= due.setAt.adding(seconds: WakeWish.presenceSeconds), let answeredAt = reach.answeredAt,
+        guard due.dueAt >= due.setAt.adding(seconds: WakeRequest.presenceSeconds), let answeredAt = reach.answeredAt,
             answeredAt <= now
         else { return nil }
-        let end = answeredAt.adding(seconds: WakeWish.presenceSeconds)
+        let end = answeredAt.adding(seconds: WakeRequest.presenceSeconds)
         return end > now ? end : nil
     }
 
-    /// A push of the device is over, or parked.
+    /// Decides after a push of the device finished or was parked.
     package func pushEnded(
         _ kind: PushKind, _ state: PushState, at now: Timestamp, knowing facts: WakeFacts
     ) -> WakeVerdict {
@@ -209,7 +209,7 @@ package struct WakeRules: Sendable {
 
     private func wakeEnded(_ state: PushState, at now: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
-        guard facts.reach.lane != nil else {
+        guard facts.reach.queue != nil else {
             // The pace is kept for when the device can be reached again.
             let isHanded = state == .handed
             ruling.changes.row = .endedOutOfReach(unanswered: isHanded ? 1 : 0, pushedAt: isHanded ? now : nil)
@@ -233,17 +233,17 @@ package struct WakeRules: Sendable {
 
     private static let parkedSeconds: Int64 = 86_400
 
-    /// The message at a position has no alert of its own any more: a wake replaces the alert.
+    /// Decides after the message at a position lost its own alert: a wake replaces the alert.
     package func lostAlert(at position: Int64, at now: Timestamp, knowing facts: WakeFacts) -> WakeRuling {
         var ruling = WakeRuling(facts.reach)
         ruling.reach.quietBefore = min(ruling.reach.quietBefore, position)
         let wake = facts.reach.wake
-        guard let lane = facts.reach.lane, wake?.dueAt == nil, wake?.isUnderWay != true else { return ruling }
-        put((wake?.pace ?? WakePace()).dueAt(now), in: lane, at: now, &ruling)
+        guard let queue = facts.reach.queue, wake?.dueAt == nil, wake?.isUnderWay != true else { return ruling }
+        put((wake?.pace ?? WakePace()).dueAt(now), in: queue, at: now, &ruling)
         return ruling
     }
 
-    /// All envelopes that wake the device ended with its user. Returns nil if there is no wake.
+    /// Decides after all envelopes that wake the device ended with its user. Returns nil if there is no wake.
     ///
     /// - Parameter isPushCancelled: Whether the push of the wake was cancelled.
     package func reasonsEnded(of wake: DeviceWake?, isPushCancelled: Bool, at now: Timestamp) -> WakeChanges.Row? {
@@ -263,11 +263,11 @@ package struct WakeRules: Sendable {
         wake.dueAt == nil && !wake.isUnderWay && wake.pace.isForgettable(at: now)
     }
 
-    private func put(_ dueAt: Timestamp, in lane: PushLane, at now: Timestamp, _ ruling: inout WakeRuling) {
+    private func put(_ dueAt: Timestamp, in queue: PushQueue, at now: Timestamp, _ ruling: inout WakeRuling) {
         var wake = ruling.reach.wake ?? DeviceWake()
         wake.dueAt = dueAt
         ruling.reach.wake = wake
-        ruling.changes.row = .due(lane, dueAt, at: now)
+        ruling.changes.row = .due(queue, dueAt, at: now)
     }
 
     private func remove(_ ruling: inout WakeRuling) {

@@ -2,11 +2,11 @@ package import CarillonWire
 
 /// The changes of the rows of requests. They are written in the order of the members.
 package struct RequestChanges: Equatable, Sendable {
-    /// The row of a request as a batch leaves it.
+    /// The row of a request after a batch.
     package struct Change: Equatable, Sendable {
         package var state: ServiceRequest.State
         package var isUnwanted: Bool
-        /// Nil as long as the request is unfinished.
+        /// Nil while the request is unfinished.
         package var finish: Finish?
 
         package init(state: ServiceRequest.State, isUnwanted: Bool, finish: Finish? = nil) {
@@ -16,13 +16,14 @@ package struct RequestChanges: Equatable, Sendable {
         }
     }
 
-    /// How a request was finished, and when its row is removed.
+    /// The end of a request, and the time at which its row is removed.
     package struct Finish: Equatable, Sendable {
         package var replyHash: [UInt8]?
         /// Whether the request was cancelled before its delivery.
         package var isUndelivered: Bool
         package var forgottenAt: Timestamp
-        /// Whether the row also gets the present value of the counter of served seconds, which must pass a limit of its own.
+        /// Whether the row also gets the present value of the counter of served seconds. The counter must pass a limit of its own
+        /// too.
         package var notesServedTime: Bool
 
         package init(replyHash: [UInt8]?, isUndelivered: Bool, forgottenAt: Timestamp, notesServedTime: Bool) {
@@ -37,9 +38,9 @@ package struct RequestChanges: Equatable, Sendable {
     package enum Ending: Equatable, Sendable {
         /// The requests of a consumer are removed.
         case remove(of: DeviceSerial)
-        /// The requests of a consumer are abandoned, and are due at a moment.
+        /// The requests of a consumer are abandoned, and are due at a time.
         case abandon(of: DeviceSerial, dueAt: Timestamp)
-        /// The requests to a provider get a fault, and are due at a moment.
+        /// The requests to a provider get a fault, and are due at a time.
         case fail(to: DeviceSerial, ErrorCode, dueAt: Timestamp)
     }
 
@@ -47,7 +48,8 @@ package struct RequestChanges: Equatable, Sendable {
     package var made: [ServiceRequest] = []
     package var changed: [RequestSerial: Change] = [:]
     package var endings: [Ending] = []
-    /// The number of a consumer's ids that are forgotten of requests that were cancelled before their delivery, the oldest first.
+    /// The number of ids of a consumer that are removed, the oldest first. They belong to requests that were cancelled before
+    /// delivery.
     package var forgotten: [DeviceSerial: Int] = [:]
 
     package init() {}

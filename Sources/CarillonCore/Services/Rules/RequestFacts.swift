@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// Two devices of which the first asks the second.
+/// A pair of devices: the first sends requests to the second.
 package struct RequestPair: Hashable, Sendable {
     package var consumer: DeviceSerial
     package var provider: DeviceSerial
@@ -26,21 +26,21 @@ package struct RequestQuestions: Equatable, Sendable {
 
     /// The rows of these requests.
     package var requests: Set<RequestSerial> = []
-    /// Whether the id was used, the present users of the two devices, and the number of unfinished requests of the consumer that are not
-    /// abandoned.
+    /// Whether the id was used, the present users of the two devices, and the number of unfinished requests of the consumer that
+    /// are not abandoned.
     package var candidates: Set<Candidate> = []
 
     package init() {}
 }
 
-/// The answers of the store. What was asked for and is missing here is not in the store.
+/// The facts from the store. If a fact was requested and is missing here, it does not exist.
 package struct RequestFacts: Equatable, Sendable {
     package var requests: [RequestSerial: ServiceRequest] = [:]
     package var usedIDs: Set<ServiceRequestID> = []
-    /// Without pairs whose consumer may call nobody or whose provider provides nothing.
+    /// Without pairs whose consumer can call no provider, or whose provider offers no service.
     package var parties: [RequestPair: RequestParties] = [:]
     package var unfinished: [DeviceSerial: Int] = [:]
-    /// The number of a consumer's ids that are remembered of requests that were cancelled before their delivery.
+    /// The number of ids of a consumer that are kept of requests that were cancelled before delivery.
     package var undelivered: [DeviceSerial: Int] = [:]
 
     package init() {}

@@ -1,10 +1,10 @@
 import CarillonWire
 
-/// How many requests of one consumer are kept.
+/// The limits of the requests of one consumer that are kept.
 package struct RequestLimits: Equatable, Sendable {
-    /// The most requests without a result.
+    /// The largest number of requests without a result.
     package var unfinished: Int
-    /// The most ids of requests that were cancelled before their delivery.
+    /// The largest number of ids of requests that were cancelled before delivery.
     package var undelivered: Int
 
     package init(
@@ -15,19 +15,19 @@ package struct RequestLimits: Equatable, Sendable {
     }
 }
 
-/// Why all requests of a device and to it end.
+/// The reason why all requests of a device and to the device end.
 package enum RequestEndReason: CaseIterable, Sendable {
     case userChanged
     case deviceDeleted
-    /// The device is not a server any more.
+    /// The device is not a backend device any more.
     case serverRemoved
 }
 
-/// Decides which steps of requests count, what becomes of requests that are cancelled or whose devices change, and when requests are
-/// forgotten.
+/// Decides which steps of requests are valid, how requests end that are cancelled or whose devices change, and when finished
+/// requests are removed.
 ///
-/// The rules read nothing. They name what they must know (``questions(for:)``), receive it, and return the changes of rows. The store
-/// reads and writes each kind of row for a whole batch, in one transaction.
+/// The rules read nothing. They return the facts that they need (``questions(for:)``), receive the facts, and return the changes
+/// of rows. The store reads and writes each kind of row for a whole batch, in one transaction.
 package struct RequestRules: Sendable {
     private let limits: RequestLimits
 
@@ -48,12 +48,12 @@ package struct RequestRules: Sendable {
         return questions
     }
 
-    /// Whether a step alone fits the state of its request.
+    /// Whether a single step fits the state of its request.
     package func counts(_ step: RequestStep, knowing facts: RequestFacts) -> Bool {
         RequestRuling(limits: limits, facts: facts).counts(step)
     }
 
-    /// Decides steps one after the other. Returns for each whether it counts.
+    /// Decides steps one after the other. Returns for each whether it is valid.
     package func decide(
         _ steps: [RequestStep], knowing facts: RequestFacts
     ) -> (results: [Bool], changes: RequestChanges) {
@@ -83,7 +83,7 @@ package struct RequestRules: Sendable {
         return changes
     }
 
-    /// Ends the requests of a device and those to it.
+    /// Ends the requests of a device and the requests to the device.
     package func end(of device: DeviceSerial, because reason: RequestEndReason) -> RequestChanges {
         var changes = RequestChanges()
         switch reason {
@@ -97,10 +97,11 @@ package struct RequestRules: Sendable {
         return changes
     }
 
-    /// Before each deadline.
+    /// A time before each deadline.
     private static let atOnce = Timestamp(milliseconds: 0)
 
-    /// The latest values of a finished request that is forgotten: when that is due, and the counter when the request was finished.
+    /// Returns the latest values of a finished request that is removed: the time from which it can be removed, and the counter
+    /// when it was finished.
     package func cutoff(by retention: RetentionTime) -> RetentionCutoff {
         RetentionCutoff(
             wall: retention.now, served: retention.cutoff(afterSeconds: ServiceRequest.rememberedSeconds).served)

@@ -1,4 +1,4 @@
-/// The requests of a batch while it is decided: the facts of the store, with what the steps before changed.
+/// The requests of a batch while it is decided: the facts from the store, changed by the earlier steps of the batch.
 struct RequestRuling {
     private let limits: RequestLimits
     private var facts: RequestFacts
@@ -19,12 +19,12 @@ struct RequestRuling {
         case .unwanted(let serial):
             facts.requests[serial].map { $0.state != .finished && $0.goesOn && !$0.isUnwanted } ?? false
         case .finished(let serial, let replyHash, _):
-            // A request that the server ends gets no result of its provider.
+            // A request that the server ends accepts no result of its provider.
             facts.requests[serial].map { $0.state != .finished && (replyHash == nil || $0.goesOn) } ?? false
         }
     }
 
-    /// Returns whether the step counts.
+    /// Returns whether the step is valid.
     mutating func perform(_ step: RequestStep) -> Bool {
         guard counts(step) else { return false }
         switch step {
@@ -69,6 +69,6 @@ struct RequestRuling {
 }
 
 extension ServiceRequest {
-    /// Whether the server has not decided to end the request before its deadline.
+    /// Whether the request continues until its deadline: the server did not decide to end it earlier.
     fileprivate var goesOn: Bool { fault == nil && !isAbandoned }
 }

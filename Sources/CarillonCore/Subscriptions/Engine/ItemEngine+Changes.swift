@@ -1,12 +1,13 @@
 import Logging
 
-/// Rows of subscriptions changed: the engine follows.
+/// Loads changed rows of subscriptions.
 extension ItemEngine {
-    /// Returns when the engine knows some subscriptions as they are, on items of this home. Those of a subscription are followed one after
-    /// the other, so that what is read last is done last; others are not waited for.
+    /// Returns when the engine has loaded the stored state of some subscriptions on items of this home. Changes of one
+    /// subscription are loaded one after the other, so that the last read is applied last. Other subscriptions are not waited
+    /// for.
     ///
-    /// - Parameter looks: What is armed by it may fire at once, with what stands in its items.
-    /// - Returns: Those that there are not any more.
+    /// - Parameter looks: Whether a subscription that this call arms may fire at once, with the present values of its items.
+    /// - Returns: The subscriptions that are not in the store any more.
     @discardableResult package func follow(_ subscriptions: [SubscriptionSerial], looks: Bool) async throws
         -> Set<SubscriptionSerial>
     {
@@ -47,7 +48,7 @@ extension ItemEngine {
         }
     }
 
-    /// Answers those that there are not any more.
+    /// Returns the subscriptions that are not in the store any more.
     private func followNow(_ subscriptions: [SubscriptionSerial: Bool]) async throws -> Set<SubscriptionSerial> {
         let rows = try await store.armed(Array(subscriptions.keys))
         var wanted: [ItemKey: [ArmedSubscription]] = [:]
@@ -61,7 +62,7 @@ extension ItemEngine {
         }
         for (key, rows) in wanted {
             let looked = rows.filter { subscriptions[$0.target.subscription] == true }
-            // One that is not in memory finds them when it is loaded.
+            // An item that is not in memory finds the rows when it is loaded.
             guard !looked.isEmpty || items[key] != nil || loading[key] != nil else { continue }
             let item = try await itemForArming(key)
             for row in rows {
@@ -83,22 +84,22 @@ extension ItemEngine {
         while true {
             let item = try await item(key)
             await updateCostLimit(of: item)
-            // The item can be removed from memory meanwhile.
+            // The item can have been removed from memory during the call.
             if items[key] === item { return item }
         }
     }
 
-    /// One that is in memory, or is just being loaded.
+    /// Returns an item that is in memory or is being loaded.
     func loadedItem(_ key: ItemKey) async throws -> WatchedItem? {
         if loading[key] != nil { return try await item(key) }
         return items[key]
     }
 
-    /// Reads subscriptions whose rows could not be read when they changed, and applies hand-overs, so that removed
-    /// subscriptions are not watched any more.
+    /// Reads subscriptions whose rows could not be read when they changed, and applies hand-overs, so that removed subscriptions
+    /// are disarmed.
     ///
-    /// A subscription or a hand-over whose rows cannot be read is logged, and stays for a later call. It does not delay
-    /// others.
+    /// If the rows of a subscription or a hand-over cannot be read, the fault is logged and a later call repeats the attempt.
+    /// Others are not delayed.
     ///
     /// - Throws: ``StoreFault`` if hand-overs cannot be read or removed.
     package func settle() async throws {
@@ -133,22 +134,22 @@ extension ItemEngine {
             "cannot read changed subscriptions; retrying", metadata: ["count": "\(failed)", "error": "\(first)"])
     }
 
-    /// Looks at subscriptions that were armed and never fired, or whose last crossing was refused, after a start. A server that was
-    /// killed may not have looked at the last of them. It takes a while if many items are watched.
+    /// Evaluates subscriptions that were armed and never fired, or whose last crossing was refused, after a start. A server that
+    /// was killed may not have evaluated the last of them. The call takes a while if many items have subscriptions.
     ///
     /// - Parameter shards: The shards of the items; nil for all of the home.
     package func lookAtNeverFired(in shards: ShardSet? = nil) async throws {
         var place = WatchPlace.start
         while !Task.isCancelled {
             let part = try await store.itemsNeverFired(in: shards ?? home.shards, after: place, limit: 1000)
-            // What is in memory was looked at when it came there.
+            // An item in memory was evaluated when it was loaded.
             for key in part.items where items[key] == nil && home.has(key.shard) { _ = try await item(key) }
             guard let end = part.end else { return }
             place = end
         }
     }
 
-    /// Of a device that was suspended or resumed, or belongs to another user.
+    /// Loads the subscriptions of a device that was suspended or resumed, or that has another user now.
     package func follow(_ device: DeviceSerial) async throws {
         try await follow(try await store.serials(of: device), looks: false)
     }

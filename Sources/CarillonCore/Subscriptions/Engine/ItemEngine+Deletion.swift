@@ -1,15 +1,17 @@
 import Logging
 
-/// Items are deleted between two of their updates.
+/// Deletes items between two of their updates.
 extension ItemEngine {
-    /// Deletes an item. Updates that were accepted before are written first; those that were accepted later make the item anew.
+    /// Deletes an item. Updates that were accepted before the call are written first. Updates that are accepted later create the
+    /// item again.
     ///
-    /// - Parameter moment: Deletes it only if its last update came by then, and it has no subscription; nil deletes it in any case.
-    /// - Returns: Whether it was deleted.
+    /// - Parameter moment: Deletes the item only if its last update is not later than this moment and the item has no
+    ///   subscription; nil deletes it in any case.
+    /// - Returns: Whether the item was deleted.
     package func delete(_ key: ItemKey, ifIdleSince moment: Timestamp? = nil) async throws -> Bool {
         // Each home searches for idle items, and deletes those of its own shards.
         guard moment == nil || home.isOpen(key.shard) else { return false }
-        // An item that is not there is not loaded, as a million subscriptions may wait for it.
+        // An item without a row is not loaded, because it may have a million subscriptions.
         if items[key] == nil, loading[key] == nil, try await store.item(key) == nil { return false }
         let item = try await item(key)
         guard item.hasRoomForDeletion else {
@@ -47,7 +49,7 @@ extension ItemEngine {
         await carryOver(rest, to: item.key)
     }
 
-    /// Makes the subscriptions on an item that has no row wait for its first update, and drops their held firings.
+    /// Resets the subscriptions on an item that has no row, as before its first update, and drops their throttled firings.
     func resetSubscriptions(on key: ItemKey, all: Bool) async throws {
         var last: SubscriptionSerial? = SubscriptionSerial(0)
         while let start = last {
@@ -57,7 +59,7 @@ extension ItemEngine {
 
     private static let resetAtOnce = 2000
 
-    /// Queues work on the item that follows a deleted one, before any other work.
+    /// Queues work on the item that replaces a deleted item, before any other work.
     private func carryOver(_ work: [WatchedItem.Work], to key: ItemKey) async {
         guard !work.isEmpty else { return }
         carriedOver[key, default: []] += work

@@ -1,45 +1,45 @@
 import CarillonWire
 import Logging
 
-/// What updates fired, on its way to the devices.
+/// Delivers the firings of updates to devices.
 extension ItemEngine {
-    /// Delivers a firing while the updates of its item wait, and makes refused crossings fire with the next update. Targets that
-    /// cannot be reached because the store fails stay in the store until ``tellRest()``.
+    /// Delivers a firing while the updates of its item wait, and makes refused crossings fire with the next update. If the store
+    /// fails, the remaining targets stay in the store until ``notifyRest()``.
     ///
     /// - Returns: Whether each target was handled.
-    @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
-        let told = await tellNow(firing)
+    @discardableResult package func notify(_ firing: StoredFiring) async -> Bool {
+        let notified = await notifyNow(firing)
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
-        keepRefused(told.untold, of: key)
-        // Before the item takes updates again, so that the next update finds them.
-        if told.fault == nil { giveBackRefused(of: key, after: firing.number) }
-        await note(told, of: firing)
-        return told.fault == nil
+        keepRefused(notified.pending, of: key)
+        // This happens before the item accepts updates again, so that the next update evaluates the refused crossings.
+        if notified.fault == nil { giveBackRefused(of: key, after: firing.number) }
+        await note(notified, of: firing)
+        return notified.fault == nil
     }
 
     /// Delivers a firing between two updates of its item. The caller must pass refused targets to ``WatchedItem/giveBack(_:)``.
-    func deliver(_ firing: StoredFiring) async -> Firings.Told {
-        let told = await tellNow(firing)
-        await note(told, of: firing)
-        return told
+    func deliver(_ firing: StoredFiring) async -> Firings.Notified {
+        let notified = await notifyNow(firing)
+        await note(notified, of: firing)
+        return notified
     }
 
-    /// Notes the result of a delivery in memory, and reads the subscriptions that it names.
-    private func note(_ told: Firings.Told, of firing: StoredFiring) async {
+    /// Applies the result of a delivery to the item in memory, and reads the subscriptions that the result contains.
+    private func note(_ notified: Firings.Notified, of firing: StoredFiring) async {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         underWay.remove(firing.number)
-        if let fault = told.fault {
+        if let fault = notified.fault {
             items[key]?.heldUp.insert(firing.number)
             logger.error(
                 "a firing could not be told, and is tried again",
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(fault)"])
         } else {
-            isTold(firing.number, of: key)
+            isNotified(firing.number, of: key)
         }
-        for (subscription, isAwake) in told.unsettled where isAwake { items[key]?.wakeUp(subscription) }
+        for (subscription, isAwake) in notified.unsettled where isAwake { items[key]?.wakeUp(subscription) }
         do {
-            let gone = try await follow(Array(told.unsettled.keys), looks: false)
-            // Those that are there no more were taken away while the item was loaded.
+            let gone = try await follow(Array(notified.unsettled.keys), looks: false)
+            // Missing subscriptions were removed while the item was being loaded.
             for subscription in gone { items[key]?.whenStill { $0.disarm(subscription) } }
         } catch {
             logger.error(
@@ -48,13 +48,13 @@ extension ItemEngine {
         }
     }
 
-    private func tellNow(_ firing: StoredFiring) async -> Firings.Told {
+    private func notifyNow(_ firing: StoredFiring) async -> Firings.Notified {
         do {
-            return await firings.tell(firing, cost: try await conditionCost(of: firing.firing.app))
+            return await firings.notify(firing, cost: try await conditionCost(of: firing.firing.app))
         } catch {
-            var told = Firings.Told()
-            told.fault = error
-            return told
+            var notified = Firings.Notified()
+            notified.fault = error
+            return notified
         }
     }
 
@@ -68,7 +68,7 @@ extension ItemEngine {
     /// Makes the subscriptions of kept targets fire with the next update, if the item is in memory and no firing delays its
     /// updates.
     ///
-    /// - Parameter number: A firing that was delivered. The updates still wait for it.
+    /// - Parameter number: A firing that was delivered and still delays the updates.
     func giveBackRefused(of key: ItemKey, after number: Int64? = nil) {
         guard let item = items[key], item.heldUp.allSatisfy({ $0 == number }),
             let refused = refusedOfRest.removeValue(forKey: key)
@@ -77,13 +77,13 @@ extension ItemEngine {
         drain(item)
     }
 
-    /// Gives refused crossings back between two updates of their item. Updates can have fired since the refusal, so the rows decide: a
-    /// subscription that fired again, or that a stored firing names, is left out.
+    /// Makes refused crossings fire again, between two updates of their item. Updates can have fired since the refusal, so the
+    /// rows decide: a subscription that fired again, or that is a target of a stored firing, is left out.
     func giveBack(_ refused: Set<Firing.Target>, to item: WatchedItem) async {
         let crossings = refused.filter { item.isCrossing($0) }
         guard !item.isGone, !crossings.isEmpty else { return }
         do {
-            // Before the rows: a firing that is delivered meanwhile is found here or there.
+            // Firings are read before the rows, so that a firing that is delivered in between is found in one of them.
             let pending = try await store.firingTargets(of: item.key)
             let subscriptions = crossings.map(\.subscription).filter { !pending.contains($0) }
             for start in stride(from: 0, to: subscriptions.count, by: Self.followedAtOnce) {
@@ -94,7 +94,7 @@ extension ItemEngine {
                 }
             }
         } catch {
-            // The rows have the refused crossings of an item that is not in memory any more.
+            // If the item is not in memory any more, the rows contain its refused crossings.
             if items[item.key] === item { refusedOfRest[item.key, default: []].formUnion(crossings) }
             logger.error(
                 "cannot read refused crossings; retrying",
@@ -102,14 +102,15 @@ extension ItemEngine {
         }
     }
 
-    private func isTold(_ number: Int64, of key: ItemKey) {
+    private func isNotified(_ number: Int64, of key: ItemKey) {
         items[key]?.heldUp.remove(number)
-        if loading[key] != nil { toldMeanwhile.insert(number) }
+        if loading[key] != nil { notifiedMeanwhile.insert(number) }
     }
 
-    /// Delivers firings that a killed server or a full disk left: the firings of an item in their order, and those of a few items
-    /// at a time. Gives refused crossings back whose rows could not be read before.
-    package func tellRest() async throws {
+    /// Delivers firings that remain after a server was killed or a disk was full. The firings of one item are delivered in their
+    /// order. A few items are handled at the same time. Also makes refused crossings fire again whose rows could not be read
+    /// before.
+    package func notifyRest() async throws {
         for key in Array(refusedOfRest.keys) { giveBackRefused(of: key) }
         var last: ItemKey?
         while !Task.isCancelled {
@@ -119,13 +120,13 @@ extension ItemEngine {
             await withTaskGroup(of: Void.self) { group in
                 for (place, key) in some.enumerated() {
                     if place >= Self.restAtOnce { await group.next() }
-                    group.addTask { await self.tellRest(of: key) }
+                    group.addTask { await self.notifyRest(of: key) }
                 }
             }
         }
     }
 
-    private func tellRest(of key: ItemKey) async {
+    private func notifyRest(of key: ItemKey) async {
         restTellers[key, default: 0] += 1
         defer {
             let others = restTellers[key, default: 1] - 1
@@ -133,10 +134,10 @@ extension ItemEngine {
         }
         do {
             while !Task.isCancelled, home.isOpen(key.shard), let next = try await store.nextFiring(of: key) {
-                // The item tells it itself.
+                // The item is delivering this firing.
                 guard underWay.insert(next.number).inserted else { return }
                 switch next {
-                case .readable(let firing): guard await tell(firing) else { return }
+                case .readable(let firing): guard await notify(firing) else { return }
                 case .unreadable(let number):
                     logger.error(
                         "a firing cannot be read, and is given up",
@@ -144,7 +145,7 @@ extension ItemEngine {
                     defer { underWay.remove(number) }
                     try await store.advance(number, to: nil, refused: [])
                     giveBackRefused(of: key, after: number)
-                    isTold(number, of: key)
+                    isNotified(number, of: key)
                 }
             }
         } catch {

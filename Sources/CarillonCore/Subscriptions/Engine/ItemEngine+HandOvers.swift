@@ -1,13 +1,13 @@
 import Logging
 
-/// Hand-overs to items of this home.
+/// Applies hand-overs to items of this home.
 extension ItemEngine {
     private static let handOversAtOnce = 1000
 
-    /// Applies the hand-overs that were written before the call, in their order. One call at a time applies hand-overs.
-    /// Other calls wait, and then apply those that are left.
+    /// Applies the hand-overs that were written before the call, in their order. Only one call applies hand-overs at a time.
+    /// Other calls wait, and then apply the remaining hand-overs.
     ///
-    /// A hand-over that cannot be applied stays in the store for a later call. Those behind it are applied.
+    /// A hand-over that cannot be applied stays in the store for a later call. Later hand-overs are applied.
     ///
     /// - Throws: ``StoreFault`` if hand-overs cannot be read or removed.
     func applyHandOvers() async throws {
@@ -22,7 +22,7 @@ extension ItemEngine {
         while !Task.isCancelled {
             let handOvers = try await store.handOvers(in: home.shards, after: last, limit: Self.handOversAtOnce)
             guard let end = handOvers.last?.number else { break }
-            // Hand-overs to a shard that moved meanwhile are left to its new home.
+            // Hand-overs to a shard that has moved since the read are left to its new home.
             let open = handOvers.filter { home.isOpen($0.shard) }
             handOverShards = Set(open.map(\.shard))
             defer { handOverShards = [] }
@@ -32,9 +32,9 @@ extension ItemEngine {
         report(failures)
     }
 
-    /// Applies hand-overs one after the other, and removes those that were applied. If this throws, all of them are applied again later.
+    /// Applies hand-overs one after the other, and removes the applied ones. If this throws, all of them are applied again later.
     private func apply(_ handOvers: [HandOver], _ failures: inout HandOverFailures) async throws {
-        // The rows of a device are read once: they are as the last of these hand-overs left them.
+        // The rows of a device are read once. They contain the changes of all these hand-overs.
         var followed: Set<DeviceSerial> = []
         var applied: [AppliedHandOver] = []
         for handOver in handOvers {
@@ -74,7 +74,7 @@ extension ItemEngine {
         if !applied.isEmpty { try await store.applyHandOvers(applied) }
     }
 
-    /// Logs failures if there are more or fewer than the last time.
+    /// Logs the failures if their number differs from the last call.
     private func report(_ failures: HandOverFailures) {
         defer { failedHandOvers = failures.count }
         guard failures.count != failedHandOvers, let (number, error) = failures.first else { return }

@@ -3,7 +3,7 @@ import CarillonWire
 import Logging
 import Metrics
 
-/// Items come into memory when they are wanted, and go when others need the room.
+/// Loads items into memory when they are used, and removes idle items when a limit is reached.
 extension ItemEngine {
     func item(_ key: ItemKey) async throws -> WatchedItem {
         uses += 1
@@ -22,32 +22,33 @@ extension ItemEngine {
             loading[key] = task
             defer {
                 loading[key] = nil
-                // An item that could not be loaded finds its refused crossings when it is loaded.
+                // If the item could not be loaded, a later load finds its refused crossings.
                 if items[key] == nil { refusedOfRest[key] = nil }
-                if loading.isEmpty { toldMeanwhile = [] }
+                if loading.isEmpty { notifiedMeanwhile = [] }
             }
             try await task.value
         }
     }
 
     private func load(_ key: ItemKey) async throws {
-        // The rows have what was refused before they are read.
+        // The rows contain the refused crossings before they are read.
         refusedOfRest[key] = nil
         let found = try await store.item(key)
-        // A server that was killed after it deleted the item may have left some of them.
+        // A server that was killed after it deleted the item may not have reset all subscriptions.
         if found == nil { try await resetSubscriptions(on: key, all: false) }
         let stored = found ?? StoredItem(state: ItemState(.merge))
-        // Before what is armed, so that one that is told meanwhile is among these or has fired there.
-        let untold = try await store.firingTargets(of: key)
+        // Firings are read before armed subscriptions. A subscription that is notified in between is in this set, or its row
+        // contains the firing.
+        let pending = try await store.firingTargets(of: key)
         var index = ItemIndex(shapes, at: conditions.bindings(key.name.text, stored.state))
         index.costLimit = try await conditionCost(of: key.app)
-        let item = WatchedItem(key, stored, index, untold: untold)
+        let item = WatchedItem(key, stored, index, pending: pending)
         var last = SubscriptionSerial(0)
         var unseen: [SubscriptionSerial] = []
         while true {
             let some = try await store.armed(on: key, after: last, limit: limits.armedAtOnce)
             for (place, armed) in some.enumerated() {
-                // Others have their turn.
+                // Other tasks can run.
                 if place % Self.armedBetween == Self.armedBetween - 1 { await Task.yield() }
                 arm(armed, on: item)
                 if item.isUnseen(armed.target.subscription) { unseen.append(armed.target.subscription) }
@@ -56,10 +57,10 @@ extension ItemEngine {
             last = end.target.subscription
             await Task.yield()
         }
-        // What was fired before is told before.
-        item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(toldMeanwhile)
+        // Stored firings are delivered before the firings of later updates.
+        item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(notifiedMeanwhile)
         item.lastUse = uses
-        letIdleGo()
+        evictIdle()
         items[key] = item
         if !unseen.isEmpty { item.enqueue(.look(unseen)) }
         giveBackRefused(of: key)
@@ -69,14 +70,14 @@ extension ItemEngine {
 
     private static let armedBetween = 128
 
-    private func letIdleGo() {
-        // What each takes changes all the time: it is counted out now and then.
+    private func evictIdle() {
+        // The memory of an item changes all the time, so the sum is computed only with every 64th load.
         loads += 1
         let weight = loads % 64 == 0 ? items.values.reduce(0) { $0 + $1.weight } : 0
         guard items.count >= limits.items || weight > limits.bytes else { return }
         var excess = weight - limits.bytes
         var count = items.count >= limits.items ? max(1, items.count / 10) : 0
-        // To bring those back that nobody watches takes a look at one row.
+        // An item without subscriptions is removed first, because it is loaded again by reading one row.
         let idle = items.values.filter { $0.isIdle && $0.heldUp.isEmpty }
             .sorted { ($0.watches.isEmpty ? 0 : 1, $0.lastUse) < ($1.watches.isEmpty ? 0 : 1, $1.lastUse) }
         for item in idle {
@@ -91,7 +92,7 @@ extension ItemEngine {
         item.isGone = true
         guard items[item.key] === item else { return }
         items[item.key] = nil
-        // The rows have the refused crossings.
+        // The rows contain the refused crossings.
         refusedOfRest[item.key] = nil
     }
 
@@ -105,7 +106,7 @@ extension ItemEngine {
     /// The highest cost of evaluating one condition, and of rendering one notification, in an app.
     func conditionCost(of app: AppSerial) async throws -> Int { try await documents.itemRules(of: app).rules.conditionCost }
 
-    /// Rules that an app sets apply to the next evaluation: batches of work, loading and arming each read the limit once.
+    /// Applies the app's present rules to the next evaluation. Batches of work, loading and arming each read the limit once.
     func updateCostLimit(of item: WatchedItem) async {
         do {
             let cost = try await conditionCost(of: item.key.app)
@@ -119,7 +120,7 @@ extension ItemEngine {
 
     // MARK: Arming
 
-    /// - Parameter isNew: Whether it was armed just now.
+    /// - Parameter isNew: Whether the subscription was armed just now.
     func arm(_ armed: ArmedSubscription, isNew: Bool = false, on item: WatchedItem) {
         item.whenStill { item in self.armNow(armed, isNew, on: item) }
     }
@@ -131,7 +132,7 @@ extension ItemEngine {
             item.arm(armed, isNew: isNew, shape: shape, constants: constants)
             overCost.increment(by: item.index.takeArmedOverCost())
         } catch {
-            // An earlier version took it; it fires never.
+            // An earlier version accepted the condition. The subscription never fires.
             logger.error(
                 "a condition cannot be read any more",
                 metadata: ["app": "\(item.key.app.rawValue)", "subscription": "\(armed.target.subscription.rawValue)"])
@@ -145,13 +146,13 @@ extension ItemEngine {
             return (known, values)
         }
         let program = try ExpressionProgram.unchecked(condition.source, in: conditions.environment)
-        // The source may be that of another condition of the shape.
+        // The source may be the source of another condition with the same shape.
         if let values, values.count == program.constants.count { return (try shapes.number(of: program), values) }
         guard values == nil else { throw Refusal(.triggerInvalid, "The condition was stored by another version.") }
         return (try shapes.number(of: program), program.constants)
     }
 
-    /// Why an item cannot take a condition of an owner; nil when it can.
+    /// Returns why an item cannot accept a condition of an owner; nil if it can.
     func refusal(of program: ExpressionProgram, on key: ItemKey, by owner: ConditionOwner) async throws -> String? {
         guard let shape = try? shapes.number(of: program) else { return nil }
         defer { shapes.forget(shape) }
@@ -162,7 +163,7 @@ extension ItemEngine {
             compared: index.comparedCount)
         for limit in limits.ofConditions {
             let more = added[keyPath: limit.path]
-            // What takes nothing is welcome also where a limit was lowered.
+            // A condition that uses nothing more is accepted even if the limit was lowered.
             guard more > 0 else { continue }
             let share = max(1, limit.most * limits.sharePercent / 100)
             if index.usage(of: owner)[keyPath: limit.path] + more > share {
@@ -183,7 +184,7 @@ extension ItemEngine.Limits {
     fileprivate struct OfConditions {
         var path: KeyPath<ConditionUsage, Int>
         var most: Int
-        /// What the limit counts, in the plural.
+        /// The unit that the limit counts, in the plural.
         var what: String
     }
 

@@ -1,8 +1,8 @@
-/// Shards move from one home to another.
+/// Moves the items of a shard from one home to another.
 extension ItemEngine {
-    /// Forgets the items of a shard that the home has closed. Waits until no work on them is under way.
+    /// Removes the items of a shard that the home has closed from memory. Waits until no work on them is in progress.
     ///
-    /// - Returns: False if work is still under way after the time. Items that are forgotten are loaded again when they are wanted.
+    /// - Returns: False if work is still in progress after the time. Removed items are loaded again when they are used.
     package func giveUp(_ shard: Shard, atMost time: Duration) async -> Bool {
         let end = ContinuousClock.now + time
         while isBusy(with: shard) {
@@ -21,11 +21,11 @@ extension ItemEngine {
             || items.values.contains { $0.key.shard == shard && !$0.isIdle }
     }
 
-    /// The home has a further shard. ``evaluateTaken()`` evaluates its subscriptions.
+    /// Notes that the home has a further shard. ``evaluateTaken()`` evaluates its subscriptions.
     package func took(_ shard: Shard) { taken.insert(shard) }
 
-    /// Does for shards that the home took what ``lookAtNeverFired(in:)`` does after a start: the former home may not have evaluated a
-    /// subscription that changed during the move.
+    /// Does for shards that the home took the work that ``lookAtNeverFired(in:)`` does after a start. The former home may not
+    /// have evaluated a subscription that changed during the move.
     package func evaluateTaken() async throws {
         let shards = taken
         guard shards != .none else { return }

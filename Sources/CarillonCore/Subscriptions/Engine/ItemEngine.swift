@@ -2,30 +2,32 @@ import CarillonWire
 package import Logging
 import Metrics
 
-/// Takes updates of items, finds what they fire, and has it told: the home of all items that are wanted.
+/// Evaluates updates of items against the conditions of subscriptions, stores the updates with their firings, and delivers the
+/// firings.
 ///
-/// An item is loaded when it is first wanted: what stands in it, and the subscriptions that are armed on it. Its updates are taken
-/// one after the other, by a task that exists while there are some: they are evaluated, written with what they fired in one
-/// transaction, and answered; then what fired is told, before the next are looked at. So an item with many subscribers delays
-/// itself, and its publishers when its queue is full; the items take turns on the engine.
+/// An item is loaded when it is first used, with its values and its armed subscriptions. One task at a time processes the updates
+/// of an item, in their order. It evaluates a batch, writes the updates with their firings in one transaction, answers the
+/// publishers, and delivers the firings before the next batch. An item with many subscribers therefore delays only itself, and
+/// its publishers when its queue is full. Items take turns on the engine.
 package actor ItemEngine {
     package struct Limits: Sendable {
-        /// Items in memory. Beyond it those go that were not wanted for the longest time; the disk has them.
+        /// The number of items in memory. Beyond this limit the least recently used items are removed from memory; they stay in
+        /// the store.
         package var items = 20_000
-        /// About what they may take, in bytes.
+        /// The approximate memory of all items, in bytes.
         package var bytes = 512 << 20
-        /// Of updates that wait to be evaluated, in all items, and in those of one app.
+        /// The bytes of updates that wait to be evaluated, in all items and in the items of one app.
         package var waitingBytes = 64 << 20
         package var waitingBytesOfApp = 16 << 20
-        /// What one batch of updates may fire before it is written and told.
+        /// The number of targets that one batch of updates can fire before it is written and delivered.
         package var targetsAtOnce = 16_384
-        /// Subscriptions that are read at a time while an item is loaded.
+        /// The number of subscriptions that are read at a time while an item is loaded.
         package var armedAtOnce = 4096
         /// Conditions of one item that begin with no comparison of a field and a constant.
         package var unguardedPerItem = SubscriptionLimits.unguardedPerItem
         package var constantBytesPerItem = SubscriptionLimits.constantBytesPerItem
         package var comparedPerItem = SubscriptionLimits.comparedPerItem
-        /// What one owner may take of each of the three.
+        /// The part of each of the three limits that one owner can use.
         package var sharePercent = SubscriptionLimits.sharePercent
         package init() {}
     }
@@ -33,7 +35,7 @@ package actor ItemEngine {
     let store: any SubscriptionStore & HandOverStore
     /// The home of the items.
     let home: any LocalHome
-    /// Whether the server has no other home, so that each item is of this home for as long as it lives.
+    /// Whether the server has no other home, so that each item always belongs to this home.
     nonisolated let hasAllShards: Bool
     let documents: AppDocuments
     let firings: Firings
@@ -50,15 +52,14 @@ package actor ItemEngine {
     private var waitingBytes = 0
     private var waitingBytesOfApps: [AppSerial: Int] = [:]
     var loads = 0
-    /// Firings that are being told.
+    /// The numbers of firings that are being delivered.
     var underWay: Set<Int64> = []
-    /// Firings that were told while some item was being loaded, which may have read that they were not.
-    var toldMeanwhile: Set<Int64> = []
-    /// Targets whose firing was refused between batches of their item's updates. They are given back when no firing delays the
+    /// Firings that were delivered while an item was being loaded. The load may have read them as not delivered.
+    var notifiedMeanwhile: Set<Int64> = []
+    /// Targets whose firing was refused between batches of their item's updates. They can fire again when no firing delays the
     /// updates.
     var refusedOfRest: [ItemKey: Set<Firing.Target>] = [:]
-    /// Subscriptions whose rows changed, and that the engine has not looked at since,
-    /// with whether they may fire at once.
+    /// Subscriptions whose rows changed and were not read since. The value is whether they may fire at once.
     var changed: [SubscriptionSerial: Bool] = [:]
     /// Subscriptions whose rows are being read.
     var following: Set<SubscriptionSerial> = []
@@ -76,7 +77,7 @@ package actor ItemEngine {
     var restTellers: [ItemKey: Int] = [:]
     /// The shards of the hand-overs that are being applied.
     var handOverShards: Set<Shard> = []
-    /// Shards that the home took, and whose subscriptions were not looked at since.
+    /// Shards that the home took and whose subscriptions were not evaluated since.
     var taken = ShardSet.none
 
     private let accepted = ServerMetric.itemUpdates.counter("accepted")
@@ -104,20 +105,19 @@ package actor ItemEngine {
         shapes = ConditionShapes(conditions.environment)
     }
 
-    /// Whether the item is in a shard of this home. Items of other homes are read from the store alone.
+    /// Whether the item is in a shard of this home. Items of other homes are only read from the store.
     nonisolated func has(_ key: ItemKey) -> Bool { home.has(key.shard) }
 
-    /// An update of another item waits for some four slices.
+    /// The time after which a batch lets other items run. An update of another item waits for about four slices.
     private static let sliceNanoseconds: Int64 = 150_000
     private static let updatesAtOnce = 256
     static let followedAtOnce = 256
-    /// Items whose firings are told at a time that an earlier process, or a full disk, left.
+    /// The number of items whose firings of an earlier process, or from before a full disk, are delivered at a time.
     static let restAtOnce = 4
 
     // MARK: Updates
 
-    /// Takes an update. When this returns, what stands in the item is on disk, and what it fired, or that from which it will be
-    /// told.
+    /// Accepts an update. When this returns, the item and the firings of the update are stored durably.
     package func publish(_ update: ItemUpdate, to key: ItemKey, mode: ItemState.Mode) async throws -> ItemReceipt {
         let item = try await item(key)
         return try await withCheckedThrowingContinuation { continuation in
@@ -147,9 +147,9 @@ package actor ItemEngine {
         waitingBytesOfApps[app] = left > 0 ? left : nil
     }
 
-    /// The same of many, in their order; each has its own answer.
+    /// Accepts updates in their order. Each update has its own result.
     package func publish(_ updates: [PublishedUpdate]) async -> [Result<ItemReceipt, any Error>] {
-        let answers = Answers<Result<ItemReceipt, any Error>>(updates.count)
+        let answers = ResultCollector<Result<ItemReceipt, any Error>>(updates.count)
         for (place, published) in updates.enumerated() {
             do {
                 let item = try await item(published.key)
@@ -164,7 +164,7 @@ package actor ItemEngine {
     static let busy = Refusal(
         .itemBusy, "The item has as many updates waiting as it may.", retryAfterSeconds: 1)
 
-    /// What stands in an item; nil before its first update.
+    /// Returns an item with its values; nil before its first update.
     package func item(of key: ItemKey) async throws -> StoredItem? {
         if let item = items[key] { return item.stored.version > 0 ? item.stored : nil }
         return try await store.item(key)
@@ -173,7 +173,7 @@ package actor ItemEngine {
     func drain(_ item: WatchedItem) {
         guard !item.isDraining else { return }
         item.isDraining = true
-        // Ends when the item has nothing left to do.
+        // The task ends when the item has no more work.
         Task { await drainUntilDone(item) }
     }
 
@@ -189,7 +189,7 @@ package actor ItemEngine {
 
     // MARK: A batch
 
-    /// What a batch comes to until it is written.
+    /// The results of a batch until they are written.
     private struct Staged {
         typealias Answered = (answer: WatchedItem.Answer, result: Result<ItemReceipt, any Error>)
 
@@ -212,7 +212,7 @@ package actor ItemEngine {
         var began = ticks.now()
         func pause() async {
             guard ticks.now() - began > Self.sliceNanoseconds else { return }
-            // The engine has other items.
+            // Other items can run.
             await Task.yield()
             began = ticks.now()
         }
@@ -233,16 +233,16 @@ package actor ItemEngine {
         await write(&staged, of: item, pause: pause)
     }
 
-    /// - Parameter pause: Lets others have their turn, when it is time.
+    /// - Parameter pause: Lets other tasks run when a slice has ended.
     private func evaluate(
         _ work: WatchedItem.Work, on item: WatchedItem, _ staged: inout Staged, pause: () async -> Void
     ) async {
         let found: WatchedItem.Found
         switch work {
-        // They are done when what was staged is written.
+        // These are performed after the staged results are written.
         case .giveBack, .delete: return
         case .look(let subscriptions):
-            // The first update was not written: its subscriptions fire with the next.
+            // The first update was not written. Its subscriptions fire with the next update.
             guard staged.item.version > 0 else { return }
             found = await item.look(at: subscriptions, at: time.now(), pause: pause)
         case .update(let update, let mode, let answer):
@@ -283,7 +283,7 @@ package actor ItemEngine {
         }
     }
 
-    /// Leaves nothing staged.
+    /// Writes the staged results. Afterwards nothing is staged.
     private func write(_ staged: inout Staged, of item: WatchedItem, pause: () async -> Void) async {
         do {
             let numbers = try await commit(staged, of: item)
@@ -291,7 +291,7 @@ package actor ItemEngine {
             item.stored = staged.item
             staged = Staged(item)
             await finish(zip(numbers, firings).reversed(), answers, of: item, pause: pause)
-            // If the next write fails, the crossings that were given back must still fire with a later update.
+            // If the next write fails, the refused crossings must still fire with a later update.
             staged.unseen = item.index.unseen
         } catch {
             item.evaluatedVersion = item.stored.version
@@ -305,7 +305,7 @@ package actor ItemEngine {
         }
     }
 
-    /// Answers the numbers of the firings.
+    /// Returns the numbers of the firings.
     private func commit(_ staged: Staged, of item: WatchedItem) async throws -> [Int64] {
         guard staged.isChanged || !staged.firings.isEmpty else { return [] }
         let commit = ItemCommit(key: item.key, item: staged.item, firings: staged.firings)
@@ -316,9 +316,9 @@ package actor ItemEngine {
         return written
     }
 
-    /// What follows when a batch is on disk.
+    /// Answers the publishers and delivers the firings after a batch was written.
     ///
-    /// - Parameter firings: The last first, as each goes from memory when it is told.
+    /// - Parameter firings: In reverse order, so that each can be removed from memory after its delivery.
     private func finish(
         _ firings: consuming [(number: Int64, firing: Firing)], _ answers: [Staged.Answered], of item: WatchedItem,
         pause: () async -> Void
@@ -332,11 +332,11 @@ package actor ItemEngine {
         }
         var refused: [SubscriptionSerial: Firing.Target] = [:]
         while let (number, firing) = waiting.popLast() {
-            // A refused subscription that fires again is left to the later firing.
+            // If a refused subscription fires again, the later firing decides.
             if !refused.isEmpty { for target in firing.targets { refused[target.subscription] = nil } }
-            // In their order, as a later one counts for what an earlier one said.
+            // Firings are delivered in their order: after a later firing, an earlier firing of the same subscription is ignored.
             if item.heldUp.isEmpty {
-                for target in await deliver(StoredFiring(number: number, firing: firing)).untold {
+                for target in await deliver(StoredFiring(number: number, firing: firing)).pending {
                     refused[target.subscription] = target
                 }
             } else {
@@ -347,15 +347,15 @@ package actor ItemEngine {
         for target in refused.values { item.giveBack(target) }
     }
 
-    // MARK: Looking
+    // MARK: State
 
-    /// Whether nothing is under way.
+    /// Whether no work is in progress.
     package var isIdle: Bool { underWay.isEmpty && carriedOver.isEmpty && items.values.allSatisfy(\.isIdle) }
 
     package struct Population: Equatable, Sendable {
         package var items: Int
         package var watches: Int
-        /// Of conditions.
+        /// The number of different shapes of conditions.
         package var shapes: Int
     }
 

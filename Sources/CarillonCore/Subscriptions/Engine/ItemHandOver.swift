@@ -1,11 +1,10 @@
 /// The effect of a hand-over on the engine of items.
 package enum ItemHandOver: Equatable, Sendable {
-    /// The subscriptions of the device are armed or disarmed.
+    /// The subscriptions of the device must be armed or disarmed.
     case subscriptionsChanged(of: DeviceSerial)
-    /// The subscription is armed as it is, and its condition is evaluated at once.
+    /// The subscription must be loaded in its stored state, and its condition must be evaluated at once.
     case subscriptionPut(SubscriptionSerial)
-    /// The item does not watch for the subscription any more. The item is nil if its name cannot be read. No such item is in
-    /// memory.
+    /// The subscription must be disarmed on the item. The item is nil if its name cannot be read. Such an item is not in memory.
     case subscriptionRemoved(SubscriptionSerial, from: ItemKey?, shape: Int64?)
 
     /// Returns nil if the content cannot be read. The hand-over is removed then, and changes nothing.

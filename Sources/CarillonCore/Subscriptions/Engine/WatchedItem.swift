@@ -1,8 +1,8 @@
 import CarillonExpression
 
-/// One item in memory: what stands in it, who waits on it, and what is to be done with it.
+/// One item in memory: its values, its armed subscriptions, and its queue of work.
 final class WatchedItem {
-    /// Small, as there may be a million.
+    /// An armed subscription. The type is small because there may be a million of them.
     struct Watch {
         var handle: ItemIndex.Handle
         fileprivate var shortRevision: UInt32
@@ -10,58 +10,58 @@ final class WatchedItem {
         func isOf(_ revision: Int64) -> Bool { shortRevision == UInt32(truncatingIfNeeded: revision) }
     }
 
-    /// A subscription that is not to fire again before a moment; the store knows it as well.
+    /// The cool-down of a subscription, which the store also contains.
     private struct Rest {
         var seconds: Int64
         var until: Timestamp
     }
 
     typealias Answer = @Sendable (Result<ItemReceipt, any Error>) -> Void
-    /// Says whether the item was deleted.
+    /// Receives whether the item was deleted.
     typealias DeletionAnswer = @Sendable (Result<Bool, any Error>) -> Void
 
     enum Work {
         case update(ItemUpdate, ItemState.Mode, Answer)
-        /// These were armed: they may fire with what stands in the item.
+        /// These subscriptions were armed. They may fire with the present values of the item.
         case look([SubscriptionSerial])
-        /// Their crossing was refused between two batches of updates: they can fire with the next update.
+        /// The crossings of these targets were refused between two batches of updates. They can fire with the next update.
         case giveBack(Set<Firing.Target>)
-        /// The item is to be deleted; with a moment only if its last update came by then, and it has no subscription.
+        /// The item must be deleted; with a moment only if its last update is not later and the item has no subscription.
         case delete(ifIdleSince: Timestamp?, DeletionAnswer)
 
         fileprivate var isDeletion: Bool { if case .delete = self { true } else { false } }
     }
 
     let key: ItemKey
-    /// As it is on disk.
+    /// The item in its stored state.
     var stored: StoredItem
-    /// The version that the index evaluated last. It is above the stored one while an update is being committed.
+    /// The version that the index evaluated last. The version is above the stored version while an update is being committed.
     var evaluatedVersion: Int64
     var index: ItemIndex
     private(set) var watches: [SubscriptionSerial: Watch] = [:]
     private var rests: [SubscriptionSerial: Rest] = [:]
     private var queue: [Work] = []
-    /// Updates and deletions.
+    /// The number of waiting updates and deletions.
     private var queuedChanges = 0
     private var queuedBytes = 0
     var isDraining = false
-    /// An update is being evaluated: what is armed and disarmed meanwhile waits.
+    /// Whether conditions are being evaluated. Subscriptions are armed and disarmed after the evaluation.
     private var isEvaluating = false
     private var deferred: [(WatchedItem) -> Void] = []
-    /// The numbers of firings that are not delivered. The item accepts no update until they are.
+    /// The numbers of firings that are not delivered. The item accepts no update while there are any.
     var heldUp: Set<Int64> = [] {
-        didSet { if heldUp.isEmpty { untold = [] } }
+        didSet { if heldUp.isEmpty { pending = [] } }
     }
-    /// Nothing of it can be relied on any more; whoever wants it loads it anew.
+    /// Whether the item was removed from memory and must be loaded again.
     var isGone = false
-    /// When it was last wanted, as the engine counts.
+    /// The value of the engine's counter of uses when the item was last used.
     var lastUse = 0
 
-    /// Those that fired in an earlier process, and were not told when the item was loaded.
-    private var untold: Set<SubscriptionSerial>
+    /// Subscriptions with firings of an earlier process that were not delivered when the item was loaded.
+    private var pending: Set<SubscriptionSerial>
 
-    init(_ key: ItemKey, _ stored: StoredItem, _ index: ItemIndex, untold: Set<SubscriptionSerial> = []) {
-        self.untold = untold
+    init(_ key: ItemKey, _ stored: StoredItem, _ index: ItemIndex, pending: Set<SubscriptionSerial> = []) {
+        self.pending = pending
         self.key = key
         self.stored = stored
         evaluatedVersion = stored.version
@@ -73,7 +73,7 @@ final class WatchedItem {
     /// Whether work waits in the queue.
     var hasWork: Bool { !queue.isEmpty }
 
-    /// About what it takes in memory, in bytes.
+    /// The approximate memory of the item, in bytes.
     var weight: Int { 1000 + 4 * stored.state.byteCount + 200 * watches.count + index.constantBytes + queuedBytes }
 
     // MARK: Work
@@ -83,7 +83,7 @@ final class WatchedItem {
             && queuedBytes + update.byteCount <= ItemLimits.waitingBytes
     }
 
-    /// Firings that cannot be delivered do not prevent a deletion, which drops them.
+    /// A deletion is accepted also while firings cannot be delivered, because it drops them.
     var hasRoomForDeletion: Bool { queuedChanges < ItemLimits.waitingUpdates }
 
     func enqueue(_ work: Work) {
@@ -97,7 +97,7 @@ final class WatchedItem {
         queue.append(work)
     }
 
-    /// A deletion is the last of its batch: what follows it is for the item that is made anew.
+    /// Returns the next work. A deletion is the last of its batch, because later work belongs to the item that is created next.
     func takeBatch(_ limit: Int) -> [Work] {
         let end = queue.prefix(limit).firstIndex(where: \.isDeletion).map { $0 + 1 } ?? limit
         let batch = Array(queue.prefix(end))
@@ -114,23 +114,23 @@ final class WatchedItem {
         return batch
     }
 
-    /// Takes all work out that was not begun.
+    /// Removes and returns all work that has not begun.
     func takeRest() -> [Work] {
         let rest = queue
         (queue, queuedChanges, queuedBytes) = ([], 0, 0)
         return rest
     }
 
-    /// What an update, or a look, comes to.
+    /// The result of evaluating an update or newly armed subscriptions.
     struct Found {
         var errors = 0
         var overCost = 0
         var fired: [ItemIndex.Fired] = []
-        /// Those of them that do not rest, with the revisions that they were watched with, as rows of firings.
+        /// The fired subscriptions that are not in their cool-down, with the revisions of their watches, as rows of firings.
         var rows: [[Firing.Target]] = []
-        /// Until when those rested before that rest from now on.
+        /// The earlier ends of the cool-downs that this evaluation changed.
         fileprivate var rested: [(subscription: SubscriptionSerial, until: Timestamp)] = []
-        /// What fired as it was looked at for the first time.
+        /// The subscriptions that fired when they were evaluated after arming.
         fileprivate var looked: [ItemIndex.Handle] = []
 
         fileprivate mutating func add(_ target: Firing.Target) {
@@ -138,16 +138,16 @@ final class WatchedItem {
             rows[rows.count - 1].append(target)
         }
 
-        /// What is without rows: they are on their way already.
+        /// Adds a result without its rows, because its firings are staged already.
         mutating func add(_ other: Found) {
-            // There may be a million of them.
+            // The result may contain a million elements.
             if fired.isEmpty { fired = other.fired } else { fired += other.fired }
             looked += other.looked
             rested += other.rested
         }
     }
 
-    /// Evaluates an update, a slice after the other; between, others have their turn.
+    /// Evaluates an update in slices, with a pause after each.
     func evaluate(_ bindings: ExpressionBindings, at now: Timestamp, pause: () async -> Void) async -> Found {
         isEvaluating = true
         var pass = index.begin(bindings)
@@ -157,7 +157,7 @@ final class WatchedItem {
         return found
     }
 
-    /// Looks at what was armed.
+    /// Evaluates newly armed subscriptions with the present values.
     func look(at subscriptions: [SubscriptionSerial], at now: Timestamp, pause: () async -> Void) async -> Found {
         isEvaluating = true
         let outcome = index.look(at: subscriptions.compactMap { watches[$0]?.handle })
@@ -195,35 +195,35 @@ final class WatchedItem {
         return found
     }
 
-    /// When no update is being evaluated.
+    /// Runs the closure at once, or after the present evaluation.
     func whenStill(_ work: @escaping (WatchedItem) -> Void) {
         if isEvaluating { deferred.append(work) } else { work(self) }
     }
 
     // MARK: Watches
 
-    /// - Parameter isNew: Whether it was armed just now, and not before the last update.
+    /// - Parameter isNew: Whether the subscription was armed just now, and not before the last update.
     func arm(_ armed: ArmedSubscription, isNew: Bool, shape: Int?, constants: [ExpressionValue]) {
         let target = armed.target
-        let hasFired = armed.hasFired || untold.contains(target.subscription)
+        let hasFired = armed.hasFired || pending.contains(target.subscription)
         let isUpdated = armed.since < evaluatedVersion
         let wasWatched =
             switch armed.policy {
             case .once, .every: !isNew && (hasFired || isUpdated)
-            // A condition that did not hold, holds now and never fired has crossed. The firing was lost or refused.
+            // The condition did not hold before, holds now and never fired, so it has crossed. The firing was lost or refused.
             case .everyCrossing: evaluatedVersion > 0 && !(armed.held == false && isUpdated && !hasFired)
             }
         let handle = index.add(
             target.subscription.rawValue, armed.policy, shape: shape, constants: constants, wasWatched: wasWatched,
             owner: armed.owner)
-        // After that, as a shape goes with its last condition.
+        // The former watch is removed afterwards, because a shape is removed with its last condition.
         disarm(target.subscription)
         watches[target.subscription] = Watch(
             handle: handle, shortRevision: UInt32(truncatingIfNeeded: target.revision))
         rest(armed)
     }
 
-    /// It may have fired on another item.
+    /// Sets the cool-down from the row, because the subscription may have fired on another item.
     func rest(_ armed: ArmedSubscription) {
         guard armed.coolDownSeconds > 0 else { return }
         rests[armed.target.subscription] = Rest(
@@ -231,9 +231,9 @@ final class WatchedItem {
             until: armed.firedAt.map { $0.adding(seconds: armed.coolDownSeconds) } ?? Timestamp(milliseconds: .min))
     }
 
-    /// Whether it was not looked at, and holds: an earlier process was killed before it did.
+    /// Whether the condition holds and was never evaluated since it was armed, because an earlier process was killed before.
     func isUnseen(_ subscription: SubscriptionSerial) -> Bool {
-        guard let watch = watches[subscription], !untold.contains(subscription) else { return false }
+        guard let watch = watches[subscription], !pending.contains(subscription) else { return false }
         return index.holdsUnseen(watch.handle)
     }
 
@@ -243,10 +243,10 @@ final class WatchedItem {
         index.remove(watch.handle)
     }
 
-    /// It was not told that it fired: nothing holds it back.
+    /// Ends the cool-down of a subscription whose firing was not delivered.
     func wakeUp(_ subscription: SubscriptionSerial) { rests[subscription]?.until = Timestamp(milliseconds: .min) }
 
-    /// Whether a target is still watched with the revision of its firing, and fires with crossings.
+    /// Whether a target is still watched with the revision of its firing, and has the policy `everyCrossing`.
     func isCrossing(_ target: Firing.Target) -> Bool { crossing(target) != nil }
 
     private func crossing(_ target: Firing.Target) -> ItemIndex.Handle? {
@@ -256,13 +256,13 @@ final class WatchedItem {
         return watch.handle
     }
 
-    /// Makes a subscription whose firing was refused fire with the next update, if its condition holds then. A subscription that was
-    /// armed again since the firing is left out. No update may be under way.
+    /// Makes a subscription whose firing was refused fire with the next update, if its condition holds then. A subscription that
+    /// was armed again since the firing is left out. No update may be in progress.
     func giveBack(_ target: Firing.Target) {
         if let handle = crossing(target) { index.takeBack(handle) }
     }
 
-    /// What fired is on disk: what fires once is watched no more.
+    /// Disarms subscriptions with the policy `once` after their firing was stored.
     func fired(_ targets: [Firing.Target], pause: () async -> Void) async {
         for start in stride(from: 0, to: targets.count, by: Self.targetsAtOnce) {
             for target in targets[start..<min(targets.count, start + Self.targetsAtOnce)] {
@@ -275,9 +275,9 @@ final class WatchedItem {
         }
     }
 
-    /// Nothing of the updates since the last commit counts: the index stands where it stood before them.
+    /// Undoes the evaluation of updates that could not be committed: the index returns to the state before them.
     ///
-    /// - Parameter unseen: What was not looked at before them.
+    /// - Parameter unseen: The subscriptions that were not evaluated before the updates.
     func takeBack(
         _ found: Found, unseen: ItemIndex.Unseen, to bindings: ExpressionBindings?, pause: () async -> Void
     ) async {
@@ -291,7 +291,7 @@ final class WatchedItem {
         }
         let unseen = index.handles(of: unseen).union(found.looked)
         for fired in again where watches[SubscriptionSerial(fired.subscription)]?.handle == fired.handle {
-            // A crossing that had fired before has done so still.
+            // A crossing that had fired before the updates must not fire again.
             guard index.policy(of: fired.handle) != .everyCrossing || unseen.contains(fired.handle) else { continue }
             index.takeBack(fired.handle)
         }

@@ -1,12 +1,12 @@
 import CarillonWire
 
-/// A notification for a device, and the effect that must count for its delivery.
+/// A notification for a device, and the effect that must be applied when it is delivered.
 package struct FiringDelivery: Sendable {
     var device: DeviceSerial
     var app: AppSerial
     var origin: Origin
     var notification: FiredNotification
-    /// See ``FiringTopic``.
+    /// See ``FiringCollapseKey``.
     var topic: String?
     var ttl: Int64
     var isAlwaysPushed: Bool
@@ -16,7 +16,8 @@ package struct FiringDelivery: Sendable {
 
 /// Delivers notifications to devices of another home.
 ///
-/// A repetition delivers nothing twice, because each effect counts once. A notification that was delivered before is refused then.
+/// A repeated request delivers no notification twice, because each effect is applied once. A notification that was delivered
+/// before is then refused.
 package struct FiringDeliveries: HomeQuestion {
     /// The results, in the order of the deliveries.
     package typealias Answer = [DeliveryResult]
@@ -26,7 +27,7 @@ package struct FiringDeliveries: HomeQuestion {
 
     /// - Parameters:
     ///   - shard: A shard of the home.
-    ///   - deliveries: Those to devices of the home.
+    ///   - deliveries: The deliveries to devices of this home.
     init(to shard: Shard, _ deliveries: [FiringDelivery]) {
         self.shard = shard
         self.deliveries = deliveries

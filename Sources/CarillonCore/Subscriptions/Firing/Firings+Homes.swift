@@ -1,19 +1,19 @@
-/// Deliveries of one step, to devices of this home and of other homes.
+/// The deliveries of one step, to devices of this home and of other homes.
 struct FiringStep: Sendable {
     fileprivate typealias Elsewhere = (place: Int, delivery: FiringDelivery)
 
-    fileprivate let results: Answers<DeliveryResult>
+    fileprivate let results: ResultCollector<DeliveryResult>
     fileprivate var elsewhere: [Elsewhere] = []
 
     /// - Parameter count: The number of results.
-    init(_ count: Int) { results = Answers(count) }
+    init(_ count: Int) { results = ResultCollector(count) }
 
     /// Notes a result without a delivery.
     func note(_ place: Int, _ result: DeliveryResult) { results.note(place, result) }
 }
 
 extension Firings {
-    /// Begins a delivery, whose result is at a place in the results of the step.
+    /// Starts a delivery. Its result is stored at the same place in the results of the step.
     func deliver(_ delivery: FiringDelivery, _ place: Int, of step: inout FiringStep) {
         guard home.has(delivery.device) else { return step.elsewhere.append((place, delivery)) }
         let results = step.results
@@ -48,9 +48,9 @@ extension Firings {
         }
     }
 
-    /// Delivers notifications to devices of this home, for the home of the item.
+    /// Delivers notifications to devices of this home, at the request of the home of the item.
     package func deliver(_ deliveries: [FiringDelivery]) async -> [DeliveryResult] {
-        let results = Answers<DeliveryResult>(deliveries.count)
+        let results = ResultCollector<DeliveryResult>(deliveries.count)
         for (place, delivery) in deliveries.enumerated() {
             if home.has(delivery.device) {
                 deliver(delivery) { results.note(place, $0) }

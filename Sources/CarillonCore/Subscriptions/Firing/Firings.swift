@@ -4,10 +4,10 @@ package import CarillonWire
 import Metrics
 import Synchronization
 
-/// Tells devices what fired: renders the notification of each subscription, and appends it to its device's inbox, with the
-/// subscription's new status and the push in one transaction.
+/// Delivers firings to devices. Renders the notification of each subscription, and appends the notification to the device's
+/// inbox. The subscription's new status and the push are written in the same transaction.
 package final class Firings: Sendable {
-    /// How many bytes a rendered notification has as the vendor's service takes it.
+    /// Returns the bytes of a rendered notification in the form that the vendor's push service receives.
     package typealias PayloadSize = @Sendable (_ notification: FiredNotification) -> Int
 
     let store: any SubscriptionStore
@@ -17,11 +17,11 @@ package final class Firings: Sendable {
     private let styles: ValueStyles
     private let payloadSize: PayloadSize
     let time: TimeSource
-    /// When held firings were last looked for.
-    let heldSteps = BackwardSteps(toleranceSeconds: 0)
-    private let templates = Mutex(RecentValues<TemplateKey, NotificationTemplate>(capacity: 500))
+    /// When ``notifyThrottled()`` last checked the clock for a backward step.
+    let throttledSteps = BackwardSteps(toleranceSeconds: 0)
+    private let templates = Mutex(LRUCache<TemplateKey, NotificationTemplate>(capacity: 500))
 
-    let told = ServerMetric.firings.counter("told")
+    let notified = ServerMetric.firings.counter("told")
     let late = ServerMetric.firings.counter("late")
     let full = ServerMetric.firings.counter("inbox_full")
     let held = ServerMetric.firings.counter("held")
@@ -42,7 +42,7 @@ package final class Firings: Sendable {
         self.time = time
     }
 
-    /// At the most half of what the disk takes at once.
+    /// The number of targets in one step. At most half of a commit of the store.
     private static let atOnce = 256
 
     private struct TemplateKey: Hashable {
@@ -50,23 +50,23 @@ package final class Firings: Sendable {
         var fields: [String]
     }
 
-    /// Tells what is left of a firing, a step after the other, each of which is noted on disk.
+    /// Delivers the rest of a firing in steps. The store notes the progress of each step.
     ///
-    /// - Parameter cost: What the expressions of one notification may cost together.
-    @concurrent package func tell(_ stored: StoredFiring, cost: Int) async -> Told {
-        var result = Told()
+    /// - Parameter cost: The limit for the cost of all expressions of one notification together.
+    @concurrent package func notify(_ stored: StoredFiring, cost: Int) async -> Notified {
+        var result = Notified()
         do {
             var done = stored.done
             let targets = stored.firing.targets
             if done >= targets.count { try await store.advance(stored.number, to: nil, refused: []) }
             while done < targets.count {
                 let end = min(done + Self.atOnce, targets.count)
-                let refused = try await tell(Array(targets[done..<end]), of: stored, cost, &result)
+                let refused = try await notify(Array(targets[done..<end]), of: stored, cost, &result)
                 done = end
                 try await store.advance(
                     stored.number, to: done < targets.count ? done : nil, refused: refused.crossings)
-                // A step that is not noted is tried again.
-                result.untold += refused.all
+                // A step that could not be noted is repeated.
+                result.pending += refused.all
             }
         } catch {
             result.fault = error
@@ -74,20 +74,20 @@ package final class Firings: Sendable {
         return result
     }
 
-    package struct Told: Sendable {
-        /// Subscriptions that the engine should look at again: they were not told, or watch other items too; with whether
-        /// nothing holds them back any more.
+    package struct Notified: Sendable {
+        /// Subscriptions that the engine must read again: their firing was not delivered, or they are also armed on other items.
+        /// The value is whether the engine ends their cool-down.
         package var unsettled: [SubscriptionSerial: Bool] = [:]
-        /// Targets whose firing was not delivered because the device is suspended or has no room.
-        package var untold: [Firing.Target] = []
-        /// Why the rest was not told. What was told until then is not told again.
+        /// Targets whose firing was not delivered because the device is suspended or has reached a limit.
+        package var pending: [Firing.Target] = []
+        /// Why the rest was not delivered. Targets that were handled before the fault are not notified again.
         package var fault: (any Error)?
     }
 
     /// Targets of one step whose firing was not delivered.
     private struct Refused {
         var all: [Firing.Target] = []
-        /// Crossings that had no room. The store notes them, so that they are found again.
+        /// Crossings that exceeded a limit of the device. The store notes them, so that they are found again.
         var crossings: [Firing.Target] = []
 
         mutating func add(_ target: Firing.Target, _ policy: SubscriptionMachine.Policy) {
@@ -96,8 +96,8 @@ package final class Firings: Sendable {
         }
     }
 
-    private func tell(
-        _ targets: [Firing.Target], of stored: StoredFiring, _ cost: Int, _ result: inout Told
+    private func notify(
+        _ targets: [Firing.Target], of stored: StoredFiring, _ cost: Int, _ result: inout Notified
     ) async throws -> Refused {
         var refused = Refused()
         let firing = stored.firing
@@ -113,7 +113,7 @@ package final class Firings: Sendable {
             let target = Firing.Target(subscription: subject.serial, revision: revision)
             rendered.append((subject, render(target, template, subject, stored, bindings, cost)))
         }
-        let waiting = try await holdPaced(rendered, of: stored)
+        let waiting = try await throttlePaced(rendered, of: stored)
         var step = FiringStep(rendered.count)
         for (place, (subject, firing)) in rendered.enumerated() {
             guard waiting[subject.serial] == nil else {
@@ -139,15 +139,15 @@ package final class Firings: Sendable {
             guard waiting[subject.serial] == nil else { continue }
             switch delivered {
             case .stored, .settled, .given:
-                told.increment()
-                // It may watch other items, on which it is to be disarmed.
+                notified.increment()
+                // The subscription may have other items, on which it must be disarmed.
                 if subject.items == 1 || subject.policy != .once { result.unsettled[subject.serial] = nil }
             case .refused(.full):
                 full.increment()
                 refused.add(fired.target, subject.policy)
             case .refused, .dropped:
                 late.increment()
-                // It was told a moment ago, and rests.
+                // The subscription fired shortly before and is in its cool-down.
                 if case .every = subject.policy { result.unsettled[subject.serial] = false }
             case .failed(let fault): throw fault
             }
@@ -183,7 +183,7 @@ package final class Firings: Sendable {
     }
 
     private func topic(of firing: RenderedFiring, of stored: StoredFiring) -> String? {
-        FiringTopic.text(of: firing.notification, isDistinct: stored.firing.state.mode == .distinct)
+        FiringCollapseKey.text(of: firing.notification, isDistinct: stored.firing.state.mode == .distinct)
     }
 
     /// - Parameter delivery: A delivery to a device of this home.
@@ -191,25 +191,25 @@ package final class Firings: Sendable {
         let (notification, now) = (delivery.notification, delivery.at)
         let body = notification.json.bytes
         var wake = notification.isShown ? WakeMode.alert : .background
-        // What is around its texts in a payload takes less than this.
+        // The rest of a payload, without the texts, takes less than ``addedBytes``.
         let maySurpass = body.count + Self.addedBytes > SubscriptionLimits.payloadBytes
         let fit =
             wake == .alert && maySurpass
             ? NotificationShortening.fit(notification, within: SubscriptionLimits.payloadBytes, payloadSize) : .whole
         if fit == .tooLarge {
             tooLarge.increment()
-            // The app is woken, and finds it in its inbox.
+            // A background push wakes the app, which finds the notification in its inbox.
             wake = .background
         }
         let rules = AppendRules(
             topic: delivery.topic, effects: [delivery.effect],
-            wake: WakeWish(
+            wake: WakeRequest(
                 wake, dueAt: now, isUnconditional: delivery.isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil, isShortened: fit == .shortened))
         let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)
         let (device, app, origin) = (delivery.device, delivery.app, delivery.origin)
         let expiresAt = now.adding(seconds: delivery.ttl)
-        // The envelope has the body, so that the notification is not kept.
+        // The closure captures the body and not the notification, to use less memory.
         home.deliver(to: device, .kept, rules: rules) { id in
             Envelope(
                 id: id, device: device, app: app, origin: origin, kind: .fired(body: body, countsBadge: countsBadge),
@@ -222,7 +222,7 @@ package final class Firings: Sendable {
     private static let addedBytes = 1024
 }
 
-/// What a device is to be told, and how.
+/// A rendered notification, with the options of its delivery.
 struct RenderedFiring {
     var target: Firing.Target
     var notification: FiredNotification
@@ -231,6 +231,6 @@ struct RenderedFiring {
 }
 
 extension FiredNotification {
-    /// An alert goes out at once, where its format does not say otherwise.
+    /// The urgency is high unless the format requests to save power.
     fileprivate var urgency: Urgency { notification["priority"] == .string("considerPower") ? .normal : .high }
 }

@@ -1,20 +1,20 @@
 import CarillonBasics
 package import CarillonWire
 
-/// Shortens the texts of a notification so that the vendor's service takes its payload.
+/// Shortens the texts of a notification so that its payload fits the limit of the vendor's push service.
 ///
-/// The longest of title, subtitle, body and arguments is cut at a grapheme cluster, and ends with "…". Texts of the same length are
-/// cut alike.
+/// The longest of title, subtitle, body and arguments is cut at a boundary of a grapheme cluster, and ends with "…". Texts of the
+/// same length are cut to the same length.
 package enum NotificationShortening {
     package enum Fit: Equatable, Sendable {
         case whole
-        /// It fits with shorter texts.
+        /// The notification fits with shorter texts.
         case shortened
-        /// It is too large, however short its texts are.
+        /// The notification is too large even with the shortest texts.
         case tooLarge
     }
 
-    /// How many bytes a notification has as the vendor's service takes it.
+    /// Returns the bytes of a notification in the form that the vendor's push service receives.
     package typealias Size = (FiredNotification) -> Int
 
     private static let ellipsis = "…"
@@ -26,7 +26,7 @@ package enum NotificationShortening {
         return size(cut(fired, to: ellipsis.utf8.count)) <= limit ? .shortened : .tooLarge
     }
 
-    /// Returns the notification with texts that are as long as the limit allows, and unchanged when it fits or cannot fit.
+    /// Returns the notification with texts that are as long as the limit allows. Returns it unchanged if it fits or cannot fit.
     package static func shortened(_ fired: FiredNotification, within limit: Int, _ size: Size) -> FiredNotification {
         guard fit(fired, within: limit, size) == .shortened else { return fired }
         var (fits, exceeds) = (ellipsis.utf8.count, longest(of: fired))
@@ -37,7 +37,7 @@ package enum NotificationShortening {
         return cut(fired, to: fits)
     }
 
-    /// The bytes of its longest text.
+    /// Returns the bytes of the longest text of the notification.
     private static func longest(of fired: FiredNotification) -> Int {
         var longest = 0
         _ = mapTexts(of: fired) { text in

@@ -2,13 +2,13 @@ package import CarillonBasics
 package import CarillonExpression
 package import CarillonWire
 
-/// A notification's format, read: where its placeholders stand, and what each shows.
+/// A parsed format of notifications, with the values that its placeholders show:
 ///
 ///     ${field}  $[1]  ${item}  ${subscription.id}  ${subscription.key}  ${update.time}  ${{ price * 2.0 | number(2) }}
 ///
-/// `$${` and `$$[` are the signs themselves.
+/// `$${` and `$$[` produce `${` and `$[`.
 package struct NotificationTemplate: Sendable {
-    /// What a firing gives the placeholders.
+    /// The values of a firing that placeholders show.
     package struct Values {
         package var subscription: SubscriptionID
         package var key: String?
@@ -32,11 +32,12 @@ package struct NotificationTemplate: Sendable {
 
     package struct Rendered: Equatable, Sendable {
         package var json: JSONValue
-        /// Expressions that had no value; each shows nothing.
+        /// The number of expressions that had no value, and of other placeholders that could not be shown. A failed expression
+        /// shows nothing.
         package var errors = 0
-        /// Of what stands in placeholders there may be so many bytes yet.
+        /// The bytes that texts may still add.
         fileprivate var room = NotificationTemplate.renderedBytes
-        /// Units of cost that are left for the expressions.
+        /// The units of cost that the remaining expressions may use.
         fileprivate var units: Int
     }
 
@@ -60,15 +61,15 @@ package struct NotificationTemplate: Sendable {
     private let root: [(name: String, node: Node)]
     package let ttl: Int64
     package let isAlwaysPushed: Bool
-    /// What all texts of a notification may have together, in bytes, once their values stand in them; what is longer is cut.
+    /// The largest total size of the texts of a notification with their values, in bytes. Longer texts are cut.
     package static let renderedBytes = 16_384
-    /// The lowest cost of all its expressions together, in units of the language.
+    /// The lowest possible cost of all expressions together, in units of the language.
     package let cost: Int
-    /// What its placeholders speak of.
+    /// The names, functions and operators that the placeholders use.
     package let vocabulary: ItemVocabulary
 
-    /// - Parameter fields: That the subscription names, in its order.
-    /// - Throws: ``Refusal`` with the first placeholder that is none.
+    /// - Parameter fields: The fields of the subscription, in its order.
+    /// - Throws: ``Refusal`` with the first invalid placeholder.
     package init(
         _ format: NotificationFormat, over fields: [String], in conditions: ItemConditions,
         types: [String: ExpressionType] = [:], maxBytes: [String: Int] = [:]
@@ -129,13 +130,14 @@ package struct NotificationTemplate: Sendable {
         }
     }
 
-    /// - Parameter cost: What its expressions may cost together. The one that exceeds it shows nothing, as those after it.
+    /// - Parameter cost: The cost limit of all expressions together. The expression that exceeds the limit, and all later ones,
+    ///   show nothing.
     package func render(_ values: Values, _ styles: ValueStyles, cost: Int = .max) -> Rendered {
         var rendered = Rendered(json: .null, units: cost)
         var members: [JSONValue.Member] = []
         for (name, node) in root {
             var value = Self.value(of: node, values, styles, &rendered)
-            // A badge that was text is a number once it is known.
+            // A badge with placeholders is rendered as text and converted to a number.
             if name == "badge", case .string(let text) = value, text != "auto" {
                 guard let number = Int(text) ?? Self.integer(text), number >= 0 else {
                     rendered.errors += 1
@@ -149,7 +151,7 @@ package struct NotificationTemplate: Sendable {
         return rendered
     }
 
-    /// Returns the integer that a number such as `7.0` is.
+    /// Returns the integer value of a number such as `7.0`.
     private static func integer(_ text: String) -> Int? {
         if case .integer(let number)? = JSONValue(parsing: Array(text.utf8)) { number } else { nil }
     }
@@ -203,7 +205,7 @@ package struct NotificationTemplate: Sendable {
     }
 }
 
-/// Reads the placeholders of one text.
+/// Parses the placeholders of one text.
 private struct PlaceholderParser {
     let fields: [String]
     let types: [String: ExpressionType]
@@ -288,7 +290,7 @@ private struct PlaceholderParser {
         }
     }
 
-    /// A bar that is no `||`, and stands in no text.
+    /// Returns the position of the bar before a style: a bar that is neither part of `||` nor inside a quoted text.
     private static func styleBar(in text: String) -> String.Index? {
         var bar: String.Index?
         var quote: Character?
@@ -321,7 +323,7 @@ private struct PlaceholderParser {
 }
 
 extension StringProtocol {
-    /// Where a text of ASCII first stands.
+    /// Returns the first position of an ASCII text.
     fileprivate func range(of text: String) -> Range<Index>? {
         var start = startIndex
         while start < endIndex {

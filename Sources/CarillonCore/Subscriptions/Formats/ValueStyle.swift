@@ -1,11 +1,11 @@
 package import CarillonExpression
 
-/// How a placeholder shows a value in the words of its reader.
+/// The style in which a placeholder shows a value in the reader's locale.
 package enum ValueStyle: Hashable, Sendable {
-    /// With so many digits behind the point, or as many as there are.
+    /// A number with this number of decimal places; nil shows as many as the value has.
     case number(digits: Int?)
     case percent(digits: Int?)
-    /// Of a currency by its code in ISO 4217.
+    /// An amount of a currency with this ISO 4217 code.
     case currency(String)
     case date(Length)
     case time(Length)
@@ -15,7 +15,7 @@ package enum ValueStyle: Hashable, Sendable {
         case short, medium, long, full
     }
 
-    /// Reads `name` or `name(argument)`; nil for what is no style.
+    /// Parses `name` or `name(argument)`. Returns nil for an unknown style.
     init?(_ text: String) {
         let parts = text[...].trimmed.split(separator: "(", maxSplits: 1, omittingEmptySubsequences: false)
         var argument: String?
@@ -44,7 +44,7 @@ package enum ValueStyle: Hashable, Sendable {
     private static func digits(_ text: String) -> Int? { Int(text).flatMap { (0...15).contains($0) ? $0 : nil } }
 }
 
-/// Who reads a notification: the device's locale and time zone, as it said them.
+/// The locale and the time zone that the device of a notification's reader reported.
 package struct Reader: Hashable, Sendable {
     package var locale: String?
     package var timeZone: String?
@@ -55,7 +55,7 @@ package struct Reader: Hashable, Sendable {
     }
 }
 
-/// Shows values in the words of their readers; nil where a value is none that the style shows.
+/// Formats values in the locale of a reader. Returns nil if the style cannot show the value.
 package struct ValueStyles: Sendable {
     package let text: @Sendable (ExpressionValue, ValueStyle, Reader) -> String?
 
@@ -63,7 +63,7 @@ package struct ValueStyles: Sendable {
 }
 
 extension Substring {
-    /// Without the spaces around it.
+    /// The text without leading and trailing spaces.
     fileprivate var trimmed: String {
         var rest = self[...]
         while rest.first == " " { rest = rest.dropFirst() }

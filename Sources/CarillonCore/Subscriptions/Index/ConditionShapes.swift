@@ -1,11 +1,11 @@
 package import CarillonExpression
 
-/// The shapes of the conditions that are watched: what those have in common that differ in constants only. Each is read once, and goes
-/// with its last condition.
+/// The shapes of the loaded conditions. Conditions that differ only in constants have the same shape. Each shape is parsed once,
+/// and removed with its last condition.
 ///
-/// One home uses it, for all its items.
+/// One home uses one instance for all its items.
 package final class ConditionShapes {
-    /// A comparison of a shape, and where its constant stands among a condition's.
+    /// An indexed comparison of a shape, and the position of its constant in the constants of a condition.
     struct Term {
         enum Constant {
             case at(Int)
@@ -19,19 +19,19 @@ package final class ConditionShapes {
 
     struct Entry {
         let shape: ExpressionShape
-        /// What must hold together; the condition holds when all of one of them does.
+        /// The terms of each alternative. A condition can hold only if all terms of one alternative hold.
         let alternatives: [[Term]]
-        /// Whether some part of it is no term, so that it is evaluated where the terms of an alternative hold.
+        /// Whether a part of the condition is not a term. The condition is then evaluated while all terms of an alternative hold.
         let hasResidue: Bool
-        /// Conditions of it.
+        /// The number of conditions with this shape.
         fileprivate var uses = 0
     }
 
-    /// An expression that terms compare. Where the values of an item stand is the item's to know.
+    /// An expression that terms compare. ``ItemIndex`` stores its value for each item.
     struct Compared {
         let program: ExpressionProgram
         fileprivate let text: String
-        /// Shapes that compare it.
+        /// The number of shapes that compare the expression.
         fileprivate var uses = 0
     }
 
@@ -45,13 +45,14 @@ package final class ConditionShapes {
 
     package init(_ environment: ExpressionEnvironment) { self.environment = environment }
 
-    /// How many there are.
+    /// The number of shapes.
     package var count: Int { byKey.count }
 
-    /// The number of a shape that is known, by its key.
+    /// Returns the number of a known shape, by its key.
     package func known(_ key: String) -> Int? { byKey[key] }
 
-    /// The number of a condition's shape: for ``ItemIndex``, or to be forgotten. It stays while a condition uses it.
+    /// Returns the number of a condition's shape, for ``ItemIndex`` or ``forget(_:)``. The number is valid while a condition uses
+    /// the shape.
     package func number(of program: ExpressionProgram) throws(ExpressionRefusal) -> Int {
         let key = program.shape.key
         if let known = byKey[key] { return known }
@@ -82,10 +83,11 @@ package final class ConditionShapes {
         return number
     }
 
-    /// Whether all constants that conditions of the shape can have decide as they do in the evaluation: their kind is the shape's.
+    /// Whether the index returns the same result as an evaluation for all constants that conditions of the shape can have. These
+    /// constants have the types of the shape.
     static func isIndexed(_ term: ExpressionTerms.Term) -> Bool {
         guard term.comparison == .oneOf else { return term.constants.allSatisfy(TermKeys.takes) }
-        // Where it is negated, no constant must equal; and numbers of two kinds could equal one value twice.
+        // A negated comparison holds only if no constant is equal. Numbers of two types could be equal to one value twice.
         guard !term.isNegated, let first = term.constants.first else { return false }
         switch first {
         case .string, .bytes, .bool, .timestamp, .duration: break
@@ -104,7 +106,7 @@ package final class ConditionShapes {
         return number
     }
 
-    /// A shape that was asked for, and is used by no condition, is not kept.
+    /// Removes a shape that no condition uses.
     package func forget(_ number: Int) {
         guard let entry = entries[number], entry.uses == 0 else { return }
         byKey[entry.shape.key] = nil
@@ -128,6 +130,6 @@ package final class ConditionShapes {
 }
 
 extension ConditionShapes.Entry {
-    /// The numbers of those that it compares.
+    /// The numbers of the compared expressions.
     var expressions: Set<Int> { Set(alternatives.joined().map(\.expression)) }
 }

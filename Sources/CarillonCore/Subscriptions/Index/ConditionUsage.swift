@@ -1,4 +1,4 @@
-/// Whose share of an item's limits a condition counts for: its user's, or its device's where the device has no user.
+/// The owner whose quota of an item's limits a condition counts against: the device's user, or the device if it has no user.
 package struct ConditionOwner: Hashable, Sendable {
     /// The serial of a device, or a negative number that a user's name hashes to.
     fileprivate let number: Int64
@@ -9,18 +9,18 @@ package struct ConditionOwner: Hashable, Sendable {
 
     private init(number: Int64) { self.number = number }
 
-    /// Of a condition, or an expression, of several owners: it counts for none.
+    /// The owner of a condition or an expression that has several owners. It counts against no quota.
     package static let several = ConditionOwner(number: 0)
 }
 
-/// What conditions take of the limits of an item.
+/// The usage of the limits of an item by conditions.
 package struct ConditionUsage: Equatable, Sendable {
-    /// Conditions that no comparison guards.
+    /// Conditions with an alternative without an indexed comparison.
     package var unguarded = 0
-    /// Conditions of which a part is evaluated while their comparisons hold.
+    /// Conditions of which a part is evaluated while their indexed comparisons hold.
     package var guarded = 0
     package var constantBytes = 0
-    /// Different expressions that are compared.
+    /// Different compared expressions.
     package var compared = 0
 
     package static let none = ConditionUsage()
@@ -33,13 +33,13 @@ package struct ConditionUsage: Equatable, Sendable {
     }
 }
 
-/// What each owner alone takes of the limits of an item.
+/// The usage of the limits of an item by each owner alone.
 ///
-/// A condition, or an expression, that a second owner has as well counts for neither of them from then on, until its last condition is
-/// taken out.
+/// When a second owner adds a condition or an expression that exists already, it counts for neither owner until its last
+/// condition is removed.
 struct ConditionUsages {
     private var usages: [ConditionOwner: ConditionUsage] = [:]
-    /// By the number of the compared expression.
+    /// Owners by the number of the compared expression.
     private var comparers: [Int: ConditionOwner] = [:]
 
     subscript(owner: ConditionOwner) -> ConditionUsage { usages[owner] ?? .none }
@@ -64,7 +64,7 @@ struct ConditionUsages {
         comparers[expression] = .several
     }
 
-    /// No condition compares an expression any more.
+    /// Removes an expression that no condition compares any more.
     mutating func forget(_ expression: Int) {
         guard let owner = comparers.removeValue(forKey: expression) else { return }
         charge(owner, ConditionUsage(compared: 1), times: -1)

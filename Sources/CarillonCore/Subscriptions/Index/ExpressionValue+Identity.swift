@@ -1,7 +1,7 @@
 import CarillonExpression
 
 extension ExpressionValue {
-    /// Whether it is written the same: other than ``isEqual(to:)``, a number of another type is another.
+    /// Whether both values are written in the same way. Unlike in ``isEqual(to:)``, numbers of different types differ.
     func isSame(as other: ExpressionValue) -> Bool {
         switch (self, other) {
         case (.null, .null): true

@@ -1,40 +1,40 @@
 package import CarillonExpression
 
-/// Which of the conditions that wait on an item come true with an update.
+/// Finds the conditions of an item that start to hold with an update.
 ///
-/// Conditions that are equal are one. Of each, the comparisons with constants stand in ``TermKeys``; an update evaluates each compared
-/// expression once, walks over the constants between its value before and after, and counts for each alternative how many of its terms
-/// hold. What no comparison says is evaluated, for those conditions whose comparisons hold. So an update costs what changes by it, and not
-/// what waits.
+/// Equal conditions are stored once. The comparisons of a condition with constants are indexed in ``TermKeys``. An update
+/// evaluates each compared expression once, visits the constants between the values before and after the update, and counts for
+/// each alternative how many of its terms hold. The other parts of a condition are evaluated only if its comparisons hold. The
+/// cost of an update therefore depends on the changes that it causes, and not on the number of subscriptions.
 ///
-/// It knows only what is armed: what fired for good is taken out by whoever wrote down that it did.
+/// The index contains only armed subscriptions. The caller removes a subscription when it has stored its last firing.
 package struct ItemIndex {
     /// When a subscription fires.
     package enum Policy: UInt8, Sendable {
-        /// Where the condition holds; it is taken out then.
+        /// Fires when the condition holds. The caller then removes the subscription.
         case once
-        /// Where the condition holds and did not before.
+        /// Fires when the condition holds and did not hold before.
         case everyCrossing
-        /// With each update at which the condition holds.
+        /// Fires with each update after which the condition holds.
         case every
     }
 
-    /// Names a subscription here, until it is taken out.
+    /// Identifies a subscription in the index until it is removed.
     package struct Handle: Hashable, Sendable {
         let number: Int32
     }
 
     package struct Fired: Equatable, Sendable {
         package let handle: Handle
-        /// As it was given.
+        /// The number that the caller passed to ``ItemIndex/add(_:_:shape:constants:wasWatched:owner:)``.
         package let subscription: Int64
     }
 
     package struct Outcome: Sendable {
         package var fired: [Fired] = []
-        /// Conditions that had no value.
+        /// The number of conditions that had no value.
         package var errors = 0
-        /// Evaluations that ended as they cost more than they may.
+        /// The number of evaluations that ended because they exceeded the cost limit.
         package var overCost = 0
     }
 
@@ -43,30 +43,31 @@ package struct ItemIndex {
         var condition: Int32
         var next: Int32 = -1
         var previous: Int32 = -1
-        /// Another one each time that the place is taken.
+        /// Differs each time that the slot is used.
         var stamp: UInt32
         var policy: Policy
-        /// It fired while the condition holds, or was armed while it held, and waits until it does not.
+        /// Whether the subscription fired while the condition holds, or was armed while it held. It cannot fire until the
+        /// condition does not hold.
         var isQuiet = false
-        /// It was not looked at since it was added, or did not fire though it should have.
+        /// Whether the subscription was not evaluated since it was added, or must fire again because its firing was not stored.
         var isFresh = true
     }
 
     private struct Condition {
         var shape: Int32
-        /// The first of its own.
+        /// The number of the first constant.
         var constants: Int32
         var alternatives: Int32
         var subscribers: Int32 = -1
-        /// How many alternatives have all their terms.
+        /// The number of alternatives whose terms all hold.
         var full: Int32 = 0
         var holds = false
-        /// A change of its terms is to be looked at.
+        /// Whether the number changed in this update, so that the condition must be checked.
         var isTouched = false
-        /// Where it stands among those that are evaluated, and among those whose truth lasts.
+        /// The indexes in `evaluated` and in `lasting`; -1 if the condition is not in the list.
         var evaluatedAt: Int32 = -1
         var lastingAt: Int32 = -1
-        /// Subscribers that fire with each update.
+        /// The number of subscribers that fire with each update.
         var lasting: Int32 = 0
         var owner = ConditionOwner.several
     }
@@ -78,7 +79,7 @@ package struct ItemIndex {
         var holding: Int32 = 0
     }
 
-    /// A term of an alternative, in the row of those that have the same constant.
+    /// A term of an alternative, in the list of terms with the same constant.
     private struct Posting {
         var alternative: Int32
         var next: Int32 = -1
@@ -94,60 +95,60 @@ package struct ItemIndex {
     private var alternatives = Slots<Alternative>()
     private var postings = Slots<Posting>()
     private var constants = Slots<ExpressionValue>()
-    /// By the hash of shape and constants; of two that share one, the second is not found.
+    /// Conditions by the hash of shape and constants. If two conditions have the same hash, the second is not found.
     private var equal: [UInt64: Int32] = [:]
     private var keys: [Int: [TermKeys.Comparison: TermKeys]] = [:]
-    /// Of the expressions, at the last update.
+    /// The values of the compared expressions after the last update.
     private var values: [Int: ExpressionValue] = [:]
     private var evaluated: [Int32] = []
     private var lasting: [Int32] = []
-    /// What was added lately, some of which may be gone again.
+    /// Subscriptions that were added recently. Some may have been removed.
     private var fresh: [(number: Int32, stamp: UInt32)] = []
     private var stamp: UInt32 = 0
     private var touched: [Int32] = []
     private var usages = ConditionUsages()
     /// Subscriptions without a condition.
     private var unconditional: [Int32] = []
-    /// Evaluations of what was armed that ended as they cost more than they may.
+    /// The number of evaluations that exceeded the cost limit while conditions were armed.
     private var armedOverCost = 0
 
-    /// - Parameter bindings: What the last update left; nil before the first.
+    /// - Parameter bindings: The values after the last update; nil before the first.
     package init(_ shapes: ConditionShapes, at bindings: ExpressionBindings? = nil) {
         self.shapes = shapes
         self.bindings = bindings
     }
 
-    /// Returns how many evaluations ended as they cost more than they may, since this was asked, while conditions were armed.
+    /// Returns the number of evaluations that exceeded the cost limit while conditions were armed, since the last call.
     package mutating func takeArmedOverCost() -> Int {
         defer { armedOverCost = 0 }
         return armedOverCost
     }
 
-    /// Subscriptions that are armed.
+    /// The number of armed subscriptions.
     package var count: Int { subscribers.count }
     package func policy(of handle: Handle) -> Policy { subscribers[handle.number].policy }
-    /// Conditions that are evaluated with each update, at this moment.
+    /// The number of conditions that an update evaluates, at this moment.
     package var evaluatedCount: Int { evaluated.count }
-    /// Conditions that no comparison guards, which are evaluated with each update; and those of which a part is evaluated while their
-    /// comparisons hold.
+    /// The number of conditions with an alternative without an indexed comparison, and the number of conditions of which a part
+    /// is evaluated while their comparisons hold.
     package private(set) var unguardedCount = 0
     package private(set) var guardedCount = 0
-    /// About what texts, bytes and lists among the constants take.
+    /// The approximate bytes of texts, bytes and lists among the constants.
     package private(set) var constantBytes = 0
-    /// Places that the next update looks at, of what is gone among them.
+    /// The number of entries that the next update checks, including removed subscriptions.
     var freshCount: Int { fresh.count }
-    /// Expressions that are compared, each of which an update evaluates once.
+    /// The number of compared expressions. An update evaluates each once.
     package var comparedCount: Int { keys.count }
-    /// Whether it was not looked at since it was armed, and would fire if it were.
+    /// Whether the subscription was not evaluated since it was armed, and would fire now.
     package func holdsUnseen(_ handle: Handle) -> Bool {
         let subscriber = subscribers[handle.number]
         return subscriber.isFresh && !subscriber.isQuiet && subscriber.condition >= 0
             && conditions[subscriber.condition].holds
     }
-    /// What an owner alone takes of the item's limits.
+    /// Returns the usage of the item's limits by an owner alone.
     package func usage(of owner: ConditionOwner) -> ConditionUsage { usages[owner] }
 
-    /// What a condition would take beside those that are there; nothing when one of them is equal.
+    /// Returns the usage that a condition would add; none if an equal condition exists.
     package func usage(adding shape: Int, _ values: [ExpressionValue], in shapes: ConditionShapes) -> ConditionUsage {
         guard find(shape, values) == nil else { return .none }
         var usage = Self.usage(of: shape, values, in: shapes)
@@ -157,25 +158,26 @@ package struct ItemIndex {
 
     // MARK: Arming
 
-    /// Whether a shape has an alternative that no comparison guards: its conditions are evaluated with each update.
+    /// Whether a shape has an alternative without an indexed comparison. Its conditions are evaluated with each update.
     package static func isUnguarded(_ shape: Int, in shapes: ConditionShapes) -> Bool {
         shapes.entries[shape]?.alternatives.contains { $0.isEmpty } ?? false
     }
 
-    /// Arms a subscription. It is looked at with the next update, whatever that changes.
+    /// Arms a subscription. The next update evaluates it, even if the update does not change its condition.
     ///
     /// - Parameters:
-    ///   - shape: Nil where there is no condition: then it fires with each update, until it is taken out.
-    ///   - wasWatched: Whether what the last update left was looked at for it, as for one that comes back from the disk. A condition
-    ///     that holds is then no crossing, and is not looked at again.
-    ///   - owner: Whose share the condition counts for.
+    ///   - shape: Nil if there is no condition. The subscription then fires with each update until it is removed.
+    ///   - wasWatched: Whether the condition was evaluated with the values of the last update, as for a subscription that is
+    ///     loaded from the store. A condition that holds is then not a crossing, and the next update evaluates the subscription
+    ///     in any case only if its policy is `once`.
+    ///   - owner: The owner whose quota the condition counts against.
     package mutating func add(
         _ subscription: Int64, _ policy: Policy, shape: Int?, constants: [ExpressionValue] = [], wasWatched: Bool = false,
         owner: ConditionOwner = .several
     ) -> Handle {
         guard let shape else {
             var subscriber = Subscriber(subscription: subscription, condition: -1, stamp: stamp, policy: policy)
-            // Where it stands among its like.
+            // The index in `unconditional`.
             subscriber.next = Int32(unconditional.count)
             let number = subscribers.insert(subscriber)
             unconditional.append(number)
@@ -199,7 +201,7 @@ package struct ItemIndex {
         return Handle(number: number)
     }
 
-    /// What fired was not written down: it fires with the next update again, if the condition still holds then.
+    /// Notes that a firing was not stored. The subscription fires again with the next update if the condition holds then.
     package mutating func takeBack(_ handle: Handle) {
         subscribers[handle.number].isQuiet = false
         guard subscribers[handle.number].condition >= 0 else { return }
@@ -208,20 +210,20 @@ package struct ItemIndex {
         noteFresh(handle.number)
     }
 
-    /// What was armed and not looked at yet; for ``takeBack(_:)`` of those. It costs nothing before it is asked.
+    /// The subscriptions that were armed and not evaluated yet, for ``takeBack(_:)``. Making the value copies nothing.
     package struct Unseen: Sendable {
         fileprivate let entries: [(number: Int32, stamp: UInt32)]
     }
 
     package var unseen: Unseen { Unseen(entries: fresh) }
 
-    /// Those that were not taken out since.
+    /// Returns the subscriptions that were not removed since.
     package func handles(of unseen: Unseen) -> Set<Handle> {
         Set(unseen.entries.filter { subscribers[$0.number].stamp == $0.stamp }.map { Handle(number: $0.number) })
     }
 
     private mutating func noteFresh(_ number: Int32) {
-        // Many that come and go between two updates leave no more behind than there are.
+        // Keeps the list short if many subscriptions are armed and removed between two updates.
         if fresh.count > 2 * subscribers.count + 1000 { fresh = fresh.filter(isFresh) }
         fresh.append((number, subscribers[number].stamp))
     }
@@ -230,7 +232,7 @@ package struct ItemIndex {
         subscribers[number].isFresh && subscribers[number].stamp == stamp
     }
 
-    /// It is armed no more, for whatever reason.
+    /// Disarms a subscription.
     package mutating func remove(_ handle: Handle) {
         let subscriber = subscribers[handle.number]
         guard subscriber.condition >= 0 else {
@@ -259,35 +261,35 @@ package struct ItemIndex {
 
     // MARK: Updating
 
-    /// An update that is under way.
+    /// An update that is being evaluated.
     package struct Pass: Sendable {
-        /// One after the other. What a step goes over stays as it is meanwhile.
+        /// The steps, in their order. The list that a step iterates over does not change during the step.
         fileprivate enum Step: Int {
             case expressions, touched, evaluated, lasting, fresh, unconditional, done
         }
 
         package fileprivate(set) var outcome = Outcome()
         fileprivate var step = Step.expressions
-        /// How much of the step is done.
+        /// The number of elements of the step that were processed.
         fileprivate var place = 0
         fileprivate var expressions: [Int]
         fileprivate var fresh: [(number: Int32, stamp: UInt32)] = []
     }
 
-    /// - Parameter bindings: All that conditions speak of, after the update.
+    /// - Parameter bindings: The values of all names that conditions use, after the update.
     package mutating func update(_ bindings: ExpressionBindings) -> Outcome {
         var pass = begin(bindings)
         while !advance(&pass, by: .max) {}
         return pass.outcome
     }
 
-    /// Begins an update; ``advance(_:by:)`` brings it to its end. Nothing is armed and nothing is removed between.
+    /// Begins an update, which ``advance(_:by:)`` completes. No subscription may be armed or removed in between.
     package mutating func begin(_ bindings: ExpressionBindings) -> Pass {
         self.bindings = bindings
         return Pass(expressions: Array(keys.keys))
     }
 
-    /// Looks at so many expressions, conditions or subscribers. Answers whether the update is done.
+    /// Processes up to a number of expressions, conditions or subscribers. Returns whether the update is complete.
     package mutating func advance(_ pass: inout Pass, by count: Int) -> Bool {
         var left = count
         while left > 0, pass.step != .done {
@@ -342,7 +344,7 @@ package struct ItemIndex {
             }
         case .fresh:
             for place in places where isFresh(pass.fresh[place].number, pass.fresh[place].stamp) {
-                // One that fires with each update has done so.
+                // A subscription that fires with each update has fired already.
                 look(at: pass.fresh[place].number, unless: .every, &pass.outcome)
             }
         case .unconditional:
@@ -355,12 +357,13 @@ package struct ItemIndex {
         }
     }
 
-    /// Looks at what was armed since the last update, with what that left: a condition that holds already fires.
+    /// Evaluates subscriptions that were armed since the last update, with the values after it. A subscription whose condition
+    /// holds already fires.
     package mutating func look(at handles: some Sequence<Handle>) -> Outcome {
         var outcome = Outcome()
         guard bindings != nil else { return outcome }
         for handle in handles where subscribers[handle.number].isFresh {
-            // It is unseen no more, though it stands among them.
+            // The entry in `fresh` becomes invalid, because the subscription is evaluated now.
             subscribers[handle.number].stamp = 0
             look(at: handle.number, unless: nil, &outcome)
         }
@@ -407,7 +410,7 @@ package struct ItemIndex {
         do {
             return try compared.program.value(bindings, spending: &units)
         } catch {
-            // Other conditions without this comparison have no error.
+            // No error is counted, because conditions without this comparison have a value.
             if error.code == .budget { outcome.overCost += 1 }
             return nil
         }
@@ -425,7 +428,7 @@ package struct ItemIndex {
         touched.append(condition)
     }
 
-    /// After its terms changed.
+    /// Updates a condition whose terms changed.
     private mutating func settle(_ condition: Int32, _ outcome: inout Outcome) {
         let isFull = conditions[condition].full > 0
         guard shapes.entries[Int(conditions[condition].shape)]?.hasResidue == true else {
@@ -437,7 +440,7 @@ package struct ItemIndex {
 
     private mutating func evaluate(_ places: Range<Int>, _ outcome: inout Outcome) {
         guard let bindings else { return }
-        // Neighbours mostly have the same shape.
+        // Adjacent conditions usually have the same shape.
         var known: (number: Int32, shape: ExpressionShape)?
         for place in places {
             let condition = evaluated[place]
@@ -529,7 +532,7 @@ package struct ItemIndex {
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
-    /// A condition that is there has one more owner.
+    /// Adds an owner to an existing condition.
     private mutating func noted(_ condition: Int32, of owner: ConditionOwner) -> Int32 {
         let known = conditions[condition].owner
         guard known != owner, known != .several else { return condition }
@@ -583,7 +586,7 @@ package struct ItemIndex {
         usages.charge(owner, usage, times: sign)
     }
 
-    /// Without the expressions that it compares.
+    /// Returns the usage of a condition without its compared expressions.
     private static func usage(of shape: Int, _ values: [ExpressionValue], in shapes: ConditionShapes) -> ConditionUsage {
         var usage = ConditionUsage(constantBytes: values.reduce(0) { $0 + bytes(of: $1) })
         guard shapes.entries[shape]?.hasResidue == true else { return usage }
@@ -591,7 +594,7 @@ package struct ItemIndex {
         return usage
     }
 
-    /// Beside the place that each value has.
+    /// Returns the bytes of a value in addition to the slot that each value has.
     package static func bytes(of value: ExpressionValue) -> Int {
         switch value {
         case .string(let text): text.utf8.count
@@ -601,7 +604,7 @@ package struct ItemIndex {
         }
     }
 
-    /// What it is worth now, without a word to anybody: its subscribers are looked at with the next update.
+    /// Determines whether a new condition holds now. No subscriber fires: the next update evaluates them.
     private mutating func begin(_ condition: Int32) {
         let isFull = conditions[condition].full > 0
         conditions[condition].holds = isFull
@@ -647,7 +650,7 @@ package struct ItemIndex {
 
     // MARK: Terms
 
-    /// The constants of a term, each once: one, but for a list.
+    /// Returns the constants of a term without duplicates: one constant, or the elements of a list.
     private static func keys(of term: ConditionShapes.Term, _ values: [ExpressionValue]) -> [ExpressionValue] {
         switch term.constant {
         case .always(let value): return [value]

@@ -1,11 +1,11 @@
-/// Keys in order, each with a number, in blocks of limited size: adding one among a million moves a few hundred.
+/// Ordered keys, each with a number, in blocks of limited size. An insertion into a million keys moves a few hundred.
 struct OrderedBlocks<Key: Comparable> {
     struct Block {
         var keys: [Key]
         var numbers: [Int32]
     }
 
-    /// Before a key, or behind the last one.
+    /// A position before a key or after the last key.
     struct Place: Comparable {
         var block: Int
         var offset: Int
@@ -23,7 +23,7 @@ struct OrderedBlocks<Key: Comparable> {
     var begin: Place { Place(block: 0, offset: 0) }
     var end: Place { Place(block: blocks.count, offset: 0) }
 
-    /// Before the first key that is not less; those that are less stand before all others.
+    /// Returns the place before the first key that is not less. The keys that are less must come before all others.
     func first(notLess isLess: (Key) -> Bool) -> Place {
         var (low, high) = (0, blocks.count)
         while low < high {
@@ -41,7 +41,7 @@ struct OrderedBlocks<Key: Comparable> {
         return Place(block: low, offset: first)
     }
 
-    /// The number of a key, nil where it is not here; what is written is kept, and nil takes the key out.
+    /// The number of a key; nil if the key is not stored. Setting a number stores the key, and setting nil removes the key.
     subscript(key: Key) -> Int32? {
         get {
             let place = first { $0 < key }
@@ -65,14 +65,14 @@ struct OrderedBlocks<Key: Comparable> {
             blocks.append(Block(keys: [key], numbers: [number]))
             return
         }
-        // What is greater than all goes behind the last.
+        // A key that is greater than all others is appended to the last block.
         let isLast = place.block == blocks.count
         let block = isLast ? place.block - 1 : place.block
         let offset = isLast ? blocks[block].keys.count : place.offset
         blocks[block].keys.insert(key, at: offset)
         blocks[block].numbers.insert(number, at: offset)
         guard blocks[block].keys.count > Self.largest else { return }
-        // Those that come in order leave full blocks behind.
+        // Keys that are inserted in ascending order leave full blocks.
         let kept = isLast ? Self.largest : Self.largest / 2
         let rest = Block(keys: Array(blocks[block].keys[kept...]), numbers: Array(blocks[block].numbers[kept...]))
         blocks[block].keys.removeSubrange(kept...)
@@ -94,7 +94,7 @@ struct OrderedBlocks<Key: Comparable> {
         }
     }
 
-    /// The numbers between two places, in the order of their keys.
+    /// Calls the closure with the numbers between two places, in the order of their keys.
     func forEach(from first: Place, to last: Place, _ body: (Int32) -> Void) {
         var place = first
         while place < last {

@@ -1,7 +1,7 @@
-/// Values by small numbers, which are given again when they are free; rows of several stand side by side.
+/// Values with small numbers, which are reused after a removal. The values of a row have consecutive numbers.
 struct Slots<Value> {
     private var values: [Value] = []
-    /// The beginnings of free rows, by their length.
+    /// The first numbers of free rows, by the length of the row.
     private var free: [Int: [Int32]] = [:]
     private(set) var count = 0
 
@@ -16,7 +16,7 @@ struct Slots<Value> {
 
     mutating func insert(_ value: Value) -> Int32 { insert(CollectionOfOne(value)) }
 
-    /// Answers the number of the first.
+    /// Returns the number of the first value of the row.
     mutating func insert(_ row: some Collection<Value>) -> Int32 {
         guard !row.isEmpty else { return 0 }
         count += row.count

@@ -1,7 +1,8 @@
 import CarillonExpression
 
-/// The constants of terms that make the same comparison with the same expression, by kind and in order: which of them hold for a value is
-/// a range of each kind, so that those that change between two values are found without looking at the others.
+/// The constants of terms that compare the same expression in the same way, in order, separately for each type. The terms that
+/// hold for a value form ranges of each type. Terms whose result differs between two values are therefore found without visiting
+/// the others.
 struct TermKeys {
     struct Comparison: Hashable {
         var sign: ExpressionTerms.Comparison
@@ -21,7 +22,7 @@ struct TermKeys {
 
     init(_ comparison: Comparison) { self.comparison = comparison }
 
-    /// Whether a constant has its place here: lists, maps, types and NaN have none.
+    /// Whether a constant can be stored here. Lists, maps, types and NaN cannot.
     static func takes(_ constant: ExpressionValue) -> Bool {
         switch constant {
         case .list, .map, .type: false
@@ -35,7 +36,7 @@ struct TermKeys {
             && instants.isEmpty && spans.isEmpty
     }
 
-    /// The number of a constant.
+    /// The number of a constant; nil if the constant is not stored.
     subscript(constant: ExpressionValue) -> Int32? {
         get {
             switch constant {
@@ -67,8 +68,8 @@ struct TermKeys {
         }
     }
 
-    /// All whose term holds for one of two values and not for the other, with whether it holds for the new one. Nil is the value of an
-    /// expression that has none: no term holds for it.
+    /// Calls the closure for each constant whose term holds for only one of two values, with whether the term holds for the new
+    /// value. Nil means that the expression has no value; no term holds then.
     func changes(
         from old: ExpressionValue?, to new: ExpressionValue?, _ body: (_ number: Int32, _ holds: Bool) -> Void
     ) {
@@ -95,7 +96,7 @@ struct TermKeys {
         let before = turns(in: keys, past)
         let after = turns(in: keys, present)
         guard before != after else { return }
-        // Between two turns nothing changes within either.
+        // Between two boundaries neither result changes.
         let places = (before + after).sorted() + [keys.end]
         for (place, next) in zip(places, places.dropFirst()) where place < next {
             let held = before.count { $0 <= place } % 2 == 1
@@ -104,7 +105,7 @@ struct TermKeys {
         }
     }
 
-    /// Where the terms that hold begin and end, by turns, from the least key on.
+    /// Returns the boundaries of the ranges of terms that hold: alternately a begin and an end, in the order of the keys.
     private func turns<Key>(
         in keys: OrderedBlocks<Key>, _ standing: Standing<OrderedBlocks<Key>.Place>
     ) -> [OrderedBlocks<Key>.Place] {
@@ -126,7 +127,7 @@ struct TermKeys {
             switch comparison.sign {
             case .equal, .oneOf: turns = []
             case .unequal: turns = [begin, end]
-            // An error, whatever stands before it.
+            // The comparison has no value, and its negation has none either.
             case .less, .lessOrEqual, .more, .moreOrEqual: return []
             }
         case .notANumber: turns = comparison.sign == .unequal ? [begin, end] : []
@@ -136,9 +137,9 @@ struct TermKeys {
     }
 
     private enum Standing<Place: Equatable>: Equatable {
-        /// There is no value.
+        /// The expression has no value.
         case nowhere
-        /// The keys before the first are less than the value, and those from the second on are more.
+        /// Keys before the first place are less than the value. Keys from the second place on are greater.
         case between(Place, Place)
         case unlike
         case notANumber
@@ -150,7 +151,7 @@ struct TermKeys {
         guard let value else { return .nowhere }
         guard let some = keys.least else { return .unlike }
         if case .null = constant(some) {
-            // It equals itself, and has no order.
+            // Null is equal to itself and has no order.
             let isEquality = [.equal, .unequal, .oneOf].contains(comparison.sign)
             if case .null = value, isEquality { return .between(keys.begin, keys.end) }
             return .unlike
@@ -168,7 +169,8 @@ struct TermKeys {
         return .between(lower, upper)
     }
 
-    /// What turns in one of both: a place that is in both, or twice in one, turns nothing.
+    /// Returns the symmetric difference of two lists of boundaries. A place that is in both lists, or twice in one, is not a
+    /// boundary.
     private static func difference<Place: Comparable>(_ one: [Place], _ other: [Place]) -> [Place] {
         var difference: [Place] = []
         for place in (one + other).sorted() {
@@ -178,7 +180,7 @@ struct TermKeys {
     }
 }
 
-/// A text by the order of its bytes, which is that of its code points.
+/// A text, ordered by its bytes, which is the order of its code points.
 private struct Text: Comparable {
     let value: String
 

@@ -3,7 +3,7 @@ import CarillonExpression
 import CarillonWire
 import Metrics
 
-/// The items of apps, as their publishers and their operators see them.
+/// The items of apps, for the requests of publishers and operators.
 package struct AppItems: Sendable {
     private let store: any SubscriptionStore
     private let documents: AppDocuments
@@ -33,7 +33,8 @@ package struct AppItems: Sendable {
         try await documents.itemRules(of: app)
     }
 
-    /// Subscriptions on items that the rules close are ended by ``SubscriptionRegistrar/setRules(_:of:)``.
+    /// Sets the rules of an app. ``SubscriptionRegistrar/setRules(_:of:)`` also ends the subscriptions on items that the rules
+    /// close.
     ///
     /// - Returns: The version of the document.
     @discardableResult package func setRules(_ rules: ItemRules, of app: AppSerial) async throws -> Int64 {
@@ -46,9 +47,9 @@ package struct AppItems: Sendable {
 
     // MARK: Updates
 
-    /// Takes an update of an item; returns when it is on disk with what it fired.
+    /// Accepts an update of an item. Returns when the item and the firings of the update are stored durably.
     ///
-    /// - Parameter fields: What the publisher wrote, not yet of the types that the rules say.
+    /// - Parameter fields: The fields as the publisher wrote them, not converted to the types of the rules.
     package func publish(
         _ fields: [WrittenField], place: ItemUpdate.Place? = nil, to name: ItemName, of app: AppSerial
     ) async throws -> ItemReceipt {
@@ -57,7 +58,7 @@ package struct AppItems: Sendable {
         return try await engine.publish(update.update, to: update.key, mode: update.mode)
     }
 
-    /// The same of many, in their order; one that is refused takes no other with it.
+    /// Accepts several updates in their order. A refused update does not affect the others.
     package func publish(
         _ updates: [(item: ItemName, fields: [WrittenField], place: ItemUpdate.Place?)], of app: AppSerial
     ) async -> [Result<ItemReceipt, any Error>] {
@@ -104,7 +105,7 @@ package struct AppItems: Sendable {
         Refusal(.itemUnknown, "The app has no item \"\(name)\"; it is made by its first update.")
     }
 
-    /// Items whose names begin with a text, in the order of their names.
+    /// Returns items whose names begin with a prefix, in the order of their names.
     package func list(
         of app: AppSerial, prefix: String, after name: String, limit: Int
     ) async throws -> [ListedItem] {
@@ -113,17 +114,18 @@ package struct AppItems: Sendable {
 
     // MARK: Deleting
 
-    /// Deletes an item: its values, the places of its sources, and its firings that were not delivered. Subscriptions stay, and wait for
-    /// its first update.
+    /// Deletes an item: its values, the positions of its sources, and its firings that were not delivered. Subscriptions stay;
+    /// the next update of the item is its first.
     package func delete(_ name: ItemName, of app: AppSerial) async throws {
         try allowances.takeUpdate(of: app)
         guard try await engine.delete(ItemKey(app: app, name: name)) else { throw Self.unknown(name) }
         deleted.increment()
     }
 
-    /// Deletes the items of this home that had no update for as long as their rules say, and that have no subscription.
+    /// Deletes the items of this home that have no subscription and that had no update for the `idleSeconds` of their rule.
     ///
-    /// - Parameter onlyDue: Leaves out apps whose items were searched a short time ago, compared with their rules.
+    /// - Parameter onlyDue: Leaves out apps whose items were searched recently, compared with the shortest `idleSeconds` of their
+    ///   rules.
     package func deleteIdle(at now: Timestamp, onlyDue: Bool = false) async throws {
         var fault: (any Error)?
         let apps = try await documents.apps(with: .itemRules).values.sorted { $0.rawValue < $1.rawValue }
@@ -160,13 +162,13 @@ package struct AppItems: Sendable {
     private static let atOnce = 1000
 }
 
-/// A field as its publisher wrote it.
+/// A field in the form that the publisher sent.
 package struct WrittenField: Equatable, Sendable {
     package enum Value: Equatable, Sendable {
         case null
         case bool(Bool)
         case string(String)
-        /// With its digits.
+        /// The digits of the number.
         case number(String)
     }
 

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// When the items of each app were last searched for idle ones. A search reads all items of the app.
+/// The times of the last searches for idle items of each app. A search reads all items of the app.
 final class IdleSearches: Sendable {
     private let last = Mutex<[AppSerial: Timestamp]>([:])
 
-    /// Whether a search of an app is due; it is noted then.
+    /// Returns whether a search of an app is due, and notes it as begun in this case.
     ///
     /// - Parameter seconds: The shortest `idleSeconds` of the app's rules.
     func begin(_ app: AppSerial, shortestIdle seconds: Int, at now: Timestamp) -> Bool {
         last.withLock { last in
             let interval = min(max(Self.shortestSeconds, Int64(seconds) / 10), Self.longestSeconds)
-            // A clock that was set back makes a search due.
+            // If the clock was set back, a search is due.
             if let earlier = last[app], now >= earlier, now < earlier.adding(seconds: interval) { return false }
             if last.count >= Self.capacity { last = [:] }
             last[app] = now

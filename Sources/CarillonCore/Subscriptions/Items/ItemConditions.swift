@@ -1,8 +1,8 @@
 package import CarillonExpression
 
-/// Reads conditions on items, and says what they are evaluated over.
+/// Parses conditions on items, and makes the bindings that they are evaluated with.
 package struct ItemConditions: Sendable {
-    /// In which all conditions are evaluated: any name may be a field's.
+    /// The environment in which all conditions are evaluated: any name may be the name of a field.
     package let environment: ExpressionEnvironment
     private let limits: ExpressionLimits
     private let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
@@ -15,13 +15,15 @@ package struct ItemConditions: Sendable {
         environment = ItemLanguage.environment(over: nil, limits: limits, zoneOffset: zoneOffset)
     }
 
-    /// Reads a condition over some fields, and checks it with their types; dynamic where none is declared.
+    /// Parses a condition over some fields, and checks it with the types of the fields. A field without a declared type is
+    /// dynamic.
     ///
     /// - Parameters:
-    ///   - maxBytes: Of texts, where an app says less than ``ItemLimits/valueBytes``.
-    ///   - cost: What one evaluation may cost, in units of the language. A condition that can cost less is accepted.
-    /// - Returns: The program as all items evaluate it.
-    /// - Throws: ``ExpressionRefusal`` with all that is wrong, a field that is none of these among it.
+    ///   - maxBytes: The largest texts of fields for which an app sets less than ``ItemLimits/valueBytes``.
+    ///   - cost: The cost limit of one evaluation, in units of the language. A condition whose lowest possible cost is within the
+    ///     limit is accepted.
+    /// - Returns: The program in the form that all items evaluate.
+    /// - Throws: ``ExpressionRefusal`` with all problems, including names that are not fields.
     package func condition(
         _ source: String, over fields: [String: ExpressionType], maxBytes: [String: Int] = [:], cost: Int = .max
     ) throws(ExpressionRefusal) -> ExpressionProgram {
@@ -41,7 +43,7 @@ package struct ItemConditions: Sendable {
         return try ExpressionProgram.unchecked(source, in: environment)
     }
 
-    /// The same of an expression of any type, with what it costs at least and at most.
+    /// Parses an expression of any type, and returns it with its lowest and highest cost.
     package func expression(
         _ source: String, over fields: [String: ExpressionType], maxBytes: [String: Int] = [:]
     ) throws(ExpressionRefusal) -> (program: ExpressionProgram, cost: ClosedRange<Int>) {
@@ -59,7 +61,7 @@ package struct ItemConditions: Sendable {
         _ source: String, over fields: [String: ExpressionType], _ maxBytes: [String: Int]
     ) throws(ExpressionRefusal) -> ExpressionProgram {
         var limits = limits
-        // Its evaluations end at the limit.
+        // An evaluation ends at the limit, so a highest cost above the limit is no problem.
         limits.cost = .max
         limits.unknownBytes = ItemLimits.valueBytes
         let checking = ItemLanguage.environment(
@@ -67,13 +69,13 @@ package struct ItemConditions: Sendable {
         return try ExpressionProgram(source, in: checking)
     }
 
-    /// For the evaluation of all conditions on an item; nil before its first update.
+    /// Returns the bindings for all conditions on an item; nil before its first update.
     package func bindings(_ item: String, _ state: ItemState) -> ExpressionBindings? {
         guard let updatedAt = state.updatedAt else { return nil }
         var bindings = ExpressionBindings(environment)
         for (name, value) in state.fields { bindings[name] = value.value }
         bindings["fields"] = .map(state.fieldMap)
-        // Empty before the second update, so that `has(previous.price)` has a value.
+        // The map is empty before the second update, so that `has(previous.price)` has a value.
         bindings["previous"] = .map(state.previousMap ?? ExpressionMap())
         bindings["item"] = .string(item)
         bindings["update.time"] = ExpressionTimestamp(milliseconds: updatedAt.milliseconds).map { .timestamp($0) }

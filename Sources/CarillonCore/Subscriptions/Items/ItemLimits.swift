@@ -1,13 +1,13 @@
-/// How much an item may hold, and how much of it may wait.
+/// Limits for the size of an item and for the updates that wait for it.
 package enum ItemLimits {
     package static let fields = 100
     package static let fieldNameBytes = 64
-    /// Of one value.
+    /// The bytes of one value.
     package static let valueBytes = 4096
-    /// Of all fields of an item, their names among them.
+    /// The bytes of all fields of an item, including their names.
     package static let itemBytes = 32_768
     package static let itemsPerApp = 100_000
-    /// Publishers whose place in their own sequence is remembered of an item; the least recent goes first.
+    /// The number of sources of an item whose last sequence number is stored. The source with the oldest update is removed first.
     package static let sources = 8
     package static let sourceBytes = 64
     /// Updates of one item that wait to be evaluated.

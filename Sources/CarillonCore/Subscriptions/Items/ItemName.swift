@@ -1,5 +1,5 @@
-/// What an item is called within its app: 1 to 128 bytes of UTF-8 without control characters. Names are the same where their bytes
-/// are, as rules and the store have it, and not where Unicode takes their texts for equivalent.
+/// The name of an item within its app: 1 to 128 bytes of UTF-8 without control characters. Names are equal if their bytes are
+/// equal, as in rules and in the store. Unicode equivalence is not considered.
 package struct ItemName: Hashable, Sendable {
     package let text: String
 

@@ -2,17 +2,17 @@ package import CarillonBasics
 package import CarillonExpression
 package import CarillonWire
 
-/// What an app says of its items: which its devices may subscribe to, how updates change them, and what types their fields have. Of the
-/// rules whose pattern fits an item the first counts.
+/// An app's rules for items: the items that devices may subscribe to, the effect of updates, and the types of fields. The first
+/// rule whose pattern matches an item applies.
 package struct ItemRules: Equatable, Sendable {
     package struct Rule: Equatable, Sendable {
-        /// `*` stands for any text.
+        /// A pattern for names of items; `*` matches any text.
         package let pattern: String
         fileprivate let patternBytes: [UInt8]
         package var mode = ItemState.Mode.merge
         package var isOpen = false
         package var fields: [String: Field] = [:]
-        /// An item without an update for so long, and without a subscription, is deleted; nil keeps it.
+        /// An item without a subscription is deleted after so many seconds without an update; nil keeps it.
         package var idleSeconds: Int?
 
         fileprivate init(_ pattern: String) {
@@ -23,7 +23,7 @@ package struct ItemRules: Equatable, Sendable {
 
     package struct Field: Equatable, Sendable {
         package var type: FieldType
-        /// Of a text; nil where it is ``ItemLimits/valueBytes``.
+        /// The largest text in bytes; nil for ``ItemLimits/valueBytes``.
         package var maxBytes: Int?
 
         package init(_ type: FieldType, maxBytes: Int? = nil) {
@@ -32,7 +32,7 @@ package struct ItemRules: Equatable, Sendable {
         }
     }
 
-    /// Of a field whose values are not taken as they come.
+    /// The type of a field that accepts only values of this type.
     package enum FieldType: String, CaseIterable, Sendable {
         case double, int, uint, string, bool, timestamp
 
@@ -49,15 +49,15 @@ package struct ItemRules: Equatable, Sendable {
     }
 
     package private(set) var rules: [Rule] = []
-    /// What a condition of a device may cost at most, in units of the language.
+    /// The cost limit of a device's condition, in units of the language.
     package private(set) var conditionCost = standardCost
-    /// What conditions of devices, and expressions of their formats, may call; nil for all that the language has.
+    /// The functions that conditions of devices and expressions of formats may call; nil for all.
     package private(set) var functions: Set<String>?
-    /// What operators they may use; nil for all that the language has.
+    /// The operators that they may use; nil for all.
     package private(set) var operators: Set<String>?
-    /// What they may speak of, as ``ItemVocabulary`` has it; nil for everything.
+    /// The names that they may use, as in ``ItemVocabulary``; nil for all.
     package private(set) var names: Set<String>?
-    /// Subscriptions of one device.
+    /// The largest number of subscriptions of one device.
     package private(set) var subscriptionsPerDevice = 1000
 
     package static let standardCost = 1000
@@ -68,10 +68,10 @@ package struct ItemRules: Equatable, Sendable {
     ]
     private static let ruleNames: Set = ["pattern", "mode", "open", "fields", "idleSeconds"]
 
-    /// Of an app that said nothing: its items are closed.
+    /// The rules of an app that has set none: all its items are closed.
     package init() {}
 
-    /// - Parameter body: An object whose names are all known.
+    /// - Parameter body: An object that has only known members.
     package init(_ body: JSONValue) throws(Refusal) {
         switch body["items"] {
         case nil, .null: break
@@ -114,7 +114,7 @@ package struct ItemRules: Equatable, Sendable {
         }
     }
 
-    /// Why an expression is not allowed, as a part of a sentence; nil where it is.
+    /// Returns why an expression is not allowed, as a part of a sentence; nil if it is allowed.
     package func objection(to vocabulary: ItemVocabulary) -> String? {
         if let functions, let other = vocabulary.functions.subtracting(functions).min() {
             return "calls \"\(other)\", and may call \(Self.list(functions))"
@@ -136,7 +136,7 @@ package struct ItemRules: Equatable, Sendable {
         names.isEmpty ? "nothing" : "these: " + names.sorted().prefix(50).joined(separator: ", ")
     }
 
-    /// More than this the engine grants nobody.
+    /// The highest cost limit that an app can set.
     package static let mostCost = 10_000
     private static let mostSubscriptions = 10_000
     private static let idleSeconds = 60...31_536_000
@@ -207,7 +207,7 @@ package struct ItemRules: Equatable, Sendable {
         Refusal(.itemRulesInvalid, "The rules for items cannot be used: \(why).")
     }
 
-    /// As ``init(_:)`` reads it.
+    /// The rules in the form that ``init(_:)`` reads.
     package var json: JSONValue {
         let rules = rules.map { rule -> JSONValue in
             let fields = rule.fields.sorted { $0.key < $1.key }.map { name, field in
@@ -233,13 +233,13 @@ package struct ItemRules: Equatable, Sendable {
         texts.map { [.init(name: name, value: .array($0.sorted().map { .string($0) }))] } ?? []
     }
 
-    /// The one that counts for an item: where none fits, it is closed and merges.
+    /// Returns the rule for an item. If no pattern matches, the item is closed and has the mode `merge`.
     package func rule(for item: ItemName) -> Rule {
         let name = Array(item.text.utf8)
         return rules.first { Self.fits($0.patternBytes, name) } ?? Rule(item.text)
     }
 
-    /// In time that grows with the product of both lengths at the most.
+    /// Whether a pattern matches a text. The time is at most proportional to the product of both lengths.
     static func fits(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
         var (place, at) = (0, 0)
         var star: (place: Int, at: Int)?

@@ -1,12 +1,12 @@
 package import CarillonExpression
 
-/// What stands in an item, and what stood there before its last update.
+/// The values of an item after and before its last update.
 package struct ItemState: Sendable {
-    /// What an update that does not name a field says of it.
+    /// The effect of an update on a field that the update does not contain.
     package enum Mode: String, Sendable, CaseIterable {
-        /// It keeps its value.
+        /// The field keeps its value.
         case merge
-        /// It has none: each update stands for itself.
+        /// The field is removed: each update is independent.
         case distinct
     }
 
@@ -24,15 +24,16 @@ package struct ItemState: Sendable {
     package private(set) var fields: [String: ItemValue] = [:]
     /// Nil before the second update.
     package private(set) var previous: [String: ItemValue]?
-    /// When the last update came; nil before the first.
+    /// The time of the last update; nil before the first.
     package private(set) var updatedAt: Timestamp?
-    /// Both as conditions see them. They are made once for an update, as there are many conditions and two looks at each of them.
+    /// `fields` and `previous` as values of the condition language. They are made once for each update, because many conditions
+    /// use both.
     package private(set) var fieldMap = ExpressionMap()
     package private(set) var previousMap: ExpressionMap?
 
     package init(_ mode: Mode) { self.mode = mode }
 
-    /// As it was stored.
+    /// Restores a stored state.
     package init(
         _ mode: Mode, fields: [String: ItemValue], previous: [String: ItemValue]?, updatedAt: Timestamp?
     ) {
@@ -60,10 +61,10 @@ package struct ItemState: Sendable {
         return map
     }
 
-    /// What its fields count for in ``ItemLimits/itemBytes``.
+    /// The bytes of the fields, as counted for ``ItemLimits/itemBytes``.
     package var byteCount: Int { fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.byteCount } }
 
-    /// The same under another word of its app.
+    /// Returns the state with another mode, after a change of the app's rules.
     package func inMode(_ mode: Mode) -> ItemState {
         ItemState(mode, fields: fields, previous: previous, updatedAt: updatedAt)
     }

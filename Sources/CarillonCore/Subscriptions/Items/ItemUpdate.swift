@@ -1,7 +1,7 @@
-/// What a publisher sends of an item.
+/// An update of an item, as sent by a publisher.
 package struct ItemUpdate: Sendable {
     package var fields: [String: ItemValue]
-    /// Who says it, and its place in what that one says: what comes again is not taken again.
+    /// The source of the update and its sequence number. A repeated update is not applied again.
     package var place: Place?
 
     package struct Place: Equatable, Sendable {
@@ -22,20 +22,20 @@ package struct ItemUpdate: Sendable {
     package var byteCount: Int { fields.reduce(64) { $0 + $1.key.utf8.count + $1.value.byteCount } }
 }
 
-/// What its publisher is told of it.
+/// The result of an update for its publisher.
 package struct ItemReceipt: Equatable, Sendable {
-    /// How many updates the item has had with this one.
+    /// The number of updates of the item, including this one.
     package var version: Int64
-    /// It came before, and nothing was done.
+    /// Whether the update was accepted before, so that this request changed nothing.
     package var isRepeated = false
 }
 
-/// An item, as the store keeps it.
+/// An item in the store.
 package struct StoredItem: Sendable {
     package var state: ItemState
-    /// How many updates it has had.
+    /// The number of updates of the item.
     package var version: Int64
-    /// The last place in the sequence of each publisher, the one that wrote least recently first.
+    /// The last sequence number of each source. The source with the oldest update is first.
     package var places: [ItemUpdate.Place]
 
     package init(state: ItemState, version: Int64 = 0, places: [ItemUpdate.Place] = []) {
@@ -44,7 +44,7 @@ package struct StoredItem: Sendable {
         self.places = places
     }
 
-    /// Whether what a publisher says at a place was taken already.
+    /// Whether an update with this source and sequence number, or a later one of the source, was accepted before.
     package func has(_ place: ItemUpdate.Place) -> Bool {
         places.contains { $0.source == place.source && $0.sequence >= place.sequence }
     }

@@ -1,9 +1,9 @@
 package import CarillonExpression
 
-/// What a publisher wrote into a field.
+/// The value of a field, as sent by a publisher.
 package struct ItemValue: Sendable {
     package var value: ExpressionValue
-    /// A number as its publisher wrote it: this is what notifications show.
+    /// The digits of a number as the publisher wrote them. Notifications show these digits.
     package var digits: String?
 
     package init(_ value: ExpressionValue, digits: String? = nil) {
@@ -11,7 +11,7 @@ package struct ItemValue: Sendable {
         self.digits = digits
     }
 
-    /// As notifications show it; null shows nothing.
+    /// The text that notifications show; empty for null.
     package var text: String {
         if let digits { return digits }
         return switch value {
@@ -27,7 +27,7 @@ package struct ItemValue: Sendable {
         }
     }
 
-    /// What it counts for in limits.
+    /// The bytes of the value, as counted for limits.
     package var byteCount: Int {
         if case .string(let text) = value { text.utf8.count } else { digits?.utf8.count ?? 8 }
     }

@@ -20,13 +20,19 @@ package enum ValueCoding {
         return values
     }
 
-    /// In the order of their names, so that equal fields are equal bytes.
-    package static func encode(_ fields: [String: ItemValue]) -> [UInt8] {
+    package static func encode(_ texts: [String]) -> [UInt8] {
+        var writer = ByteWriter()
+        for text in texts { writer.string(text) }
+        return writer.bytes
+    }
+
+    /// Encodes fields in the order of their names, so that equal fields are equal bytes. Nil where a value is of a kind that no row holds.
+    package static func encode(_ fields: [String: ItemValue]) -> [UInt8]? {
         var writer = ByteWriter()
         for (name, field) in fields.sorted(by: { $0.key < $1.key }) {
             writer.text(name)
             writer.text(field.digits ?? "")
-            if !writer.value(field.value, depth: 0) { _ = writer.value(.null, depth: 0) }
+            guard writer.value(field.value, depth: 0) else { return nil }
         }
         return writer.bytes
     }
@@ -94,6 +100,11 @@ private struct ByteWriter {
         bytes += value.utf8
     }
 
+    mutating func string(_ value: String) {
+        tag(.string)
+        text(value)
+    }
+
     private mutating func tag(_ tag: Tag) { bytes.append(tag.rawValue) }
 
     mutating func value(_ value: ExpressionValue, depth: Int) -> Bool {
@@ -109,9 +120,7 @@ private struct ByteWriter {
         case .double(let value):
             tag(.double)
             withUnsafeBytes(of: value.bitPattern.littleEndian) { bytes += $0 }
-        case .string(let value):
-            tag(.string)
-            text(value)
+        case .string(let value): string(value)
         case .bytes(let value):
             tag(.bytes)
             unsigned(UInt64(value.count))

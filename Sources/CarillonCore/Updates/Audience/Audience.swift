@@ -1,10 +1,10 @@
 package import CarillonExpression
 package import CarillonWire
 
-/// For whom an update is: a condition over the parameters of devices. Nobody asks it for the time, so that for the same parameters it
-/// always answers the same.
+/// The audience of an update: a condition over device parameters. The condition cannot use the present time, so that the result
+/// for the same parameters is always the same.
 package struct Audience: Sendable {
-    /// A parameter and one value of it, or of a list one element.
+    /// A parameter with its value, or with one element of a list.
     package struct Key: Hashable, Sendable {
         package var parameter: String
         package var value: Value
@@ -29,23 +29,23 @@ package struct Audience: Sendable {
         }
     }
 
-    /// Which keys the devices of an audience have.
+    /// The keys of which the devices of an audience must have some.
     package indirect enum Lookup: Sendable {
-        /// At least one of these.
+        /// The device has at least one of these keys.
         case keys([Key])
-        /// At least one of these needs holds.
+        /// At least one of these lookups matches the device.
         case any([Lookup])
-        /// All of these needs hold, so the index can look for any one of them.
+        /// All of these lookups match the device, so the index can use any one of them.
         case all([Lookup])
     }
 
     private let program: ExpressionProgram
-    /// Nil where no index finds its devices.
+    /// Nil if no index can find the devices.
     package let lookup: Lookup?
-    /// About what the program takes in memory, in bytes.
+    /// The approximate memory of the program, in bytes.
     package let weight: Int
 
-    /// - Throws: ``ExpressionRefusal`` with all that is wrong.
+    /// - Throws: ``ExpressionRefusal`` with all problems.
     package init(_ source: String, over rules: ParameterRules, in language: AudienceLanguage) throws(ExpressionRefusal) {
         let program = try ExpressionProgram(source, in: language.environment(over: rules))
         guard program.cost.upperBound <= UpdateLimits.audienceCost else {
@@ -63,7 +63,7 @@ package struct Audience: Sendable {
         lookup = program.need.flatMap(Self.makeLookup)
     }
 
-    /// About what a name, a constant or an operator takes in the tree, and a constant in a set and in ``lookup``.
+    /// The approximate bytes of a name, a constant or an operator in the tree, and of a constant in a set and in ``lookup``.
     private static let bytesPerNode = 128
 
     private static func makeLookup(_ need: ExpressionNeed) -> Lookup? {
@@ -80,16 +80,17 @@ package struct Audience: Sendable {
         }
     }
 
-    /// Whether a device belongs to it.
+    /// Whether a device belongs to the audience.
     ///
-    /// - Throws: ``ExpressionError`` where it speaks of what the device does not say, or what cannot be: the device does not belong to it.
+    /// - Throws: ``ExpressionError`` if the device lacks a parameter that the audience needs, or if the evaluation fails. The
+    ///   device then does not belong to the audience.
     package func holds(for facts: DeviceFacts) throws(ExpressionError) -> Bool { try program.holds(facts.bindings) }
 
-    /// The same without the error, in less time; nil where there is one.
+    /// Returns the same result in less time; nil instead of an error.
     package func verdict(for facts: DeviceFacts) -> Bool? { program.verdict(facts.bindings) }
 }
 
-/// What audiences can speak of.
+/// The language of audiences: the names and functions that audiences can use.
 package struct AudienceLanguage: Sendable {
     private let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
 
@@ -106,7 +107,7 @@ package struct AudienceLanguage: Sendable {
             zoneOffset: zoneOffset)
     }
 
-    /// What is known of a device, for audiences over the same rules.
+    /// Returns the values and keys of a device for audiences with the same rules.
     package func facts(
         _ values: ParameterValues, device: DeviceID, user: UserID?, app: AppID, by rules: ParameterRules
     ) -> DeviceFacts {
@@ -133,15 +134,15 @@ extension ExpressionLimits {
         var limits = ExpressionLimits()
         limits.bytes = UpdateLimits.audienceBytes
         limits.constants = UpdateLimits.audienceConstants
-        // A constant in an operand of || has an operator and a name beside it.
+        // In an operand of ||, each constant comes with an operator and a name.
         limits.nodes = 4 * UpdateLimits.audienceConstants
         return limits
     }()
 }
 
-/// What is known of a device, as audiences look at it.
+/// The values of a device in the form that audiences evaluate.
 package struct DeviceFacts: Sendable {
     let bindings: ExpressionBindings
-    /// By which it is found.
+    /// The keys by which the index finds candidates for the device.
     package let keys: [Audience.Key]
 }

@@ -1,18 +1,19 @@
 import CarillonExpression
 
-/// How an audience and the devices of an app come together: how many belong to it, and why others cannot be asked.
+/// The result of evaluating an audience for the devices of an app: the number of matching devices, and the errors for others.
 package struct AudienceReport: Equatable, Sendable {
-    /// Devices that belong to it.
+    /// The number of evaluated devices that belong to the audience.
     package private(set) var matching = 0
     package private(set) var looked = 0
-    /// What kept devices from being asked, by how many: mostly a parameter that they do not say.
+    /// The errors that evaluations ended with, with the number of devices. The most frequent cause is a parameter that the device
+    /// does not report.
     package private(set) var errors: [String: Int] = [:]
-    /// How many there are, where not all were looked at.
+    /// The number of all devices, if not all were evaluated.
     package var all: Int?
 
     package init() {}
 
-    /// The most errors that are told apart; the rest is counted as one.
+    /// The largest number of different errors. Further errors are counted together.
     private static let mostErrors = 20
     private static let otherErrors = "other errors"
 
@@ -27,7 +28,7 @@ package struct AudienceReport: Equatable, Sendable {
         }
     }
 
-    /// How many belong to it of all, projected from those that were looked at.
+    /// The number of matching devices, projected from the evaluated devices to all.
     package var count: Int {
         guard let all, looked > 0 else { return matching }
         return Int((Double(matching) / Double(looked) * Double(max(all, looked))).rounded())
@@ -42,9 +43,9 @@ package enum AudienceVerdict: Equatable, Sendable {
 }
 
 extension Optional where Wrapped == Audience {
-    /// Without an audience every device belongs.
+    /// Returns whether a device belongs to the audience. Without an audience every device does.
     ///
-    /// - Parameter source: Of the audience.
+    /// - Parameter source: The source of the audience.
     func verdict(for facts: DeviceFacts, source: String?) -> AudienceVerdict {
         guard let self else { return .belongs }
         do {
@@ -59,10 +60,10 @@ extension Optional where Wrapped == Audience {
     }
 }
 
-/// One device, as an audience finds it.
+/// The result of evaluating an audience for one device.
 package struct DeviceReport: Equatable, Sendable {
     package var profile: String
     package var verdict: AudienceVerdict
-    /// The parameters that it says.
+    /// The names of the parameters that the device reports.
     package var says: [String]
 }

@@ -1,5 +1,5 @@
-/// The parameters that devices said last, as far as they are remembered: a poll that waits answers with what another poll of its device
-/// said meanwhile.
+/// A bounded memory of the last parameters that devices reported. A waiting poll uses it to return parameters that another poll
+/// of its device reported in the meantime.
 struct ParameterChanges {
     private struct Change {
         var binding: BindingSerial
@@ -14,14 +14,14 @@ struct ParameterChanges {
         Int(UInt64(bitPattern: binding.rawValue) % UInt64(Self.slotCount))
     }
 
-    /// - Parameter version: Of the binding. An earlier one does not take the place of a later one.
+    /// - Parameter version: The version of the binding. An earlier version does not replace a later one.
     mutating func changed(_ binding: BindingSerial, to revision: String, version: Int64) {
         let slot = slot(of: binding)
         if let present = slots[slot], present.binding == binding, present.version > version { return }
         slots[slot] = Change(binding: binding, revision: revision, version: version)
     }
 
-    /// The revision of a binding's parameters that were said later than `version` of the binding; nil where nothing is remembered.
+    /// Returns the revision of parameters that a binding reported after `version` of the binding; nil if none is remembered.
     func last(of binding: BindingSerial, after version: Int64) -> String? {
         guard let change = slots[slot(of: binding)], change.binding == binding, change.version > version else { return nil }
         return change.revision

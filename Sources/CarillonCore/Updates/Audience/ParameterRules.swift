@@ -2,7 +2,7 @@ package import CarillonBasics
 package import CarillonExpression
 package import CarillonWire
 
-/// What an app's devices say of themselves, and what audiences may speak of: names and their types.
+/// The parameters that an app's devices report and that audiences can use: names and types.
 package struct ParameterRules: Equatable, Sendable {
     package enum ParameterType: String, CaseIterable, Sendable {
         case string, int, double, bool, timestamp, strings, location
@@ -27,15 +27,15 @@ package struct ParameterRules: Equatable, Sendable {
     package static let longestNameBytes = 64
     package static let mostTextBytes = 1024
     package static let mostElements = 100
-    /// Of all values of a device together, as JSON.
+    /// The largest size of all values of a device together, as JSON.
     package static let mostBytes = 16_384
-    /// What the server says of a device, whatever it says itself.
+    /// The names of values that the server sets for each device.
     package static let own: Set = ["user", "device", "app"]
 
-    /// Of an app that said nothing: its audiences speak of `user`, `device` and `app`.
+    /// The rules of an app that has declared no parameters. Its audiences can use `user`, `device` and `app`.
     package init() {}
 
-    /// - Parameter body: An object whose names are all known.
+    /// - Parameter body: An object that has only known members.
     package init(_ body: JSONValue) throws(Refusal) {
         guard case .object(let members)? = body["parameters"], members.count <= Self.most else {
             throw Self.refusal("\"parameters\" must name the types of at most \(Self.most) parameters")
@@ -69,7 +69,7 @@ package struct ParameterRules: Equatable, Sendable {
             }
     }
 
-    /// Words that the language does not take for a name, and the names of its types.
+    /// Reserved words of the language, and the names of its types.
     private static let reserved: Set = [
         "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
         "loop", "package", "namespace", "return", "var", "void", "while", "bool", "int", "uint", "double", "string", "bytes",

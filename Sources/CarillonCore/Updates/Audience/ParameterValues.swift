@@ -2,14 +2,14 @@ package import CarillonBasics
 import CarillonExpression
 package import CarillonWire
 
-/// What a device says of itself: the values of parameters that its app declares. One that is missing is missing, whatever its type.
+/// The parameter values that a device reports. A value that the device does not report is missing; no type has a default value.
 package struct ParameterValues: Equatable, Sendable {
-    /// By name, as ``json`` writes them.
+    /// The values by name, as in ``json``.
     package private(set) var values: [String: JSONValue] = [:]
 
     package init() {}
 
-    /// - Throws: ``Refusal`` that names the parameter which is not declared, or whose value is not of its type.
+    /// - Throws: ``Refusal`` with the name of a parameter that is not declared, or whose value does not have the declared type.
     package init(_ json: JSONValue, by rules: ParameterRules) throws(Refusal) {
         guard case .object(let members) = json else { throw Refusal(.fieldInvalid, "\"values\" must be an object.") }
         for member in members where member.value != .null {
@@ -30,7 +30,7 @@ package struct ParameterValues: Equatable, Sendable {
         }
     }
 
-    /// As the store keeps it, where a device is apart from the rest.
+    /// Restores values from the store, which keeps locations separately.
     package init(stored texts: [UInt8]...) {
         for text in texts {
             guard case .object(let members)? = JSONValue(parsing: text) else { continue }
@@ -68,7 +68,7 @@ package struct ParameterValues: Equatable, Sendable {
         }
     }
 
-    /// Rounded to a hundredth of a degree, which is a kilometre at the most: no more is ever known of it.
+    /// Returns a location rounded to a hundredth of a degree, which is about a kilometre. The exact location is never stored.
     private static func location(_ json: JSONValue) -> JSONValue? {
         guard json.names == ["latitude", "longitude"], let latitude = json["latitude"]?.double,
             let longitude = json["longitude"]?.double, (-90...90).contains(latitude), (-180...180).contains(longitude)
@@ -116,7 +116,7 @@ extension ParameterRules.ParameterType {
 }
 
 extension JSONValue {
-    /// No value is one but a location.
+    /// Whether the value is an object. Only locations are objects.
     fileprivate var isObject: Bool { if case .object = self { true } else { false } }
 
     fileprivate var double: Double? {

@@ -1,15 +1,15 @@
 import CarillonBasics
 package import CarillonWire
 
-/// How far a binding received its inbox: what a poll is answered with, and what the next one brings. To the device it is a text without
-/// meaning.
+/// The place up to which a binding received its inbox. The response to a poll contains a position, and the next poll returns it.
+/// For the device a position is an opaque text.
 package struct InboxPosition: Equatable, Sendable {
-    /// Which past of the server it is of: a store that is restored from a backup has another.
+    /// Identifies the history of the store. A store that is restored from a backup has another history.
     package var history: Int64
     package var binding: BindingSerial
-    /// Of the last envelope that was given; 0 before the first.
+    /// The place of the last envelope that was sent; 0 before the first.
     package var place: Int64
-    /// Only updates were given up to there: nothing else is received by it.
+    /// Whether only updates were sent up to this place. The position then acknowledges no other envelopes.
     package var isOfUpdates: Bool
 
     package init(history: Int64, binding: BindingSerial, place: Int64, isOfUpdates: Bool = false) {
@@ -31,7 +31,7 @@ package struct InboxPositions: Sendable {
         return Base64URL.encode(try sealer.seal(plain, for: device.rawValue))
     }
 
-    /// - Throws: ``ErrorCode/positionInvalid`` for anything that was not sealed here for this device.
+    /// - Throws: ``ErrorCode/positionInvalid`` for a text that was not sealed by this server for this device.
     package func open(_ text: String, of device: DeviceSerial) throws(Refusal) -> InboxPosition {
         guard text.utf8.count <= Self.mostCharacters, let sealed = Base64URL.decode(text),
             let plain = sealer.open(sealed, for: device.rawValue), plain.count == 32

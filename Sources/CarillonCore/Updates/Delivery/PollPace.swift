@@ -1,14 +1,14 @@
-/// For how long devices that poll are asked to stay away: a server that takes long for what they say has more to do than it can.
+/// The delay that polling devices are requested to wait. A server that takes long to handle polls is overloaded.
 package struct PollPace: Sendable {
-    /// Of the last polls, in seconds.
+    /// The average duration of the last polls, in seconds.
     private var mean = 0.0
 
     package init() {}
 
-    /// One was heard; the wait for something to give is no part of it.
+    /// Notes the duration of a handled poll, without the time in which it waited for data.
     package mutating func note(seconds: Double) { mean += (seconds - mean) / Self.polls }
 
-    /// Nil while there is no reason to stay away.
+    /// Nil if no delay is needed.
     package var retryAfterSeconds: Int? {
         mean < Self.longest ? nil : min(Int(mean * Self.stretch), Self.mostSeconds)
     }

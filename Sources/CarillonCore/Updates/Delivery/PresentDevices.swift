@@ -1,36 +1,38 @@
 import CarillonWire
 
-/// The devices of an app that are there, with an index by what they say of themselves: a new update is held against those alone that may
-/// belong to its audience.
+/// The devices of an app that are connected or poll, with an index by their parameters. A new update is evaluated only for
+/// devices that may match its audience.
 struct PresentDevices {
     struct There {
         var device: Device
         var profile: String
         var since: Timestamp
-        /// What the log was last held against; nil while that is under way, when every update may be for it.
-        var look: Look?
+        /// The state for which the log was last evaluated; nil during an evaluation, in which every update may match.
+        var snapshot: EvaluationSnapshot?
         var facts: DeviceFacts?
     }
 
     private(set) var devices: [DeviceSerial: There] = [:]
     private var keyed: [Audience.Key: Set<DeviceSerial>] = [:]
-    /// Of which not everything is known.
+    /// Devices whose parameters are not known completely.
     private var unknown: Set<DeviceSerial> = []
     /// The published updates that the devices were not notified of.
     private(set) var pending: [UpdateSerial] = []
-    private(set) var isTelling = false
-    /// Devices that could not be told.
+    private(set) var isNotifying = false
+    /// Devices that could not be notified.
     var missed: Set<DeviceSerial> = []
-    /// The place in the log up to which the devices were notified in the last sweep; nil if it is not known. Only for an app whose updates
-    /// other homes change.
+    /// The place in the log up to which the devices were notified in the last sweep; nil if it is not known. Used only for an app
+    /// whose updates other homes change.
     private var notified: (revision: Int64, last: UpdateSerial)?
     /// The updates that the devices were notified of since then.
     private var notifiedSince: Set<UpdateSerial> = []
 
-    /// A device said something. What it said before counts no more, unless its binding is as it was.
+    /// Notes a device that reported something. Its earlier parameters are ignored, unless its binding is unchanged.
     mutating func note(_ there: There, _ binding: UpdateBinding) {
         let device = there.device.serial
-        if let look = devices[device]?.look, look.binding == binding.serial, look.revision == binding.revision {
+        if let snapshot = devices[device]?.snapshot, snapshot.binding == binding.serial,
+            snapshot.revision == binding.revision
+        {
             devices[device]?.since = there.since
             return
         }
@@ -39,21 +41,21 @@ struct PresentDevices {
         unknown.insert(device)
     }
 
-    /// It says something else of itself from now on.
+    /// Notes that the parameters of a device are being changed.
     mutating func changes(_ device: DeviceSerial) {
-        guard var there = devices[device], there.look != nil else { return }
+        guard var there = devices[device], there.snapshot != nil else { return }
         remove(device)
-        (there.look, there.facts) = (nil, nil)
+        (there.snapshot, there.facts) = (nil, nil)
         devices[device] = there
         unknown.insert(device)
     }
 
-    // MARK: Telling
+    // MARK: Notifying
 
-    /// Adds an update of which the devices must be notified.
+    /// Adds an update that the devices must be notified of.
     ///
     /// - Parameter isShared: Whether other homes change updates.
-    /// - Returns: Whether a task must begin that notifies the devices.
+    /// - Returns: Whether the caller must start a task that notifies the devices.
     mutating func add(_ update: UpdateSerial, isShared: Bool) -> Bool {
         guard !devices.isEmpty else { return false }
         pending.append(update)
@@ -61,9 +63,9 @@ struct PresentDevices {
         return begins()
     }
 
-    /// Adds the updates that another home published without a hint that reached this home.
+    /// Adds the updates that another home published and whose hints did not reach this home.
     ///
-    /// - Returns: Whether a task must begin that notifies the devices.
+    /// - Returns: Whether the caller must start a task that notifies the devices.
     mutating func addPending(of log: UpdateLogs.Log) -> Bool {
         let before = notified
         let last = max(log.live.last, before?.last ?? UpdateSerial(0))
@@ -73,8 +75,8 @@ struct PresentDevices {
         }
         notifiedSince = notifiedSince.filter { $0 > last }
         if before?.revision != log.mark.revision {
-            // Any update of the log can be one that the devices were not notified of.
-            missed.formUnion(devices.values.filter { $0.look?.isOf(log) != true }.map(\.device.serial))
+            // Any update of the log can be one of which the devices were not notified.
+            missed.formUnion(devices.values.filter { $0.snapshot?.isOf(log) != true }.map(\.device.serial))
         }
         guard !devices.isEmpty, !updates.isEmpty else { return false }
         pending += updates
@@ -82,14 +84,15 @@ struct PresentDevices {
     }
 
     private mutating func begins() -> Bool {
-        defer { isTelling = true }
-        return !isTelling
+        defer { isNotifying = true }
+        return !isNotifying
     }
 
-    /// Takes the updates of which the present devices were not notified. Without such an update, the notification ends.
+    /// Returns and removes the updates of which the present devices were not notified. Without such an update, the notification
+    /// ends.
     mutating func takePending() -> [UpdateSerial] {
         defer { pending = [] }
-        if pending.isEmpty { isTelling = false }
+        if pending.isEmpty { isNotifying = false }
         return pending
     }
 
@@ -100,11 +103,11 @@ struct PresentDevices {
         return missed.compactMap { devices[$0] }
     }
 
-    /// The log was held against a device that is there.
-    mutating func held(_ device: DeviceSerial, _ look: Look, _ facts: DeviceFacts) {
+    /// Notes that the log was evaluated for a present device.
+    mutating func evaluated(_ device: DeviceSerial, _ snapshot: EvaluationSnapshot, _ facts: DeviceFacts) {
         guard var there = devices[device] else { return }
         remove(device)
-        (there.look, there.facts) = (look, facts)
+        (there.snapshot, there.facts) = (snapshot, facts)
         devices[device] = there
         for key in facts.keys { keyed[key, default: []].insert(device) }
     }
@@ -118,7 +121,7 @@ struct PresentDevices {
         }
     }
 
-    /// Those that may belong to an update's audience: all that do are among them.
+    /// Returns the devices that may match an update's audience. All matching devices are included.
     func candidates(for entry: LiveUpdates.Entry, in log: UpdateLogs.Log) -> [There] {
         let known: [There]
         switch entry.keys {
@@ -129,7 +132,7 @@ struct PresentDevices {
             known = serials.compactMap { devices[$0] }
         }
         let matching = known.filter { there in
-            guard let facts = there.facts, there.look?.rules == log.version else { return true }
+            guard let facts = there.facts, there.snapshot?.rules == log.version else { return true }
             return log.holds(entry, for: facts) == true
         }
         return matching + unknown.compactMap { devices[$0] }

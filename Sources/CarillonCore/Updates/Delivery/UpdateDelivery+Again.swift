@@ -1,11 +1,11 @@
 import CarillonWire
 import Metrics
 
-/// Gives again what is due.
+/// Sends due updates again.
 extension UpdateDelivery {
-    /// Gives again what is due: of one binding, or of all. Answers how much was due.
+    /// Sends due updates again, to one binding or to all. Returns the number of due completions.
     ///
-    /// The audience is evaluated again, and the offer counts only while the binding is of the revision for which that was done.
+    /// The audience is evaluated again. An offer is valid only if the binding still has the revision of this evaluation.
     @discardableResult
     func giveAgain(to binding: BindingSerial? = nil) async throws -> Int {
         let now = time.now()
@@ -33,7 +33,7 @@ extension UpdateDelivery {
 
     static let dueAtOnce = 256
 
-    /// What is due of a binding and must not be given to it.
+    /// Due completions of a binding that must not be sent to it.
     private struct Withheld {
         var binding: UpdateBinding
         var left: [CompletionKey] = []
@@ -49,7 +49,7 @@ extension UpdateDelivery {
         try await store.unsupported(withheld.unsupported, of: binding.serial, revision: binding.revision, at: now)
     }
 
-    /// Whether the binding belongs to the audience now, and did not leave it before.
+    /// Whether the binding belongs to the audience now and did not leave it before.
     private func belongs(
         _ due: DueCompletion, knowing known: inout [BindingSerial: DeviceFacts], at now: Timestamp
     ) async throws -> Bool {

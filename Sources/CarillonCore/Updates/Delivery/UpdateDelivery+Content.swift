@@ -1,67 +1,67 @@
 import CarillonWire
 import Metrics
 
-/// Content that later content stands for, and content that was missed.
+/// Coalesces content into later content, and handles missed content.
 extension UpdateDelivery {
-    struct Absorbing {
-        /// Of updates that are to be given: what stands for them.
+    struct Coalescing {
+        /// New updates and the later updates into which they are coalesced.
         var amongThem: [UpdateSerial: UpdateSerial] = [:]
-        /// What they stand for, and was given before.
+        /// Earlier completions that are coalesced into the new updates.
         var before: [(CompletionKey, by: UpdateSerial)] = []
 
-        func isAbsorber(_ update: UpdateSerial) -> Bool {
+        func isCoalescer(_ update: UpdateSerial) -> Bool {
             amongThem.values.contains(update) || before.contains { $0.by == update }
         }
     }
 
-    /// Of content that a device does not have, later changes stand for earlier ones of their order key, and beyond a number one that says to fetch
-    /// everything stands for all.
-    func absorbing(
+    /// Determines which content is coalesced, of the content that a device does not have. Later changes replace earlier changes
+    /// with the same order key. Beyond ``mostContent``, a request to fetch all content replaces all of it.
+    func coalescing(
         _ updates: [Update], _ binding: UpdateBinding, _ log: UpdateLogs.Log
-    ) async throws -> Absorbing {
+    ) async throws -> Coalescing {
         let content = updates.compactMap { update in log.live[update.serial]?.change.map { (update: update, change: $0) } }
-        guard !content.isEmpty, binding.takesContent else { return Absorbing() }
+        guard !content.isEmpty, binding.takesContent else { return Coalescing() }
         let waiting = try await store.unreceivedContent(of: binding.serial)
         var resync = waiting.resync
         if resync == nil, waiting.completions.count + content.count > Self.mostContent {
             resync = try await self.resync(binding)
         }
-        var absorbing = Absorbing()
+        var coalescing = Coalescing()
         if let resync {
-            for (update, _) in content { absorbing.amongThem[update.serial] = resync }
-            return absorbing
+            for (update, _) in content { coalescing.amongThem[update.serial] = resync }
+            return coalescing
         }
         for (place, earlier) in content.enumerated() {
             let later = content[(place + 1)...].last {
-                $0.change.absorbs(earlier.change, under: $0.update.orderKey, of: earlier.update.orderKey)
+                $0.change.coalesces(earlier.change, under: $0.update.orderKey, of: earlier.update.orderKey)
             }
-            if let later { absorbing.amongThem[earlier.update.serial] = later.update.serial }
+            if let later { coalescing.amongThem[earlier.update.serial] = later.update.serial }
         }
         for row in waiting.completions {
             guard let earlier = log.live[row.key.update], let change = earlier.change else { continue }
             let later = content.last {
                 $0.update.serial > row.key.update
-                    && $0.change.absorbs(change, under: $0.update.orderKey, of: earlier.update.orderKey)
+                    && $0.change.coalesces(change, under: $0.update.orderKey, of: earlier.update.orderKey)
             }
-            if let later { absorbing.before.append((row.key, by: later.update.serial)) }
+            if let later { coalescing.before.append((row.key, by: later.update.serial)) }
         }
-        return absorbing
+        return coalescing
     }
 
-    /// More of it waits for one device only as an order to fetch everything.
+    /// The largest number of content updates that wait for one device. Beyond it, a request to fetch all content replaces them.
     package static let mostContent = 500
 
-    /// Tells a device to fetch everything; it is given to it as what is due.
+    /// Requests a device to fetch all content. The request is sent as a due completion.
     @discardableResult
     private func resync(_ binding: UpdateBinding) async throws -> UpdateSerial {
         var random = random
         let (id, now) = (UpdateID.random(using: &random), time.now())
-        // What the device said that it received counts as received.
+        // Envelopes that the device acknowledged must count as received.
         await home.flush(binding.device)
-        let wish = ResyncWish(proposed: id, body: Update.Definition.resync.body(id, at: now))
-        let resync = try await store.resync(binding.serial, wish, at: now)
+        let request = ResyncRequest(proposed: id, body: Update.Definition.resync.body(id, at: now))
+        let resync = try await store.resync(binding.serial, request, at: now)
         resyncs.increment()
-        await withdraw(resync.absorbed, from: binding.device)
+        await withdraw(resync.coalesced, from: binding.device)
         return resync.update
     }
 
@@ -71,11 +71,11 @@ extension UpdateDelivery {
         case nothing
         /// The device missed no content up to this place.
         case noneUpTo(UpdateSerial)
-        /// The device is requested to fetch everything.
+        /// The device is requested to fetch all content.
         case madeUp
     }
 
-    /// Content that came and went while a device was away may be what it shows still.
+    /// Checks for content that was published and expired while a device was away. The device may still show the earlier content.
     func makeUpForMissed(
         _ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts
     ) async throws -> Missed {

@@ -3,7 +3,7 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// What ends, and what time brings.
+/// Ends updates, and performs periodic work.
 extension UpdateDelivery {
     /// Begins to withdraw a superseded update from the sessions of all devices of the app. Inboxes that are read from now on
     /// do not contain the update.
@@ -36,7 +36,7 @@ extension UpdateDelivery {
         let origin = OriginKey(kind: .update, serial: update.rawValue)
         for start in stride(from: 0, to: devices.count, by: Self.visitedAtOnce) {
             let visited = devices[start..<min(start + Self.visitedAtOnce, devices.count)]
-            let visits = Answers<Void>(visited.count)
+            let visits = ResultCollector<Void>(visited.count)
             for (place, device) in visited.enumerated() {
                 home.withdraw(.all(of: origin), from: device) { visits.note(place, ()) }
             }
@@ -46,11 +46,11 @@ extension UpdateDelivery {
 
     private static let visitedAtOnce = 1000
 
-    /// Returns the devices whose sessions can have an update of the app. A device that connects meanwhile has either joined
-    /// before the note, or reads its inbox once more because of the note.
+    /// Returns the devices whose sessions can have an update of the app. A device that connects during the call has either joined
+    /// before the note, or reads its inbox again because of the note.
     private func devicesAfterNote(of app: AppSerial) -> [DeviceSerial] {
         let connected = home.noteWithdrawal(fromAllOf: app)
-        // Read after the note.
+        // The devices are read after the note.
         return Array(Set(devices(of: app)).union(connected))
     }
 
@@ -58,7 +58,7 @@ extension UpdateDelivery {
         present.withLock { $0[app].map { Array($0.devices.keys) } ?? [] }
     }
 
-    /// Ends updates of the whole store that expired, a few at a time. ``sweep()`` then takes them out of inboxes.
+    /// Ends expired updates of the whole store, a few at a time. ``sweep()`` then removes them from inboxes.
     package func endExpired() async throws {
         while !Task.isCancelled {
             let expired = try await store.endExpiredUpdates(at: time.now(), limit: Self.dueAtOnce)
@@ -67,12 +67,13 @@ extension UpdateDelivery {
         }
     }
 
-    /// Does what is due for the devices of the home, a few at a time: sends again what is due, and takes what ended out of inboxes.
+    /// Performs the due work for the devices of the home, a few at a time: sends due updates again, and removes ended updates
+    /// from inboxes.
     package func sweep() async throws {
         forgetAbsent()
         try await followClock()
         await notifyWithoutHints()
-        await tellMissed()
+        await notifyMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()
         while !Task.isCancelled {
@@ -122,8 +123,8 @@ extension UpdateDelivery {
         moment.withLock { $0 = next }
     }
 
-    /// At the start only what no wait explains is looked for: to look at everything that is due later takes long. All shards are searched
-    /// (``LocalHome/shards``).
+    /// Corrects due times after the clock was set back. At the start, only due times beyond the longest possible wait are
+    /// searched, because a search of all later due times takes long. All shards are searched (``LocalHome/shards``).
     private func followClock() async throws {
         let now = time.now()
         try await steps.follow(now) { isFirst in
@@ -138,8 +139,8 @@ extension UpdateDelivery {
 
     private static let broughtBackAtOnce = 1000
 
-    /// Finds completions that were written behind the end of their updates: at the start of the server, and every hour. All shards are
-    /// searched (``LocalHome/shards``).
+    /// Finds completions that were written after their updates had ended: at the start of the server, and every hour. All shards
+    /// are searched (``LocalHome/shards``).
     private func findUnfinished() async throws {
         guard isTime(unfinishedTended) else { return }
         var place = UpdateSerial(0)
@@ -155,13 +156,13 @@ extension UpdateDelivery {
     private static let searchedAtOnce = 1000
     private static let unfinishedSeconds: Int64 = 3600
     private static let forgottenAtOnce = 500
-    /// To count the audit's rows takes a look at all of them.
+    /// The interval between two cleanings of the audit. Counting its rows reads all of them.
     private static let auditSeconds: Int64 = 3600
     private static let auditAtOnce = 10_000
-    /// The same of ended updates.
+    /// The interval between two cleanings of ended updates.
     private static let endedSeconds: Int64 = 60
 
-    /// Devices are told to drop what they may have; it is taken out of their inboxes.
+    /// Notifies devices to drop ended updates that they may have, and removes these updates from their inboxes.
     private func finish(_ ended: [EndedCompletion]) async throws {
         let now = time.now()
         for completion in ended {
@@ -170,16 +171,17 @@ extension UpdateDelivery {
             }
         }
         var quiet: [EndedCompletion] = []
-        var told: [EndedCompletion] = []
+        var notified: [EndedCompletion] = []
         for completion in ended {
-            // What is in its inbox it may have, and not have said so. Content that expired is fetched all the same.
-            let isToldOf =
+            // The device may have received an update in its inbox without an acknowledgement. Expired content needs no
+            // notification, because the device fetches it anyway.
+            let isNotifiedOf =
                 completion.completion.machine.attempt > 0 && !(completion.status == .expired && completion.isContent)
-            if isToldOf { told.append(completion) } else { quiet.append(completion) }
+            if isNotifiedOf { notified.append(completion) } else { quiet.append(completion) }
         }
         try await store.endCompletions(quiet.map { ($0.completion.key, $0.status.end) }, at: now)
-        let answers = Answers<DeliveryResult>(told.count)
-        for (place, completion) in told.enumerated() {
+        let answers = ResultCollector<DeliveryResult>(notified.count)
+        for (place, completion) in notified.enumerated() {
             let key = completion.completion.key
             let (device, app, origin) = (completion.device, completion.app, completion.origin)
             let rules = AppendRules(effects: [.updateRetracted(key, as: completion.status.end, at: now)])
@@ -191,15 +193,15 @@ extension UpdateDelivery {
                 answers.note(place, delivered)
             }
         }
-        if !told.isEmpty {
+        if !notified.isEmpty {
             for case .failed(let fault) in await answers.all() { throw fault }
-            retracted.increment(by: told.count)
+            retracted.increment(by: notified.count)
         }
     }
 }
 
 extension Update.Status {
-    /// What becomes of completions that are not final.
+    /// The final state of completions of an update with this status.
     fileprivate var end: CompletionMachine.State {
         switch self {
         case .superseded: .superseded

@@ -2,48 +2,50 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// Those that are there are told at once.
+/// Notifies present devices at once.
 extension UpdateDelivery {
-    /// A device said something: as long as it is connected, or waits, what is published is put into its inbox at once.
+    /// Notes a device that reported something. While it is connected or polls, published updates are put into its inbox at once.
     func note(_ device: Device, _ profile: String, _ binding: UpdateBinding) {
         let there = PresentDevices.There(device: device, profile: profile, since: time.now())
         present.withLock { $0[device.app, default: .init()].note(there, binding) }
     }
 
-    /// Whether a connection can be given updates.
+    /// Whether a connection can receive updates.
     ///
     /// - Parameter version: The version of Carillon's extension that the connection speaks.
     package static func isKnown(toVersion version: Int) -> Bool { version >= EnvelopeKind.update.behaviour.knownSince }
 
-    /// A device that polled before connects: what was published since is put into its inbox, and what is published from now on at once.
-    /// The connection can be given updates (``isKnown(toVersion:)``).
+    /// Handles the connection of a device that has polled before: updates that were published since are put into its inbox, and
+    /// new updates at once. The connection can receive updates (``isKnown(toVersion:)``).
     package func connected(_ device: Device) async {
         do {
-            // Most apps publish nothing. With other homes, the device may be noted only at the home that it moved from.
+            // Most apps publish nothing. With other homes, the device may be noted only at the home from which it moved.
             let log = try await logs.log(of: device.app)
             guard logs.isShared || log.live.count > 0 || log.expiredContent.rawValue > 0 || log.version > 0,
                 let binding = try await store.presentBinding(of: device.serial)
             else { return }
             note(device, binding.profile, binding)
-            try await hold(binding, of: device)
+            try await evaluate(binding, of: device)
             try await giveAgain(to: binding.serial)
         } catch {
-            // It is held when the device polls, or connects the next time.
+            // The log is evaluated when the device next polls or connects.
             faults.increment()
         }
     }
 
-    /// The whole log was held against a device.
-    func note(_ look: Look, _ facts: DeviceFacts, of device: Device) {
-        present.withLock { $0[device.app]?.held(device.serial, look, facts) }
+    /// Notes that the whole log was evaluated for a device.
+    func note(_ snapshot: EvaluationSnapshot, _ facts: DeviceFacts, of device: Device) {
+        present.withLock { $0[device.app]?.evaluated(device.serial, snapshot, facts) }
     }
 
-    func looked(_ device: Device) -> Look? { present.withLock { $0[device.app]?.devices[device.serial]?.look } }
+    func looked(_ device: Device) -> EvaluationSnapshot? {
+        present.withLock { $0[device.app]?.devices[device.serial]?.snapshot }
+    }
 
-    /// Of how many devices it is known that they were there.
+    /// The number of devices that are remembered as present.
     package var rememberedDevices: Int { present.withLock { $0.values.reduce(0) { $0 + $1.devices.count } } }
 
-    /// Of devices that went nothing is remembered.
+    /// Removes devices that are not present any more.
     func forgetAbsent() {
         let before = time.now().adding(seconds: -Self.rememberedSeconds)
         present.withLock { present in
@@ -52,25 +54,25 @@ extension UpdateDelivery {
                     let isThere = there.since > before || home.isPresent(device)
                     if !isThere { present[app]?.remove(device) }
                 }
-                if present[app]?.devices.isEmpty == true, present[app]?.isTelling == false { present[app] = nil }
+                if present[app]?.devices.isEmpty == true, present[app]?.isNotifying == false { present[app] = nil }
             }
         }
     }
 
-    /// Between what it says and the wait for what comes of it a device is neither.
+    /// Between a poll's report and its wait for data, a device is neither connected nor waiting.
     private static let rememberedSeconds: Int64 = 5
 
     /// Offers an update to the devices of all homes that are connected or poll.
     func published(_ update: Update) {
-        tell(update.serial, of: update.app)
+        notify(update.serial, of: update.app)
         if logs.isShared { others.hint(UpdatePublished(update: update.serial, app: update.app)) }
     }
 
-    /// Offers an update that was published or resumed to the present devices of this home. While updates are offered, each app
-    /// has one task.
-    package func tell(_ update: UpdateSerial, of app: AppSerial) {
+    /// Offers an update that was published or resumed to the present devices of this home. One task for each app offers updates,
+    /// and ends when all are offered.
+    package func notify(_ update: UpdateSerial, of app: AppSerial) {
         let begins = present.withLock { $0[app]?.add(update, isShared: logs.isShared) ?? false }
-        if begins { Task { await self.tell(app) } }
+        if begins { Task { await self.notify(app) } }
     }
 
     /// Offers updates that another home published to the present devices, if the hints of the other home were lost.
@@ -80,15 +82,15 @@ extension UpdateDelivery {
             do {
                 let log = try await logs.log(of: app)
                 let begins = present.withLock { $0[app]?.addPending(of: log) ?? false }
-                if begins { Task { await self.tell(app) } }
+                if begins { Task { await self.notify(app) } }
             } catch {
-                // The next sweep looks again.
+                // The next sweep repeats the attempt.
                 faults.increment()
             }
         }
     }
 
-    private func tell(_ app: AppSerial) async {
+    private func notify(_ app: AppSerial) async {
         while true {
             let pending = present.withLock { $0[app]?.takePending() ?? [] }
             guard !pending.isEmpty else { return }
@@ -104,14 +106,14 @@ extension UpdateDelivery {
                     }
                 }
             } catch {
-                // They are told by the sweep, or when they come next.
+                // The devices are notified by the sweep, or when they next poll or connect.
                 present.withLock { $0[app]?.missAll() }
                 faults.increment()
             }
             await withTaskGroup(of: Void.self) { group in
                 for (place, there) in devices.values.enumerated() {
                     if place >= Self.devicesAtOnce { await group.next() }
-                    group.addTask { await self.tell(there.device, there.profile) }
+                    group.addTask { await self.notify(there.device, there.profile) }
                 }
             }
         }
@@ -119,22 +121,22 @@ extension UpdateDelivery {
 
     private static let devicesAtOnce = 128
 
-    private func tell(_ device: Device, _ profile: String) async {
-        // Its new home compares the log with it when it arrives or polls there.
+    private func notify(_ device: Device, _ profile: String) async {
+        // The device's new home evaluates the log for it when the device arrives or polls there.
         guard home.has(device.serial) else { return }
         do {
-            // Of a user who is not there any more nothing is known here.
+            // The device may have another user or profile by now.
             guard let binding = try await store.presentBinding(of: device.serial), binding.profile == profile else { return }
-            try await hold(binding, of: device)
+            try await evaluate(binding, of: device)
         } catch {
-            // The device is told by the sweep, or when it comes next.
+            // The device is notified by the sweep, or when it next polls or connects.
             present.withLock { _ = $0[device.app]?.missed.insert(device.serial) }
             faults.increment()
         }
     }
 
-    /// Tells the devices that are there and could not be told what was published.
-    func tellMissed() async {
+    /// Notifies present devices that could not be notified of a published update.
+    func notifyMissed() async {
         let missed = present.withLock { present in
             var missed: [PresentDevices.There] = []
             for app in present.keys where present[app]?.missed.isEmpty == false {
@@ -142,12 +144,12 @@ extension UpdateDelivery {
             }
             return missed
         }
-        for there in missed { await tell(there.device, there.profile) }
+        for there in missed { await notify(there.device, there.profile) }
     }
 }
 
-/// What of a log was held against a device, and what it said then.
-struct Look: Equatable, Sendable {
+/// The state of a log and of a binding for which the log was evaluated.
+struct EvaluationSnapshot: Equatable, Sendable {
     var binding: BindingSerial
     var revision: Int64
     /// The version of the rules.
@@ -162,6 +164,6 @@ struct Look: Equatable, Sendable {
         (last, expired) = (log.live.last, log.expiredContent)
     }
 
-    /// Whether the log is as it was when it was held.
-    func isOf(_ log: UpdateLogs.Log) -> Bool { self == Look(binding: binding, revision: revision, log) }
+    /// Whether the log is unchanged since the evaluation.
+    func isOf(_ log: UpdateLogs.Log) -> Bool { self == EvaluationSnapshot(binding: binding, revision: revision, log) }
 }

@@ -3,12 +3,12 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// Brings updates to the devices of their audiences: holds an app's log against a binding, puts what matches into its inbox, gives
-/// again what failed, and takes back what ended.
+/// Delivers updates to the devices of their audiences: evaluates an app's log for a binding, puts matching updates into the
+/// inbox, sends failed updates again, and withdraws updates that ended.
 ///
-/// The log is held when a device polls, connects or changes its parameters, and for those that are there when an update is published. What
-/// was found is written update by update, each with its envelope in one transaction, and after them how far it is: a stop between is
-/// made up for by holding again, as what has a completion is passed over.
+/// The log is evaluated when a device polls, connects or changes its parameters, and for present devices when an update is
+/// published. Each matching update is written with its envelope in one transaction, and afterwards the place up to which the log
+/// was evaluated. If the server stops in between, the log is evaluated again; updates with a completion are then skipped.
 package final class UpdateDelivery: Sendable {
     let store: any UpdateStore & DeviceStore
     let logs: UpdateLogs
@@ -20,24 +20,24 @@ package final class UpdateDelivery: Sendable {
     let random: RandomSource
     private let pace = Mutex(PollPace())
     private let changes = Mutex(ParameterChanges())
-    /// How often a log was held against a device.
+    /// The number of times that a log was evaluated for a device.
     package var looks: Int { lookCount.load(ordering: .relaxed) }
     let lookCount = Atomic(0)
-    let turns = HoldTurns()
+    let turns = EvaluationTurns()
     let present = Mutex<[AppSerial: PresentDevices]>([:])
-    /// When the audit is looked at next, by the monotonic clock; nil: now.
+    /// When the audit is next cleaned, by the monotonic clock; nil: now.
     let auditTended = Mutex<Int64?>(nil)
-    /// The same of updates that ended.
+    /// When updates that ended are next cleaned.
     let endedTended = Mutex<Int64?>(nil)
     let steps = BackwardSteps()
-    /// When ended updates are searched for unfinished completions next.
+    /// When ended updates are next searched for unfinished completions.
     let unfinishedTended = Mutex<Int64?>(nil)
 
     let offered = ServerMetric.updatesOffered.counter("first")
     let offeredAgain = ServerMetric.updatesOffered.counter("again")
     let full = ServerMetric.updatesOffered.counter("inbox_full")
     let resyncs = ServerMetric.updatesOffered.counter("resync")
-    let absorbed = ServerMetric.updatesOffered.counter("absorbed")
+    let coalesced = ServerMetric.updatesOffered.counter("absorbed")
     let retracted = ServerMetric.updatesOffered.counter("taken_back")
     let faults = ServerMetric.updateFaults.counter()
     private let results = ["done", "deferred", "failed", "unsupported", "ignored"].reduce(into: [:]) { counters, result in
@@ -61,18 +61,18 @@ package final class UpdateDelivery: Sendable {
 
     // MARK: Polls
 
-    /// What a device says when it comes.
-    package struct Word: Sendable {
+    /// The data that a device reports in a poll.
+    package struct PollReport: Sendable {
         package var profile: String
-        /// Nil where it said them before, as with parameters.
+        /// Nil if the kinds have not changed since the last report; the same applies to `parameters`.
         package var kinds: Set<String>?
         package var parameters: (revision: String, values: JSONValue)?
         package var results: [ReportedResult]
-        /// How far it received, where it says so.
+        /// The place up to which the device received envelopes, if it reports one.
         package var receivedTo: ReceivedTo?
-        /// It lost what it had received.
+        /// Whether the device lost updates that it had received.
         package var offersAgain: Bool
-        /// It may have lost what it had processed, too.
+        /// Whether the device may also have lost updates that it had processed.
         package var needsResync: Bool
 
         package init(
@@ -89,7 +89,7 @@ package final class UpdateDelivery: Sendable {
         }
     }
 
-    /// Finds a device that polls, and whether anything is for it. Nil where there is none, or it is not let in.
+    /// Reads a polling device, and whether anything waits for it. Nil if the device does not exist or `isRight` rejects it.
     package func visit(of name: DeviceName, isRight: (Device) -> Bool) async throws -> PollVisit? {
         let moment = home.beginVisit()
         guard var visit = try await store.poll(of: name, at: time.now()), isRight(visit.device) else { return nil }
@@ -97,22 +97,23 @@ package final class UpdateDelivery: Sendable {
         return visit
     }
 
-    /// Whether a device whose inbox is empty, and that says nothing new, need not be looked at any further: so most polls are.
-    package func isAllSaid(_ word: Word, by device: Device, _ binding: UpdateBinding) async throws -> Bool {
+    /// Whether a poll of a device with an empty inbox reports nothing new and needs no further work. This is the case for most
+    /// polls.
+    package func isAllSaid(_ report: PollReport, by device: Device, _ binding: UpdateBinding) async throws -> Bool {
         let began = ticks.now()
-        guard word.results.isEmpty, !word.offersAgain, !(word.receivedTo.map(binding.isBehind) ?? false),
-            word.kinds.map({ $0 == binding.kinds }) ?? true,
-            word.parameters.map({ $0.revision == binding.parametersRevision }) ?? true
+        guard report.results.isEmpty, !report.offersAgain, !(report.receivedTo.map(binding.isBehind) ?? false),
+            report.kinds.map({ $0 == binding.kinds }) ?? true,
+            report.parameters.map({ $0.revision == binding.parametersRevision }) ?? true
         else { return false }
-        note(device, word.profile, binding)
+        note(device, report.profile, binding)
         guard try await isHeld(binding, of: device) else { return false }
         pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) }
         return true
     }
 
-    /// Returns the binding of a device and a profile, and begins it if needed.
+    /// Returns the binding of a device and a profile, and creates it if needed.
     ///
-    /// - Throws: ``Refusal`` if the device or its app was deleted meanwhile, or if the device has too many profiles.
+    /// - Throws: ``Refusal`` if the device or its app was deleted in the meantime, or if the device has too many profiles.
     package func binding(of device: Device, profile: String) async throws -> UpdateBinding {
         if let binding = try await store.binding(of: device.serial, profile: profile, at: time.now()) { return binding }
         guard try await store.device(device.serial) != nil else { throw DeviceRegistrar.credentialInvalid }
@@ -120,46 +121,46 @@ package final class UpdateDelivery: Sendable {
             .profilesTooMany, "A device may have \(UpdateBinding.mostOfDevice) profiles, counted for each of its users.")
     }
 
-    /// Takes what a device says: results first, then parameters; and puts into its inbox what is for it.
+    /// Applies a device's report: first results, then parameters. Then puts matching updates into its inbox.
     ///
-    /// - Parameter isAnyDue: Whether something is to be given to it again, as far as is known.
-    /// - Returns: What became of each result, and the binding as it is now.
+    /// - Parameter isAnyDue: Whether completions of the binding are due, as far as is known.
+    /// - Returns: An answer for each result, and the binding after the changes.
     package func take(
-        _ word: Word, from device: Device, _ binding: UpdateBinding, isAnyDue: Bool = true
+        _ poll: PollReport, from device: Device, _ binding: UpdateBinding, isAnyDue: Bool = true
     ) async throws -> (answers: [ReportAnswer], binding: UpdateBinding) {
         let began = ticks.now()
         defer { pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) } }
-        let report = try await report(word, of: binding)
-        note(device, word.profile, binding)
-        var after = try await change(binding, word, of: device)
-        if word.offersAgain {
-            try await store.offerAgain(to: after.serial, needsResync: word.needsResync, at: time.now())
-            after.needsResync = after.needsResync || word.needsResync
+        let report = try await report(poll, of: binding)
+        note(device, poll.profile, binding)
+        var after = try await change(binding, poll, of: device)
+        if poll.offersAgain {
+            try await store.offerAgain(to: after.serial, needsResync: poll.needsResync, at: time.now())
+            after.needsResync = after.needsResync || poll.needsResync
         }
-        let isAsBefore = !word.offersAgain && after == binding
-        let mayBeDue = try await hold(after, of: device)
+        let isAsBefore = !poll.offersAgain && after == binding
+        let mayBeDue = try await evaluate(after, of: device)
         if mayBeDue || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await giveAgain(to: after.serial) }
         return (report?.answers ?? [], after)
     }
 
-    /// The revision of a binding's parameters now, where it may have changed since they were read.
+    /// Returns the present revision of a binding's parameters, which may have changed since the binding was read.
     package func parametersRevision(of binding: UpdateBinding) -> String? {
         changes.withLock { $0.last(of: binding.serial, after: binding.revision) } ?? binding.parametersRevision
     }
 
-    /// Forgets the log of an app that was deleted.
+    /// Removes the log of a deleted app from memory.
     package func forget(_ app: AppSerial) { logs.forget(app) }
 
-    /// For how long a device is asked to stay away; nil while there is no reason to.
+    /// The delay before a device should poll again; nil if no delay is needed.
     package var retryAfterSeconds: Int? { pace.withLock { $0.retryAfterSeconds } }
 
-    /// Nil where it says nothing of that.
-    private func report(_ word: Word, of binding: UpdateBinding) async throws -> ReportAnswers? {
-        let place = word.receivedTo.flatMap { binding.isBehind($0) ? $0 : nil }
-        guard place != nil || !word.results.isEmpty else { return nil }
+    /// Returns nil if the poll has no results and no new position.
+    private func report(_ poll: PollReport, of binding: UpdateBinding) async throws -> ReportAnswers? {
+        let place = poll.receivedTo.flatMap { binding.isBehind($0) ? $0 : nil }
+        guard place != nil || !poll.results.isEmpty else { return nil }
         let report = try await store.report(
-            word.results, receivedTo: place, of: binding.serial, at: time.now())
-        for (reported, answer) in zip(word.results, report.answers) {
+            poll.results, receivedTo: place, of: binding.serial, at: time.now())
+        for (reported, answer) in zip(poll.results, report.answers) {
             guard case .taken(let envelope) = answer else {
                 self.results["ignored"]?.increment()
                 continue
@@ -170,22 +171,22 @@ package final class UpdateDelivery: Sendable {
         return report
     }
 
-    private func change(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {
+    private func change(_ binding: UpdateBinding, _ report: PollReport, of device: Device) async throws -> UpdateBinding {
         var before = binding
         for _ in 0..<Self.changeAttempts {
-            let wanted = try await changed(before, word, of: device)
+            let wanted = try await changed(before, report, of: device)
             if wanted == before { return before }
             if let changed = try await write(wanted, over: before, of: device) { return changed }
-            before = try await self.binding(of: device, profile: word.profile)
+            before = try await self.binding(of: device, profile: report.profile)
         }
         throw Refusal(.overloaded, "The device's parameters are changed by others at the same time.", retryAfterSeconds: 1)
     }
 
-    /// Nil where another was faster.
+    /// Returns nil if a concurrent change was written first.
     private func write(
         _ wanted: UpdateBinding, over before: UpdateBinding, of device: Device
     ) async throws -> UpdateBinding? {
-        // What the device said that it received counts as received.
+        // Envelopes that the device acknowledged must count as received.
         if !before.kinds.subtracting(wanted.kinds).isEmpty {
             await home.flush(device.serial)
         }
@@ -199,10 +200,10 @@ package final class UpdateDelivery: Sendable {
         return change.binding
     }
 
-    private func changed(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {
+    private func changed(_ binding: UpdateBinding, _ report: PollReport, of device: Device) async throws -> UpdateBinding {
         var wanted = binding
-        if let kinds = word.kinds { wanted.kinds = kinds }
-        if let parameters = word.parameters, parameters.revision != binding.parametersRevision {
+        if let kinds = report.kinds { wanted.kinds = kinds }
+        if let parameters = report.parameters, parameters.revision != binding.parametersRevision {
             wanted.values = try ParameterValues(parameters.values, by: try await logs.log(of: device.app).rules)
             wanted.parametersRevision = parameters.revision
             wanted.locatedAt = wanted.values.hasLocation ? time.now() : nil

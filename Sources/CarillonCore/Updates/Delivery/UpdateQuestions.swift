@@ -1,6 +1,6 @@
-// What a home asks the other homes about updates. Each home answers for its devices.
+// Requests of a home to the other homes about updates. Each home answers for its devices.
 
-/// A hint: an update was published, or was resumed. The home notifies the devices that are there.
+/// A hint that an update was published or resumed. The home notifies its present devices.
 package struct UpdatePublished: HomeQuestion {
     package typealias Answer = Void
     package var update: UpdateSerial
@@ -8,7 +8,7 @@ package struct UpdatePublished: HomeQuestion {
     package var shard: Shard? { nil }
 }
 
-/// An update ended. The home answers when no session of it can receive the update any more.
+/// Notifies the home that an update ended. The home answers when no session of it can receive the update any more.
 package struct UpdateEnded: HomeQuestion {
     package typealias Answer = Void
     package var update: UpdateSerial
@@ -16,8 +16,8 @@ package struct UpdateEnded: HomeQuestion {
     package var shard: Shard? { nil }
 }
 
-/// Sleeping devices are to be woken for an update. The home puts the update into the inboxes of those that are its devices, and answers
-/// with their bindings.
+/// Requests to wake sleeping devices for an update. The home puts the update into the inboxes of its own devices, and returns
+/// their bindings.
 package struct WakeForUpdate: HomeQuestion {
     package typealias Answer = [BindingSerial]
     package var waking: WakingUpdate

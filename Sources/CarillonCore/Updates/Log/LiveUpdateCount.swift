@@ -1,4 +1,4 @@
-/// Live updates, and how many of them are paused.
+/// The number of live updates, and how many of them are paused.
 package struct LiveUpdateCount: Equatable, Sendable {
     package var live = 0
     package var paused = 0

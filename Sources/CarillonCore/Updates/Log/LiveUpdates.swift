@@ -1,21 +1,21 @@
 import CarillonBasics
 package import CarillonWire
 
-/// The updates of an app that live, in the order in which they were published, with an index by what their audiences ask for.
+/// The live updates of an app, in the order in which they were published, with an index by the values that audiences require.
 package struct LiveUpdates: Sendable {
     package enum Wanted: Sendable {
         case everyone
         case some(Audience)
-        /// Nobody.
+        /// No device, because the audience cannot be parsed.
         case unreadable
     }
 
     package struct Entry: Sendable {
         package var update: Update
         package var audience: Wanted
-        /// Of content.
+        /// The change of content; nil for other kinds.
         package var change: ContentChange?
-        /// Under which keys it stands; nil where it is looked at for every device.
+        /// The keys in the index; nil if the update is a candidate for every device.
         var keys: [Audience.Key]?
 
         fileprivate var weight: Int {
@@ -24,7 +24,7 @@ package struct LiveUpdates: Sendable {
         }
     }
 
-    /// About what a key takes in the array of an entry and in the index, with a set of one update.
+    /// The approximate bytes of a key in the array of an entry and in the index, with a set of one update.
     private static let bytesPerKey = 256
 
     private var entries: [UpdateSerial: Entry] = [:]
@@ -36,9 +36,9 @@ package struct LiveUpdates: Sendable {
     package init() {}
 
     package var count: Int { entries.count }
-    /// About what all take in memory, in bytes.
+    /// The approximate memory of all updates, in bytes.
     package private(set) var weight = 0
-    /// The latest; zero where there is none.
+    /// The latest update; zero if there is none.
     package var last: UpdateSerial { serials.last ?? UpdateSerial(0) }
     package var serialsInOrder: [UpdateSerial] { serials }
 
@@ -75,7 +75,7 @@ package struct LiveUpdates: Sendable {
         }
     }
 
-    /// Where it can be chosen what to look for, the keys under which the fewest stand.
+    /// Returns the keys of a lookup. If alternatives exist, returns the keys with the fewest updates.
     private func rarest(of lookup: Audience.Lookup) -> [Audience.Key] {
         switch lookup {
         case .keys(let keys): keys
@@ -86,7 +86,7 @@ package struct LiveUpdates: Sendable {
 
     private func size(of keys: [Audience.Key]) -> Int { keys.reduce(0) { $0 + (keyed[$1]?.count ?? 0) } }
 
-    /// Those after a place that a device may belong to, ascending: all to which it does are among them.
+    /// Returns the updates after a place that may match a device, ascending. All matching updates are included.
     package func candidates(for facts: DeviceFacts, after place: UpdateSerial) -> [UpdateSerial] {
         guard last > place else { return [] }
         var found = unkeyed.filter { $0 > place }

@@ -1,18 +1,18 @@
 package import CarillonWire
 
-/// Something for every device of an audience, now or while it lives.
+/// Data for every device of an audience, for as long as the update is live.
 package struct Update: Equatable, Sendable {
-    /// How often a device is given it.
+    /// How often a device processes an update.
     package enum Mode: String, CaseIterable, Sendable {
-        /// Once, whether it matched early or late.
+        /// Once, also if the device leaves the audience and returns.
         case once
-        /// Once for each time that it enters the audience.
+        /// Once for each time that the device enters the audience.
         case standing
     }
 
     package enum Status: Int, Sendable {
         case live = 0
-        /// A newer update took its place.
+        /// A newer update replaced this one.
         case superseded = 1
         case withdrawn = 2
         case expired = 3
@@ -27,18 +27,18 @@ package struct Update: Equatable, Sendable {
         }
     }
 
-    /// What its sender says of it.
+    /// The part of an update that the publisher sets.
     package struct Definition: Equatable, Sendable {
         package var kind: UpdateKind
-        /// As it was written, of the kind's form.
+        /// The payload as the publisher sent it, valid for the kind.
         package var payload: [UInt8]
-        /// A condition over parameters; nil for every device.
+        /// A condition over device parameters; nil for every device.
         package var audience: String?
         package var mode: Mode
         package var ttlSeconds: Int64
-        /// Of updates with the same key a device is given one after the other.
+        /// A device receives updates with the same key one after the other.
         package var orderKey: String?
-        /// Devices that sleep and match are woken for it.
+        /// Whether sleeping devices of the audience are woken.
         package var wakes: Bool
         package var supersedes: UpdateID?
 
@@ -66,16 +66,17 @@ package struct Update: Equatable, Sendable {
     package var orderKey: String?
     package var wakes: Bool
     package var supersedes: UpdateID?
-    /// That which tells a device to fetch everything. It is in no log: each time that it is told is an entry.
+    /// Whether this is the update that requests devices to fetch all content. It is not in the log: each request for a device is
+    /// an entry.
     package var isResync: Bool
-    /// No device is given it, for the first time or again, until it is resumed. Its time passes meanwhile.
+    /// Whether delivery is paused: no device receives the update until it is resumed. The update can expire in the meantime.
     package var isPaused: Bool
     package var publishedAt: Timestamp
     package var expiresAt: Timestamp
     package var status: Status
-    /// When it became what it is.
+    /// When the status last changed.
     package var statusAt: Timestamp
-    /// What devices are given: kept once for all of them.
+    /// The content that devices receive, stored once for all devices.
     package var body: [UInt8]
     package var content: SharedContentID
 
@@ -108,7 +109,7 @@ package struct Update: Equatable, Sendable {
     package var origin: Origin { Origin(.update, serial: serial.rawValue, id: id.value) }
 }
 
-/// The store's number for an update; it ascends in the order in which updates were published.
+/// The store's number for an update. Numbers ascend in the order in which updates were published.
 package struct UpdateSerial: Hashable, Comparable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }
@@ -116,15 +117,15 @@ package struct UpdateSerial: Hashable, Comparable, Sendable {
 }
 
 package struct UpdateLimits: Equatable, Sendable {
-    /// Live updates of an app.
+    /// The largest number of live updates of an app.
     package var live: Int
-    /// Those of them whose audience no index finds.
+    /// The largest number of live updates whose audience no index finds.
     package var unindexed: Int
-    /// Bytes of the audiences of all of them that are not paused.
+    /// The largest total size of the audiences of all live updates that are not paused, in bytes.
     package var audienceBytes: Int
-    /// Ended updates of an app of which is known what became of them; beyond it the oldest are forgotten.
+    /// The number of ended updates of an app whose completions are kept. Beyond it the oldest are forgotten.
     package var ended: Int
-    /// How long that is known at most.
+    /// The longest time for which they are kept, in seconds.
     package var endedSeconds: Int64
 
     package init(
@@ -138,18 +139,18 @@ package struct UpdateLimits: Equatable, Sendable {
         self.endedSeconds = endedSeconds
     }
 
-    /// How long an update may live, in seconds.
+    /// The valid TTLs of an update, in seconds.
     package static let ttlSeconds: ClosedRange<Int64> = 60...(366 * 86_400)
-    /// Of an update that does not say.
+    /// The TTL of an update without one.
     package static let standardTTLSeconds: Int64 = 30 * 86_400
     package static let orderKeyBytes = 128
     package static let audienceBytes = 49_152
     package static let audienceConstants = 5000
-    /// What an audience may cost for one device, in units of the language.
+    /// The cost limit of an audience for one device, in units of the language.
     package static let audienceCost = 1000
 }
 
-/// Which updates of an app a list has.
+/// Selects updates of an app for a list.
 package enum UpdateFilter: String, CaseIterable, Sendable {
     case all
     /// Live updates, paused ones included.

@@ -1,10 +1,10 @@
-/// Tells two states of an app's log in the store apart: with the same mark, the log has the same live updates.
+/// Identifies a state of an app's log in the store: if two marks are equal, the log has the same live updates.
 package struct UpdateLogMark: Equatable, Sendable {
     /// Increases when updates are paused or resumed.
     package var revision: Int64
     /// The latest update, also if it ended; zero without one.
     package var last: UpdateSerial
-    /// The number of updates that live, paused ones included.
+    /// The number of live updates, including paused ones.
     package var live: Int
 
     package init(revision: Int64, last: UpdateSerial, live: Int) {

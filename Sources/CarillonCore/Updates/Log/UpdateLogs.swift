@@ -2,9 +2,9 @@ import CarillonExpression
 package import CarillonWire
 import Synchronization
 
-/// The live updates of apps, in memory while they are asked for.
+/// Caches the live updates of apps in memory.
 package final class UpdateLogs: Sendable {
-    /// The updates of an app that are not paused, with the rules that their audiences were read by.
+    /// The updates of an app that are not paused, with the rules by which their audiences were parsed.
     package struct Log: Sendable {
         package var app: AppSerial
         package var rules: ParameterRules
@@ -20,7 +20,8 @@ package final class UpdateLogs: Sendable {
         /// The number of the reading of the log.
         var reading = 0
 
-        /// Whether a device belongs to the audience of an update; nil where its parameters do not say.
+        /// Whether a device belongs to the audience of an update; nil if the device lacks a parameter that the audience needs, or
+        /// if the evaluation fails.
         package func holds(_ entry: LiveUpdates.Entry, for facts: DeviceFacts) -> Bool? {
             switch entry.audience {
             case .everyone: true
@@ -30,43 +31,43 @@ package final class UpdateLogs: Sendable {
         }
     }
 
-    /// Whether other homes change updates. Each use of a known log then compares its mark with that in the store.
+    /// Whether other homes change updates. Each use of a cached log then compares its mark with the mark in the store.
     let isShared: Bool
     private let store: any UpdateStore
     private let documents: AppDocuments
     private let language: AudienceLanguage
-    private let logs: KnownValues<AppSerial, Log>
+    private let logs: ReadThroughCache<AppSerial, Log>
     /// Logs that are being read, each by one task.
     private let loads = Mutex<[AppSerial: Task<Log, any Error>]>([:])
-    /// About what the known logs take in memory, in bytes; of one at most ``mostBytesOfApp``.
+    /// The approximate memory of the cached logs, in bytes; of one log at most `mostBytesOfApp`.
     private let weights = Mutex<[AppSerial: Int]>([:])
     private let mostBytes: Int
-    /// So an app at its limits leaves room for the logs of others.
+    /// The limit for one log, so that an app at its limits leaves memory for the logs of others.
     private var mostBytesOfApp: Int { mostBytes / 4 }
-    /// Of updates that are in no log.
+    /// Audiences of updates that are not in a log.
     private let otherAudiences = Mutex(OtherAudiences())
 
     /// - Parameters:
-    ///   - mostBytes: Of all logs that are known; beyond it the largest of other apps are forgotten.
-    ///   - capacity: Logs that are known at least, where they have room.
+    ///   - mostBytes: The memory of all cached logs. Beyond it the largest logs of other apps are removed.
+    ///   - capacity: The number of logs that the cache keeps at least, if their memory allows it.
     ///   - isShared: Whether other homes change updates.
     package init(
         store: any UpdateStore, documents: AppDocuments, language: AudienceLanguage, mostBytes: Int = 256 << 20,
         capacity: Int = 500, isShared: Bool = false
     ) {
         self.isShared = isShared
-        logs = KnownValues(capacity: capacity)
+        logs = ReadThroughCache(capacity: capacity)
         self.store = store
         self.documents = documents
         self.language = language
         self.mostBytes = mostBytes
     }
 
-    /// How often a log was read from the store.
+    /// The number of times that a log was read from the store.
     package var reads: Int { readCount.load(ordering: .sequentiallyConsistent) }
     private let readCount = Atomic(0)
 
-    /// Returns the log with each change that was stored before the call.
+    /// Returns the log with all changes that were stored before the call.
     package func log(of app: AppSerial) async throws -> Log {
         let readsBefore = reads
         while true {
@@ -75,20 +76,20 @@ package final class UpdateLogs: Sendable {
             let mark = try await presentMark(of: app)
             func isCurrent(_ log: Log) -> Bool {
                 guard log.rulesVersion >= version else { return false }
-                // What was read since the call began has another mark if the log changed meanwhile.
+                // A log that was read after the call began has another mark if the log changed in the meantime.
                 return mark.map { log.mark == $0 || log.reading > readsBefore } ?? true
             }
             if let known = logs.known(app), isCurrent(known) { return known }
-            // Another caller can have begun a reading with the present rules. That reading stays valid.
+            // Another caller can have begun to read the log with the present rules. Its result stays valid.
             logs.forget(app) { !isCurrent($0) }
             let log = try await load(app)
-            // The reading can have begun before the app set its rules.
+            // The read can have begun before the app set its rules.
             if isCurrent(log) { return log }
             try Task.checkCancellation()
         }
     }
 
-    /// Returns nil if no other home changes updates, so that a known log has all changes.
+    /// Returns nil if no other home changes updates, so that a cached log contains all changes.
     private func presentMark(of app: AppSerial) async throws -> UpdateLogMark? {
         guard isShared else { return nil }
         return try await store.logMark(of: app) ?? .ofNoApp
@@ -97,7 +98,7 @@ package final class UpdateLogs: Sendable {
     private func load(_ app: AppSerial) async throws -> Log {
         let task = loads.withLock { loads in
             if let task = loads[app] { return task }
-            // Ends when the log is read. Others wait for it, too.
+            // The task ends when the log is read. Other callers also wait for the task.
             let task = Task { try await self.read(app) }
             loads[app] = task
             return task
@@ -106,7 +107,7 @@ package final class UpdateLogs: Sendable {
         return try await task.value
     }
 
-    /// What is being read may be what was before a change: who asks after the change does not wait for it.
+    /// Makes later callers start a new read, because the present read may have begun before the change.
     private func leaveLoad(of app: AppSerial) { loads.withLock { $0[app] = nil } }
 
     private func read(_ app: AppSerial) async throws -> Log {
@@ -124,7 +125,7 @@ package final class UpdateLogs: Sendable {
         }
     }
 
-    /// Of how many apps the updates are known.
+    /// The number of apps whose logs are cached.
     package var knownLogs: Int { weights.withLock { $0.count } }
 
     private func weigh(_ app: AppSerial, _ bytes: Int) {
@@ -145,7 +146,7 @@ package final class UpdateLogs: Sendable {
         for other in forgotten { logs.forget(other) }
     }
 
-    /// An audience that was accepted under other rules may not be readable any more: then no device belongs to it.
+    /// Parses an audience. If an audience that was accepted under other rules cannot be parsed any more, no device belongs to it.
     private func wanted(_ source: String?, by rules: ParameterRules) -> LiveUpdates.Wanted {
         guard let source else { return .everyone }
         return (try? Audience(source, over: rules, in: language)).map { .some($0) } ?? .unreadable
@@ -164,7 +165,7 @@ package final class UpdateLogs: Sendable {
         language.facts(binding.values, device: device, user: binding.user, app: app, by: rules)
     }
 
-    /// An audience, and the rules that it was read by.
+    /// An audience, and the rules by which it was parsed.
     package struct ReadAudience: Sendable {
         package var audience: Audience
         package var rules: ParameterRules
@@ -175,10 +176,12 @@ package final class UpdateLogs: Sendable {
         }
     }
 
+    /// Adds a published update to the cached log of its app.
+    ///
     /// - Parameters:
-    ///   - read: The update's audience. Where the app has other rules by now, the log is read anew.
-    ///   - previous: The update before it in the app's log. Where that is not known here yet, as two were published at once, the log is
-    ///     read anew: a device is held to the last that it has.
+    ///   - read: The update's audience. If the app has other rules by now, the log is read again.
+    ///   - previous: The update before it in the app's log. If the cached log does not contain that update yet, because two were
+    ///     published at the same time, the log is read again: a device's place moves to the last update of the log.
     package func published(_ update: Update, _ read: ReadAudience? = nil, after previous: UpdateSerial) {
         var isBehind = false
         var weight: Int?
@@ -221,11 +224,11 @@ package final class UpdateLogs: Sendable {
         }
         leaveLoad(of: app)
         if let weight { weigh(app, weight) }
-        // A paused one is not in the log, and may be content that devices missed.
+        // A paused update is not in the log, and may be content that devices missed.
         if isExpired, isUnknown { forget(app) }
     }
 
-    /// Whether a device belongs to the audience of an update that may have ended.
+    /// Whether a device belongs to the audience of an update, which may have ended.
     package func holds(_ update: Update, for facts: DeviceFacts, by rules: ParameterRules) -> Bool {
         let known = otherAudiences.withLock { $0.audience(of: update.serial, by: rules) }
         let audience = known ?? wanted(update.audience, by: rules)
@@ -237,7 +240,7 @@ package final class UpdateLogs: Sendable {
         }
     }
 
-    /// Forgets the log of an app, when the app resumes an update, or when the log in memory may be incomplete.
+    /// Removes the log of an app from memory when the app resumes an update, or when the log in memory may be incomplete.
     package func forget(_ app: AppSerial) {
         logs.forget(app)
         leaveLoad(of: app)
@@ -245,14 +248,14 @@ package final class UpdateLogs: Sendable {
     }
 }
 
-/// Audiences that were read for one device and are soon asked for by others.
+/// Caches audiences of updates that are not in a log, for evaluation with further devices.
 struct OtherAudiences {
     private var entries: [UpdateSerial: (audience: LiveUpdates.Wanted, rules: ParameterRules, bytes: Int)] = [:]
-    /// The oldest first.
+    /// The updates, from the oldest cached on.
     private var order: [UpdateSerial] = []
     private(set) var bytes = 0
 
-    /// Nil where it is to be read.
+    /// Returns nil if the audience must be parsed.
     func audience(of update: UpdateSerial, by rules: ParameterRules) -> LiveUpdates.Wanted? {
         guard let entry = entries[update], entry.rules == rules else { return nil }
         return entry.audience
@@ -277,6 +280,6 @@ struct OtherAudiences {
     var updates: [UpdateSerial] { order }
 
     static let most = 200
-    /// Of their texts.
+    /// The total size of the sources of the audiences.
     static let mostBytes = 1 << 20
 }

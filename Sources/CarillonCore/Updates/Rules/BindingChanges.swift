@@ -4,14 +4,14 @@ package struct BindingChanges: Equatable, Sendable {
     package struct End: Equatable, Sendable {
         package var binding: BindingSerial
         package var revision: Int64
-        /// Whether its completions are still to be released.
-        package var isLeftOver: Bool
+        /// Whether its completions must still be released.
+        package var needsCleanup: Bool
         package var at: Timestamp
 
-        package init(binding: BindingSerial, revision: Int64, isLeftOver: Bool, at: Timestamp) {
+        package init(binding: BindingSerial, revision: Int64, needsCleanup: Bool, at: Timestamp) {
             self.binding = binding
             self.revision = revision
-            self.isLeftOver = isLeftOver
+            self.needsCleanup = needsCleanup
             self.at = at
         }
     }
@@ -29,9 +29,9 @@ package struct BindingChanges: Equatable, Sendable {
         }
     }
 
-    /// A binding that begins again. Its place in the log is cleared, and its completions are not released any more.
+    /// A binding that is used again. Its place in the log is cleared, and its completions are not released any more.
     ///
-    /// Completions that ended with the binding are due, unless the device left the audience or the update ended.
+    /// Completions that ended with the binding become due, unless the device left the audience or the update ended.
     package struct Again: Equatable, Sendable {
         package var binding: BindingSerial
         package var revision: Int64
@@ -62,12 +62,12 @@ package struct BindingChanges: Equatable, Sendable {
 }
 
 /// The place of a binding in the log, and the update up to which the device's content is complete.
-package struct HeldChange: Equatable, Sendable {
-    package var heldTo: HeldTo
+package struct CursorChange: Equatable, Sendable {
+    package var cursor: AudienceCursor
     package var seenTo: UpdateSerial
 
-    package init(heldTo: HeldTo, seenTo: UpdateSerial) {
-        self.heldTo = heldTo
+    package init(cursor: AudienceCursor, seenTo: UpdateSerial) {
+        self.cursor = cursor
         self.seenTo = seenTo
     }
 }

@@ -21,7 +21,7 @@ package struct BindingRow: Equatable, Sendable {
     package var isOwn: Bool
     package var revision: Int64
     package var needsResync: Bool
-    /// Nil if the binding did not end.
+    /// Nil if the binding has not ended.
     package var endedAt: Timestamp?
 
     package init(
@@ -35,7 +35,7 @@ package struct BindingRow: Equatable, Sendable {
     }
 }
 
-/// The content that expired before the device of an ended binding finished it.
+/// The state of content that expired before the device of an ended binding finished it.
 package struct MissedContent: Equatable, Sendable {
     /// Whether some of it expired after its completion had ended with the binding.
     package var endedWithBinding: Bool
@@ -48,15 +48,15 @@ package struct MissedContent: Equatable, Sendable {
     }
 }
 
-/// The facts that the beginning of a binding needs.
+/// The facts for beginning a binding.
 package struct BeginFacts: Equatable, Sendable {
-    /// Nil if there is no such device.
+    /// Nil if the device does not exist.
     package var owner: BindingOwner?
     /// All bindings of the device.
     package var bindings: [BindingRow]
     /// The bindings of the device with unfinished completions. Nil if they were not read.
     package var unfinished: Set<BindingSerial>?
-    /// The missed content of the binding that begins again. Nil if it was not read.
+    /// The missed content of the binding that is used again. Nil if it was not read.
     package var missed: MissedContent?
 
     package init(
@@ -70,17 +70,17 @@ package struct BeginFacts: Equatable, Sendable {
     }
 }
 
-/// The facts that a new place of a binding in the log needs.
-package struct HeldFacts: Equatable, Sendable {
+/// The facts for setting the place of a binding in the log.
+package struct CursorFacts: Equatable, Sendable {
     package var revision: Int64
-    package var heldTo: HeldTo
+    package var cursor: AudienceCursor
     package var seenTo: UpdateSerial
     /// The last content of the app that expired; zero if there is none.
     package var lastExpired: UpdateSerial
 
-    package init(revision: Int64, heldTo: HeldTo, seenTo: UpdateSerial, lastExpired: UpdateSerial) {
+    package init(revision: Int64, cursor: AudienceCursor, seenTo: UpdateSerial, lastExpired: UpdateSerial) {
         self.revision = revision
-        self.heldTo = heldTo
+        self.cursor = cursor
         self.seenTo = seenTo
         self.lastExpired = lastExpired
     }

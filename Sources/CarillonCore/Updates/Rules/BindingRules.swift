@@ -1,16 +1,16 @@
-/// Decides which binding a device has with a user and a profile, which bindings end or are removed for another one, how a
-/// change of parameters changes a binding, and which place in the log a binding has.
+/// Decides which binding a device has with a user and a profile, which bindings end or are removed for another one, how a change
+/// of parameters changes a binding, and which place in the log a binding has.
 ///
-/// The rules read nothing: they receive facts and return changes of rows, and request the facts that are missing.
+/// The rules do not read the store: they receive facts, return changes of rows, and request the missing facts.
 package struct BindingRules: Sendable {
     package enum BeginVerdict: Equatable, Sendable {
-        /// Read which bindings of the device have unfinished completions, and decide again.
+        /// The caller must read which bindings of the device have unfinished completions, and decide again.
         case needsUnfinished
-        /// Read the missed content of this binding, and decide again.
+        /// The caller must read the missed content of this binding, and decide again.
         case needsMissedContent(of: BindingSerial)
         /// The device has this binding already.
         case present(BindingSerial)
-        /// There is no such device, its app was deleted, or no binding can be removed for another one.
+        /// The device does not exist, its app was deleted, or no binding can be removed for another one.
         case refused
         case begins(BindingChanges)
     }
@@ -21,7 +21,8 @@ package struct BindingRules: Sendable {
 
     // MARK: Beginnings and ends
 
-    /// A device connects with its present user and a profile. A device has one binding at a time: another one ends.
+    /// Begins the binding of a device with its present user and a profile. A device has one binding at a time: any other binding
+    /// ends.
     package func begin(_ profile: String, at now: Timestamp, knowing facts: BeginFacts) -> BeginVerdict {
         guard let owner = facts.owner else { return .refused }
         let own = facts.bindings.first(where: \.isOwn)
@@ -40,7 +41,7 @@ package struct BindingRules: Sendable {
             changes.beginning = .new(BindingChanges.New(owner: owner, profile: profile, at: now))
         }
         changes.ended = facts.bindings.filter { $0.endedAt == nil && $0.serial != changes.removed }
-            .map { BindingChanges.End($0, isLeftOver: true, at: now) }
+            .map { BindingChanges.End($0, needsCleanup: true, at: now) }
         return .begins(changes)
     }
 
@@ -60,49 +61,48 @@ package struct BindingRules: Sendable {
             .min { ($0.endedAt ?? now, $0.serial.rawValue) < ($1.endedAt ?? now, $1.serial.rawValue) }?.serial
     }
 
-    /// The user of a device changed. The caller ends the completions of the bindings that end.
+    /// Ends bindings after the user of a device changed. The caller ends the completions of these bindings.
     package func userChanged(at now: Timestamp, knowing bindings: [BindingRow]) -> BindingChanges {
         var changes = BindingChanges()
         changes.ended = bindings.filter { $0.endedAt == nil && !$0.isOwn }
-            .map { BindingChanges.End($0, isLeftOver: false, at: now) }
+            .map { BindingChanges.End($0, needsCleanup: false, at: now) }
         return changes
     }
 
     // MARK: Parameters and places
 
-    /// Returns a binding with its next revision and without a place, so that the log is held against it anew.
+    /// Returns a binding with its next revision and without a place, so that the log is evaluated for it again.
     package func changed(_ binding: UpdateBinding) -> UpdateBinding {
         var changed = binding
         changed.revision += 1
-        changed.heldTo = .nowhere
+        changed.cursor = .nowhere
         return changed
     }
 
-    /// Returns the new place of a binding after the log was held against it. Under the same rules, the place never goes
-    /// back.
+    /// Returns the new place of a binding after the log was evaluated for it. Under the same rules, the place never moves back.
     ///
     /// - Parameters:
-    ///   - isFull: Whether updates after the place had no room. Content among them can expire without a trace.
+    ///   - isFull: Whether the inbox had no room for updates after the place. Content among them can expire without a completion.
     ///   - facts: Nil if the binding ended.
     /// - Returns: Nil if the binding has another revision.
-    package func held(
-        to place: HeldTo, isFull: Bool, of revision: Int64, knowing facts: HeldFacts?
-    ) -> HeldChange? {
+    package func evaluated(
+        to place: AudienceCursor, isFull: Bool, of revision: Int64, knowing facts: CursorFacts?
+    ) -> CursorChange? {
         guard let facts, facts.revision == revision else { return nil }
-        var held = place
-        if facts.heldTo.rules == place.rules { held.place = max(facts.heldTo.place, place.place) }
+        var evaluated = place
+        if facts.cursor.rules == place.rules { evaluated.place = max(facts.cursor.place, place.place) }
         var seen = facts.seenTo
         if isFull {
             seen = min(seen, place.place)
         } else if facts.lastExpired <= seen {
             seen = max(seen, place.place)
         }
-        return HeldChange(heldTo: held, seenTo: seen)
+        return CursorChange(cursor: evaluated, seenTo: seen)
     }
 }
 
 extension BindingChanges.End {
-    fileprivate init(_ row: BindingRow, isLeftOver: Bool, at now: Timestamp) {
-        self.init(binding: row.serial, revision: row.revision + 1, isLeftOver: isLeftOver, at: now)
+    fileprivate init(_ row: BindingRow, needsCleanup: Bool, at now: Timestamp) {
+        self.init(binding: row.serial, revision: row.revision + 1, needsCleanup: needsCleanup, at: now)
     }
 }

@@ -12,7 +12,7 @@ package enum CompletionEffect: FeatureEffect {
 }
 
 extension Effect {
-    /// Delivers an update to a device, if the update is live and the completion did not change meanwhile.
+    /// Delivers an update to a device, if the update is live and the completion has not changed since it was read.
     package static func updateOffered(_ offer: UpdateOffer) -> Effect { Effect(CompletionEffect.offered(offer)) }
 
     /// Ends an update that a device received and did not finish.

@@ -24,19 +24,19 @@ package struct CompletionFacts: Equatable, Sendable {
     /// The revision of the binding; nil if the binding ended.
     package var revision: Int64?
     /// The place of the binding in the log. Nil if the binding ended, or if the place was not read.
-    package var held: HeldFacts?
+    package var evaluated: CursorFacts?
 
     package init(
-        completion: Completion? = nil, update: UpdateStanding? = nil, revision: Int64? = nil, held: HeldFacts? = nil
+        completion: Completion? = nil, update: UpdateStanding? = nil, revision: Int64? = nil, evaluated: CursorFacts? = nil
     ) {
         self.completion = completion
         self.update = update
         self.revision = revision
-        self.held = held
+        self.evaluated = evaluated
     }
 }
 
-/// The facts that a new completion without an envelope needs.
+/// The facts for adding a completion without an envelope.
 package struct NewCompletionFacts: Equatable, Sendable {
     /// Nil if the update was forgotten.
     package var update: UpdateStanding?
@@ -52,13 +52,13 @@ package struct NewCompletionFacts: Equatable, Sendable {
     }
 }
 
-/// The facts of other rows that the change of a completion needs.
+/// The facts of other rows that are needed when a completion changes.
 package struct ConsequenceQuestions: Equatable, Sendable {
-    /// Which completion of the binding with this order key is the first that others wait for, without the one that changes?
+    /// The first completion of the binding with this order key that others wait for, without the changed completion.
     package var orderKeys: Set<OrderKey> = []
-    /// Which completions of the binding does the update replace?
-    package var absorbed = false
-    /// Is the update content, and did the binding end?
+    /// The completions of the binding that the update replaces.
+    package var coalesced = false
+    /// Whether the update is content, and whether the binding ended.
     package var content = false
 
     package init() {}
@@ -68,7 +68,7 @@ package struct ConsequenceQuestions: Equatable, Sendable {
 
 package struct ConsequenceFacts: Equatable, Sendable {
     /// A superseded completion that an update replaces.
-    package struct Absorbed: Equatable, Sendable {
+    package struct Coalesced: Equatable, Sendable {
         package var completion: Completion
         /// Whether the update of the completion expired; otherwise it is live.
         package var isExpired: Bool
@@ -91,9 +91,9 @@ package struct ConsequenceFacts: Equatable, Sendable {
 
     /// For each requested order key, one completion or none.
     package var firsts: [OrderKey: [Completion]] = [:]
-    /// In the order of their updates. Empty if the update requests the device to fetch everything. Nil if they were not
-    /// read.
-    package var absorbed: [Absorbed]?
+    /// The replaced completions, in the order of their updates. Empty if the update requests the device to fetch all content. Nil
+    /// if they were not read.
+    package var coalesced: [Coalesced]?
     /// Nil if it was not read.
     package var content: Content?
 

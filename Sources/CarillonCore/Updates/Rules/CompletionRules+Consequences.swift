@@ -2,7 +2,7 @@
 /// delivered, and content that it replaced is delivered by itself.
 extension CompletionRules {
     package enum Verdict: Equatable, Sendable {
-        /// Answer these questions, and decide again.
+        /// The caller must read these facts and decide again.
         case needs(ConsequenceQuestions)
         case decided(CompletionChanges)
     }
@@ -14,7 +14,7 @@ extension CompletionRules {
         guard missing.isEmpty else { return .needs(missing) }
         var ruling = CompletionRuling(step, facts, at: now)
         if step.releasesNext { ruling.release(step.before.orderKey) }
-        for absorbed in facts.absorbed ?? [] { ruling.revive(absorbed) }
+        for coalesced in facts.coalesced ?? [] { ruling.revive(coalesced) }
         if step.expires, let content = facts.content, content.isContent, step.isOwed(at: now) || content.isBindingEnded {
             ruling.miss()
         }
@@ -23,11 +23,11 @@ extension CompletionRules {
 
     private func questions(about step: CompletionStep, _ facts: ConsequenceFacts) -> ConsequenceQuestions {
         var questions = ConsequenceQuestions()
-        let revived = (facts.absorbed ?? []).filter { !$0.isExpired }.compactMap(\.completion.orderKey)
+        let revived = (facts.coalesced ?? []).filter { !$0.isExpired }.compactMap(\.completion.orderKey)
         var orderKeys = Set(revived.map { OrderKey($0) })
         if step.releasesNext, let orderKey = step.before.orderKey { orderKeys.insert(OrderKey(orderKey)) }
         questions.orderKeys = orderKeys.filter { facts.firsts[$0] == nil }
-        questions.absorbed = step.revivesAbsorbed && facts.absorbed == nil
+        questions.coalesced = step.revivesCoalesced && facts.coalesced == nil
         questions.content = step.expires && facts.content == nil
         return questions
     }
@@ -36,10 +36,10 @@ extension CompletionRules {
 extension CompletionStep {
     fileprivate var releasesNext: Bool { before.machine.holdsUpOthers && after?.machine.holdsUpOthers != true }
 
-    /// Whether earlier content that the completion replaced must be delivered by itself. If an absorber replaces the
+    /// Whether earlier content that the completion replaced must be delivered by itself. If a coalescing completion replaces the
     /// completion, it replaces the earlier content as well.
-    fileprivate var revivesAbsorbed: Bool {
-        guard absorber == nil, !before.machine.state.isFinal else { return false }
+    fileprivate var revivesCoalesced: Bool {
+        guard coalescer == nil, !before.machine.state.isFinal else { return false }
         guard let after else { return true }
         return [.parked, .withdrawn, .superseded, .gone].contains(after.machine.state)
     }

@@ -1,15 +1,15 @@
-/// Decides the state of updates at bindings: which offers count, how a completion goes on or ends, which other completion
-/// can be delivered then, and which content was missed.
+/// Decides the state of updates at bindings: which offers are valid, how the state of a completion changes, which other
+/// completion can then be delivered, and which content was missed.
 ///
-/// The rules read nothing: they receive facts and return changes of rows. A function that returns a ``CompletionStep``
-/// decides about one completion. ``consequences(of:at:knowing:)`` decides about the consequences of the step for other rows
-/// of the binding.
+/// The rules read nothing: they receive facts and return changes of rows. A function that returns a ``CompletionStep`` decides
+/// about one completion. ``consequences(of:at:knowing:)`` decides about the consequences of the step for other rows of the
+/// binding.
 package struct CompletionRules: Sendable {
     package init() {}
 
     // MARK: New completions
 
-    /// An update is put into an inbox. Returns nil if the offer does not count.
+    /// Puts an update into an inbox. Returns nil if the offer is not valid.
     package func offer(_ offer: UpdateOffer, knowing facts: CompletionFacts) -> CompletionChanges? {
         guard let update = facts.update, update.isLive(at: offer.at), !update.isPaused, facts.revision == offer.revision
         else { return nil }
@@ -28,9 +28,9 @@ package struct CompletionRules: Sendable {
         return changes
     }
 
-    /// Adds a completion without an envelope, which waits behind another one of its order key, or is final. It is due if it
-    /// waits behind none. Returns nil if the completion exists, or if its update ended, as nothing would end the row later.
-    package func held(
+    /// Adds a completion without an envelope. The completion waits for another one of its order key, is due, or is final. Returns
+    /// nil if the completion exists, or if its update ended, because the row would then never end.
+    package func evaluated(
         _ completion: Completion, at now: Timestamp, knowing facts: NewCompletionFacts
     ) -> CompletionChanges? {
         guard !facts.isKnown, let update = facts.update, update.isLive(at: now) else { return nil }
@@ -39,8 +39,8 @@ package struct CompletionRules: Sendable {
         return CompletionChanges(inserting: completion)
     }
 
-    /// Adds a completion that requests a binding to fetch everything. Returns nil if the device has not received the
-    /// previous request yet.
+    /// Adds a completion that requests a binding to fetch all content. Returns nil if the device has not received the previous
+    /// request yet.
     ///
     /// - Parameter last: The last entry of the update.
     package func resync(
@@ -70,7 +70,7 @@ package struct CompletionRules: Sendable {
         return CompletionStep(before: completion, after: after, takesOut: completion.machine.isInInbox)
     }
 
-    /// An envelope of the completion left its inbox. Returns nil if that changes nothing.
+    /// Notes that an envelope of the completion left its inbox. Returns nil if this changes nothing.
     package func settled(_ completion: Completion, _ settlement: Settlement) -> CompletionStep? {
         var machine = completion.machine
         switch settlement.outcome {
@@ -84,14 +84,14 @@ package struct CompletionRules: Sendable {
         return step(completion, to: machine, at: settlement.at)
     }
 
-    /// Envelopes of the completion are taken out of the inbox. Returns nil if that changes nothing.
+    /// Notes that envelopes of the completion are removed from the inbox. Returns nil if this changes nothing.
     package func takenOut(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
         var machine = completion.machine
         machine.takenOut(at: now)
         return step(completion, to: machine, at: now)
     }
 
-    /// The device lost the update. Returns nil for a completion that was never delivered or waits already.
+    /// Makes an update due that the device lost. Returns nil for a completion that was never delivered or waits already.
     package func lost(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
         var machine = completion.machine
         guard machine.attempt > 0 else { return nil }
@@ -105,8 +105,8 @@ package struct CompletionRules: Sendable {
         return machine.requeued(at: now) ? step(completion, to: machine, at: now) : nil
     }
 
-    /// Whether a completion can wait longer, because the inbox of a binding of a revision has no room. The completion must
-    /// be due, now or later.
+    /// Whether a completion can be postponed, because the inbox of a binding of a revision has no room. The completion must be
+    /// due, now or later.
     package func canPutOff(revision: Int64, knowing facts: CompletionFacts) -> Bool {
         facts.revision == revision && facts.completion?.machine.dueAt != nil
     }
@@ -116,17 +116,17 @@ package struct CompletionRules: Sendable {
         return CompletionStep(before: completion, after: completion.changed(at: now) { $0 = machine })
     }
 
-    /// Later content replaces the completion. Returns nil if the device received the completion, or it ended.
-    package func absorb(_ completion: Completion, by absorber: UpdateSerial, at now: Timestamp) -> CompletionStep? {
+    /// Coalesces the completion into later content. Returns nil if the device received the completion, or if it ended.
+    package func coalesce(_ completion: Completion, by coalescer: UpdateSerial, at now: Timestamp) -> CompletionStep? {
         var machine = completion.machine
-        guard machine.absorbed() else { return nil }
+        guard machine.coalesced() else { return nil }
         let after = completion.changed(at: now) { $0 = machine }
-        return CompletionStep(before: completion, after: after, absorber: absorber, takesOut: true)
+        return CompletionStep(before: completion, after: after, coalescer: coalescer, takesOut: true)
     }
 
     // MARK: Audiences
 
-    /// The device left the audience of the update. Returns nil if this was noted before and changes nothing.
+    /// Notes that the device left the audience of the update. Returns nil if this was noted before and changes nothing.
     package func left(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
         guard !completion.hasLeft || !completion.machine.state.isFinal else { return nil }
         let takesOut = completion.machine.isInInbox
@@ -137,7 +137,8 @@ package struct CompletionRules: Sendable {
         return CompletionStep(before: completion, after: after, takesOut: takesOut)
     }
 
-    /// The device belongs to the audience of the update again. Returns nil if it had not left, or the update ended.
+    /// Notes that the device belongs to the audience of the update again. Returns nil if the device had not left, or the update
+    /// ended.
     package func returned(at now: Timestamp, knowing facts: CompletionFacts) -> CompletionStep? {
         guard let completion = facts.completion, completion.hasLeft, let update = facts.update, update.isLive(at: now) else {
             return nil
@@ -153,7 +154,7 @@ package struct CompletionRules: Sendable {
         case taken(CompletionStep)
         /// The result changes nothing.
         case late
-        /// The content expired, and the device could not process it: the device must fetch everything.
+        /// The content expired, and the device could not process it: the device must fetch all content.
         case lateFailure
         /// The content expired, and the device processed it: the device need not fetch it.
         case lateSuccess
@@ -179,15 +180,15 @@ package struct CompletionRules: Sendable {
 
     package enum ReleaseRuling: Equatable, Sendable {
         case nothingLeft
-        /// The binding began again, so its completions do not end.
+        /// The binding is in use again, so its completions do not end.
         case stops
         case ends([CompletionStep])
     }
 
-    /// Some completions of an ended binding end.
-    package func release(_ unfinished: [Completion], isLeftOver: Bool, at now: Timestamp) -> ReleaseRuling {
+    /// Ends some completions of an ended binding.
+    package func release(_ unfinished: [Completion], needsCleanup: Bool, at now: Timestamp) -> ReleaseRuling {
         guard !unfinished.isEmpty else { return .nothingLeft }
-        guard isLeftOver else { return .stops }
+        guard needsCleanup else { return .stops }
         return .ends(unfinished.compactMap { end($0, as: .gone, at: now) })
     }
 }

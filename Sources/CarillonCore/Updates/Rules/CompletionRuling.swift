@@ -2,7 +2,7 @@
 struct CompletionRuling {
     private let binding: BindingSerial
     private let now: Timestamp
-    /// The known completions that others wait for, by order key.
+    /// The completions that others wait for, by order key, as far as they were read.
     private var queues: [OrderKey: [Completion]]
     private(set) var changes = CompletionChanges()
 
@@ -12,7 +12,7 @@ struct CompletionRuling {
         self.now = now
         queues = facts.firsts
         if let after = step.after { changes.changed[key] = after } else { changes.removed = key }
-        if let absorber = step.absorber { changes.absorbed = CompletionChanges.Absorption(key, by: absorber) }
+        if let coalescer = step.coalescer { changes.coalesced = CompletionChanges.Coalescence(key, by: coalescer) }
     }
 
     /// Makes the first completion of an order key due, if it was never delivered.
@@ -26,11 +26,11 @@ struct CompletionRuling {
         changes.changed[next.key] = released
     }
 
-    /// Makes live content due by itself. For expired content, the device must fetch everything.
-    mutating func revive(_ absorbed: ConsequenceFacts.Absorbed) {
-        guard !absorbed.isExpired else { return miss() }
-        let (orderKey, key) = (absorbed.completion.orderKey, absorbed.completion.key)
-        let revived = absorbed.completion.changed(at: now) { machine in
+    /// Makes live content due by itself. For expired content, notes that the device must fetch all content.
+    mutating func revive(_ coalesced: ConsequenceFacts.Coalesced) {
+        guard !coalesced.isExpired else { return miss() }
+        let (orderKey, key) = (coalesced.completion.orderKey, coalesced.completion.key)
+        let revived = coalesced.completion.changed(at: now) { machine in
             machine.revived()
             if orderKey == nil { machine.released(at: now) }
         }

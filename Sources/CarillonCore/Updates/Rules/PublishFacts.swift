@@ -1,14 +1,14 @@
 package import CarillonWire
 
-/// A question about facts that the publication of an update needs.
+/// A fact that the publication of an update needs.
 package enum PublishQuestion: Sendable {
-    /// Which update of the app has the `Idempotency-Key`?
+    /// The update of the app with the `Idempotency-Key`.
     case earlier
-    /// Which update of the app is to be superseded?
+    /// The update of the app that must be superseded.
     case superseded
-    /// How many updates of the app are live?
+    /// The numbers of live updates of the app.
     case counts
-    /// How many bytes do the audiences of the app's live updates have, without paused updates?
+    /// The bytes of the audiences of the app's live updates, without paused updates.
     case audienceBytes
 }
 
@@ -35,7 +35,7 @@ package struct PublishFacts: Equatable, Sendable {
     }
 
     package var isAppDeleted: Bool
-    /// The questions that were answered. A member without a value then means that the store has none.
+    /// The facts that were read. A member without a value then means that the store has none.
     package var answered: Set<PublishQuestion> = []
     package var earlier: Earlier?
     package var superseded: Update?

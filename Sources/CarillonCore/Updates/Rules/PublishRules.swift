@@ -1,23 +1,23 @@
 package import CarillonWire
 
-/// Decides whether an update is published or resumed, what a repeated request returns, and whether the limits of an app
+/// Decides whether an update is published or resumed, which response a repeated request gets, and whether the limits of an app
 /// allow the update.
 ///
-/// The rules read nothing: they receive facts, and request the facts that are missing.
+/// The rules do not read the store: they receive facts, and request the missing facts.
 package struct PublishRules: Sendable {
     package enum Refusal: Equatable, Sendable {
-        /// The `Idempotency-Key` was used before, by another request.
+        /// Another request used the `Idempotency-Key` before.
         case keyReused
         case tooMany
         case tooManyUnindexed
         case tooManyAudienceBytes
-        /// There is no update to supersede, or it ended.
+        /// The update to supersede does not exist or has ended.
         case supersededUnknown
         case appGone
     }
 
     package enum Verdict: Equatable, Sendable {
-        /// Answer this question, and decide again.
+        /// The caller must read this fact and decide again.
         case needs(PublishQuestion)
         case repeated(UpdateID)
         case refused(Refusal)
@@ -25,7 +25,7 @@ package struct PublishRules: Sendable {
     }
 
     package enum ResumeVerdict: Equatable, Sendable {
-        /// Read the bytes of audiences, and decide again.
+        /// The caller must read the bytes of audiences and decide again.
         case needsAudienceBytes
         case refused(UpdateResumption)
         case resumes
@@ -33,38 +33,38 @@ package struct PublishRules: Sendable {
 
     package init() {}
 
-    package func publish(_ wish: UpdateWish, knowing facts: PublishFacts) -> Verdict {
+    package func publish(_ request: UpdateRequest, knowing facts: PublishFacts) -> Verdict {
         guard !facts.isAppDeleted else { return .refused(.appGone) }
-        if let idempotency = wish.idempotency {
+        if let idempotency = request.idempotency {
             guard facts.answered.contains(.earlier) else { return .needs(.earlier) }
             if let earlier = facts.earlier {
                 return earlier.fingerprint == idempotency.fingerprint ? .repeated(earlier.id) : .refused(.keyReused)
             }
         }
         var superseded: Update?
-        if wish.definition.supersedes != nil {
+        if request.definition.supersedes != nil {
             guard facts.answered.contains(.superseded) else { return .needs(.superseded) }
             guard let earlier = facts.superseded, earlier.status == .live else { return .refused(.supersededUnknown) }
             superseded = earlier
         }
         guard facts.answered.contains(.counts) else { return .needs(.counts) }
         let counts = facts.counts
-        guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .refused(.tooMany) }
-        guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .refused(.tooManyUnindexed) }
-        // The audiences of so few updates are always below the limit.
-        guard let audience = wish.definition.audience,
-            (counts.live + 1) * UpdateLimits.audienceBytes > wish.limits.audienceBytes
+        guard counts.live - (superseded == nil ? 0 : 1) < request.limits.live else { return .refused(.tooMany) }
+        guard request.isIndexed || counts.unindexed < request.limits.unindexed else { return .refused(.tooManyUnindexed) }
+        // The audiences of this number of updates are always below the limit.
+        guard let audience = request.definition.audience,
+            (counts.live + 1) * UpdateLimits.audienceBytes > request.limits.audienceBytes
         else { return .publishes }
         guard facts.answered.contains(.audienceBytes) else { return .needs(.audienceBytes) }
         let freed = superseded.map { $0.isPaused ? 0 : $0.audienceBytes } ?? 0
         let bytes = facts.audienceBytes - freed + audience.utf8.count
-        return bytes > wish.limits.audienceBytes ? .refused(.tooManyAudienceBytes) : .publishes
+        return bytes > request.limits.audienceBytes ? .refused(.tooManyAudienceBytes) : .publishes
     }
 
     /// - Parameters:
-    ///   - limit: The bytes of the audiences of the app's live updates that are not paused.
+    ///   - limit: The largest total size of the audiences of the app's live updates that are not paused, in bytes.
     ///   - isPaused: Whether the update is live and paused.
-    ///   - audienceBytes: Nil if they were not read.
+    ///   - audienceBytes: The present total size; nil if it was not read.
     package func resume(
         _ update: Update, audienceBytes limit: Int, isPaused: Bool, knowing audienceBytes: Int?
     ) -> ResumeVerdict {

@@ -1,7 +1,7 @@
-/// The callbacks that wait for apps and peers, while new ones enter one after the other. Beyond a limit, the oldest is given up for
-/// each one that enters.
+/// The waiting callbacks of apps and peers, while new callbacks enter one after the other. Beyond a limit, the oldest callback is
+/// dropped for each one that enters.
 struct CallbackQueues {
-    /// A new callback has no number yet; it has its place among the new ones.
+    /// A callback in a queue. A new callback has no serial number yet, and is identified by its index among the new ones.
     private enum Entry: Equatable {
         case stored(Int64)
         case new(Int)
@@ -9,50 +9,50 @@ struct CallbackQueues {
 
     private struct Queued {
         var entry: Entry
-        var lane: CallbackLane
+        var queue: CallbackQueue
     }
 
     private let limits: CallbackLimits
-    private var counts: [CallbackLane: Int]
+    private var counts: [CallbackQueue: Int]
     private var countsOfApps: [AppSerial: Int]
-    /// The oldest is the first. Either all entries are here, or more than are given up.
-    private var lanes: [CallbackLane: [Entry]]
+    /// The oldest entry is the first. A queue contains all entries, or more than will be dropped.
+    private var queues: [CallbackQueue: [Entry]]
     private var apps: [AppSerial: [Queued]]
 
-    /// Numbers of callbacks that are given up.
+    /// The serial numbers of dropped callbacks.
     private(set) var removed: [Int64] = []
     private(set) var removedOfApps: [AppSerial: Int] = [:]
-    /// Places of new ones that are given up.
+    /// The indices of dropped new callbacks.
     private(set) var removedNew: Set<Int> = []
 
     init(_ facts: ChannelEndFacts, _ limits: CallbackLimits) {
         self.limits = limits
         counts = facts.waiting
         countsOfApps = facts.usage.mapValues(\.callbacks)
-        lanes = facts.oldestOfLanes.mapValues { $0.map(Entry.stored) }
-        apps = facts.oldestOfApps.mapValues { $0.map { Queued(entry: .stored($0.serial), lane: $0.lane) } }
+        queues = facts.oldestOfQueues.mapValues { $0.map(Entry.stored) }
+        apps = facts.oldestOfApps.mapValues { $0.map { Queued(entry: .stored($0.serial), queue: $0.queue) } }
     }
 
-    mutating func enter(_ place: Int, _ lane: CallbackLane) {
-        counts[lane, default: 0] += 1
-        countsOfApps[lane.app, default: 0] += 1
-        lanes[lane, default: []].append(.new(place))
-        apps[lane.app, default: []].append(Queued(entry: .new(place), lane: lane))
-        if counts[lane, default: 0] > limits.perPeer, let oldest = lanes[lane]?.first {
-            giveUp(Queued(entry: oldest, lane: lane))
+    mutating func enter(_ place: Int, _ queue: CallbackQueue) {
+        counts[queue, default: 0] += 1
+        countsOfApps[queue.app, default: 0] += 1
+        queues[queue, default: []].append(.new(place))
+        apps[queue.app, default: []].append(Queued(entry: .new(place), queue: queue))
+        if counts[queue, default: 0] > limits.perPeer, let oldest = queues[queue]?.first {
+            giveUp(Queued(entry: oldest, queue: queue))
         }
-        if countsOfApps[lane.app, default: 0] > limits.perApp, let oldest = apps[lane.app]?.first { giveUp(oldest) }
+        if countsOfApps[queue.app, default: 0] > limits.perApp, let oldest = apps[queue.app]?.first { giveUp(oldest) }
     }
 
     private mutating func giveUp(_ oldest: Queued) {
-        counts[oldest.lane]? -= 1
-        countsOfApps[oldest.lane.app]? -= 1
-        lanes[oldest.lane]?.removeAll { $0 == oldest.entry }
-        apps[oldest.lane.app]?.removeAll { $0.entry == oldest.entry }
+        counts[oldest.queue]? -= 1
+        countsOfApps[oldest.queue.app]? -= 1
+        queues[oldest.queue]?.removeAll { $0 == oldest.entry }
+        apps[oldest.queue.app]?.removeAll { $0.entry == oldest.entry }
         switch oldest.entry {
         case .stored(let serial):
             removed.append(serial)
-            removedOfApps[oldest.lane.app, default: 0] += 1
+            removedOfApps[oldest.queue.app, default: 0] += 1
         case .new(let place): removedNew.insert(place)
         }
     }

@@ -1,21 +1,21 @@
 /// The rows that ``WatchRules`` changes: the net effect of one call.
 package struct WatchChanges: Equatable, Sendable {
-    /// The change of the ping that a watch owes.
+    /// The change of the ping of a watch.
     package enum PingWork: Equatable, Sendable {
         /// There was no ping, and there is none now.
         case none
         case added(peer: String, dueAt: Timestamp)
-        /// A lease of it stays.
+        /// The ping is due at another time. Its lease stays.
         case moved(peer: String, dueAt: Timestamp)
         case removed
     }
 
-    /// A watch that is made or changed.
+    /// A watch that is created or changed.
     package struct Put: Equatable, Sendable {
-        /// The store assigns the serial of a new one.
+        /// The store assigns the serial number of a new watch.
         package var watch: Watch
         package var isNew: Bool
-        /// Is stored with a new one only.
+        /// The callback id, which is stored with a new watch only.
         package var callbackID: String
         package var ping: PingWork
         package var at: Timestamp
@@ -29,7 +29,7 @@ package struct WatchChanges: Equatable, Sendable {
         }
     }
 
-    /// A watch, after a ping or a request of its back end.
+    /// The state of a watch after a ping or a request of its backend.
     package struct State: Equatable, Sendable {
         package var watch: WatchSerial
         package var revision: Int64
@@ -45,13 +45,13 @@ package struct WatchChanges: Equatable, Sendable {
         }
     }
 
-    /// The end of a lease, with the standing of its peer.
+    /// The end of a lease, with the reliability of its peer.
     package struct LeaseEnd: Equatable, Sendable {
         package enum Work: Equatable, Sendable {
-            /// Is due when it was due before.
+            /// The work is due when it was due before.
             case stays
             case due(Timestamp)
-            /// Is removed with its callback.
+            /// The work is removed with its callback.
             case removed
         }
 
@@ -64,7 +64,7 @@ package struct WatchChanges: Equatable, Sendable {
         }
     }
 
-    /// A callback that waits from now on, due at once.
+    /// A new callback, which is due at once.
     package struct NewCallback: Equatable, Sendable {
         package var channel: ChannelSerial
         package var device: DeviceSerial
@@ -87,11 +87,11 @@ package struct WatchChanges: Equatable, Sendable {
         }
     }
 
-    /// A ping that is due at another moment.
+    /// A ping that is due at another time.
     package struct MovedPing: Equatable, Sendable {
         package var work: Int64
         package var dueAt: Timestamp
-        /// When the moment was set.
+        /// The time of this change.
         package var at: Timestamp
 
         package init(work: Int64, dueAt: Timestamp, at: Timestamp) {
@@ -102,9 +102,9 @@ package struct WatchChanges: Equatable, Sendable {
     }
 
     package enum Usage: Equatable, Sendable {
-        /// The numbers are added to those in the store.
+        /// The numbers are added to the numbers in the store.
         case added(WatchUsage)
-        /// The numbers are added, and become zero. The app has neither watches nor callbacks, and its numbers are removed.
+        /// The numbers are added, and become zero. The app has no more watches and callbacks, and its row is removed.
         case emptied(WatchUsage)
     }
 
@@ -112,16 +112,16 @@ package struct WatchChanges: Equatable, Sendable {
     package var put: Put?
     package var states: [State] = []
     package var movedPings: [MovedPing] = []
-    /// The pings that they owe are removed with them.
+    /// The watches to remove, together with their pings.
     package var removedWatches: [WatchSerial] = []
-    /// In the order in which they enter.
+    /// The callbacks in the order in which they enter.
     package var callbacks: [NewCallback] = []
-    /// The attempts of callbacks, by their numbers.
+    /// The attempts of callbacks, by their serial numbers.
     package var attempts: [Int64: Int] = [:]
     package var removedCallbacks: [Int64] = []
     package var usage: [AppSerial: Usage] = [:]
-    /// The number of callbacks that were given up for newer ones.
-    package var crowdedOut = 0
+    /// The number of callbacks that were dropped for newer ones.
+    package var dropped = 0
 
     package init() {}
 }

@@ -6,7 +6,7 @@ package struct WatchedChannel: Equatable, Sendable {
     package var id: ChannelID
     package var device: DeviceSerial
     package var app: AppSerial
-    /// The user of the device changed, and the device was not notified yet.
+    /// Whether the user of the device changed, and the device was not notified yet.
     package var isOfFormerUser: Bool
     package var isAppDeleted: Bool
 
@@ -23,7 +23,7 @@ package struct WatchedChannel: Equatable, Sendable {
     }
 }
 
-/// The number of watches of an app, and of its callbacks that wait.
+/// The number of watches and of waiting callbacks of an app.
 package struct WatchUsage: Equatable, Sendable {
     package var watches: Int
     package var callbacks: Int
@@ -37,7 +37,7 @@ package struct WatchUsage: Equatable, Sendable {
 /// The facts that are needed to put a watch.
 package struct PutWatchFacts: Equatable, Sendable {
     package struct Counts: Equatable, Sendable {
-        /// The watches of the device.
+        /// The number of watches of the device.
         package var ofDevice: Int
         package var ofApp: WatchUsage
 
@@ -51,7 +51,7 @@ package struct PutWatchFacts: Equatable, Sendable {
     package var channel: WatchedChannel?
     /// The watch of the channel, if there is one.
     package var watch: Watch?
-    /// Nil if they were not read.
+    /// Nil if the counts were not read.
     package var counts: Counts?
 
     package init(channel: WatchedChannel? = nil, watch: Watch? = nil, counts: Counts? = nil) {
@@ -75,16 +75,16 @@ package struct WatchState: Equatable, Sendable {
     }
 }
 
-/// The facts about the watches that results of pings and ``Effect``s concern. A value that is missing is not in the store.
+/// The facts about the watches of ping results and ``Effect``s. A missing value is not in the store.
 package struct WatchFacts: Equatable, Sendable {
-    /// By the number of the work.
+    /// The leases, by the serial number of the work.
     package var leases: [Int64: StoredLease] = [:]
     package var states: [WatchSerial: WatchState] = [:]
     package var watches: [ChannelSerial: WatchSerial] = [:]
 
     package init() {}
 
-    /// Makes of the facts what they are after the changes were written.
+    /// Changes the facts to the state after the changes were written.
     package mutating func apply(_ changes: WatchChanges) {
         for end in changes.leases { leases[end.end.lease.work]?.isHeld = false }
         for state in changes.states {
@@ -94,11 +94,11 @@ package struct WatchFacts: Equatable, Sendable {
     }
 }
 
-/// What must be known to store the result of a callback.
+/// The facts that are needed to store the result of a callback.
 package struct CallbackFacts: Equatable, Sendable {
-    /// Nil if the work is gone.
+    /// Nil if the work was removed.
     package var lease: StoredLease?
-    /// Of the app of the callback.
+    /// The usage of the callback's app.
     package var usage: WatchUsage
 
     package init(lease: StoredLease?, usage: WatchUsage) {
@@ -107,8 +107,8 @@ package struct CallbackFacts: Equatable, Sendable {
     }
 }
 
-/// The callbacks of one app that wait for one host and port.
-package struct CallbackLane: Hashable, Sendable {
+/// The waiting callbacks of one app for one host and port.
+package struct CallbackQueue: Hashable, Sendable {
     package var app: AppSerial
     package var peer: String
 
@@ -118,14 +118,14 @@ package struct CallbackLane: Hashable, Sendable {
     }
 }
 
-/// A callback that waits.
+/// A waiting callback.
 package struct WaitingCallback: Equatable, Sendable {
     package var serial: Int64
-    package var lane: CallbackLane
+    package var queue: CallbackQueue
 
-    package init(serial: Int64, lane: CallbackLane) {
+    package init(serial: Int64, queue: CallbackQueue) {
         self.serial = serial
-        self.lane = lane
+        self.queue = queue
     }
 }
 
@@ -135,7 +135,7 @@ package struct EndingWatch: Equatable, Sendable {
     package var channel: ChannelSerial
     package var device: DeviceSerial
     package var app: AppSerial
-    /// Nil if nobody is to be called.
+    /// Nil if no callback is to be made.
     package var disconnectAddress: CallAddress?
     package var callbackID: String
     package var sealed: Watch.Sealed
@@ -154,13 +154,13 @@ package struct EndingWatch: Equatable, Sendable {
     }
 }
 
-/// What else ``WatchRules`` must know when channels end.
+/// The further facts that ``WatchRules`` needs when channels end.
 package struct ChannelEndQuestions: Equatable, Sendable {
-    /// How many callbacks wait in the lane?
-    package var lanes: Set<CallbackLane> = []
-    /// Which callbacks of the lane are the oldest, up to this number?
-    package var oldestOfLanes: [CallbackLane: Int] = [:]
-    /// The same of the app.
+    /// The queues whose number of waiting callbacks is needed.
+    package var queues: Set<CallbackQueue> = []
+    /// The queues whose oldest callbacks are needed, with the maximum number of callbacks.
+    package var oldestOfQueues: [CallbackQueue: Int] = [:]
+    /// The apps whose oldest callbacks are needed, with the maximum number of callbacks.
     package var oldestOfApps: [AppSerial: Int] = [:]
 
     package init() {}
@@ -168,23 +168,23 @@ package struct ChannelEndQuestions: Equatable, Sendable {
     package var isEmpty: Bool { self == ChannelEndQuestions() }
 }
 
-/// What must be known when channels end.
+/// The facts that are needed when channels end.
 package struct ChannelEndFacts: Equatable, Sendable {
     /// All watches of the channels.
     package var watches: [EndingWatch] = []
-    /// Of the apps of the watches.
+    /// The usage of the apps of the watches.
     package var usage: [AppSerial: WatchUsage] = [:]
-    /// The number of callbacks that wait in each lane.
-    package var waiting: [CallbackLane: Int] = [:]
+    /// The number of waiting callbacks in each queue.
+    package var waiting: [CallbackQueue: Int] = [:]
     /// The oldest is the first.
-    package var oldestOfLanes: [CallbackLane: [Int64]] = [:]
+    package var oldestOfQueues: [CallbackQueue: [Int64]] = [:]
     /// The oldest is the first.
     package var oldestOfApps: [AppSerial: [WaitingCallback]] = [:]
 
     package init() {}
 }
 
-/// A ping that was due before a moment.
+/// A ping that was due before a certain time.
 package struct OverduePing: Equatable, Sendable {
     package var work: Int64
     package var intervalSeconds: Int

@@ -1,18 +1,18 @@
-/// Decides what a call does to watches, and to the pings and callbacks that they owe: which watches are accepted, which results
-/// count, who is called when a channel ends, and which callbacks are given up.
+/// Decides what a call changes in watches and in their pings and callbacks: which watches are accepted, which results count,
+/// which callbacks are made when a channel ends, and which callbacks are dropped.
 ///
-/// It does not look anything up: it receives facts and returns changes of rows. If more must be known, it says what.
+/// The rules read no store. They receive facts and return changes of rows. If they need more facts, they return the missing ones.
 package struct WatchRules: Sendable {
     package enum PutVerdict: Equatable, Sendable {
         /// Read the counts of the device and the app as well, and decide again.
         case needsCounts(DeviceSerial, AppSerial)
         case refused(PutWatchResult)
-        /// The store assigns the serial of a new watch.
+        /// The store assigns the serial number of a new watch.
         case put(Watch, isNew: Bool, WatchChanges)
     }
 
     package enum EndVerdict: Equatable, Sendable {
-        /// Answer these as well, and decide again.
+        /// Read these facts as well, and decide again.
         case needs(ChannelEndQuestions)
         case decided(WatchChanges)
     }
@@ -32,23 +32,23 @@ package struct WatchRules: Sendable {
 
     // MARK: Watches
 
-    package func put(_ wish: WatchWish, at now: Timestamp, knowing facts: PutWatchFacts) -> PutVerdict {
+    package func put(_ request: WatchRequest, at now: Timestamp, knowing facts: PutWatchFacts) -> PutVerdict {
         guard let channel = facts.channel, !channel.isOfFormerUser, !channel.isAppDeleted else {
             return .refused(.channelGone)
         }
         var changes = WatchChanges()
         let watch: Watch
         if let earlier = facts.watch {
-            watch = earlier.changed(by: wish, at: now)
+            watch = earlier.changed(by: request, at: now)
         } else {
             guard let counts = facts.counts else { return .needsCounts(channel.device, channel.app) }
-            guard counts.ofDevice < wish.limits.perDevice else { return .refused(.tooManyOfDevice) }
-            guard counts.ofApp.watches < wish.limits.perApp else { return .refused(.tooManyOfApp) }
-            watch = Watch(wish, on: channel, at: now)
+            guard counts.ofDevice < request.limits.perDevice else { return .refused(.tooManyOfDevice) }
+            guard counts.ofApp.watches < request.limits.perApp else { return .refused(.tooManyOfApp) }
+            watch = Watch(request, on: channel, at: now)
             changes.usage[channel.app] = .added(WatchUsage(watches: 1))
         }
         changes.put = WatchChanges.Put(
-            watch: watch, isNew: facts.watch == nil, callbackID: wish.callbackID,
+            watch: watch, isNew: facts.watch == nil, callbackID: request.callbackID,
             ping: Self.pingWork(of: watch, after: facts.watch), at: now)
         return .put(watch, isNew: facts.watch == nil, changes)
     }
@@ -68,7 +68,7 @@ package struct WatchRules: Sendable {
 
     // MARK: Results
 
-    /// A ping was answered.
+    /// A ping has a result.
     package func record(_ record: PingRecord, knowing facts: WatchFacts) -> Ruling {
         guard isInForce(record.end.lease, facts) else { return Ruling(counts: false) }
         guard let state = facts.states[record.watch], state.revision == record.revision, state.isPinged else {
@@ -83,16 +83,16 @@ package struct WatchRules: Sendable {
         return Ruling(counts: true, changes: changes)
     }
 
-    /// What a ping found is not stored; the standing of its peer is.
+    /// The result of the ping is not stored, only the reliability of its peer.
     package func giveUp(_ record: PingRecord, knowing facts: WatchFacts) -> WatchChanges {
         var changes = WatchChanges()
         if isInForce(record.end.lease, facts) { changes.leases = [WatchChanges.LeaseEnd(record.end, .stays)] }
         return changes
     }
 
-    /// The back end of a channel spoke for itself. This counts if the channel was told that the back end fails.
+    /// The backend of a channel sent a request. This counts if the channel was notified of a failure of the backend.
     package func vouch(for channel: ChannelSerial, knowing facts: WatchFacts) -> Ruling {
-        guard let watch = facts.watches[channel], let state = facts.states[watch], state.machine.told != nil else {
+        guard let watch = facts.watches[channel], let state = facts.states[watch], state.machine.notified != nil else {
             return Ruling(counts: false)
         }
         var changes = WatchChanges()
@@ -102,7 +102,7 @@ package struct WatchRules: Sendable {
         return Ruling(counts: true, changes: changes)
     }
 
-    /// A callback was made.
+    /// A callback has a result.
     package func record(
         _ step: CallbackMachine.Step, of callback: DisconnectCallback, end: WorkEnd, knowing facts: CallbackFacts
     ) -> Ruling {
@@ -126,7 +126,7 @@ package struct WatchRules: Sendable {
 
     // MARK: Ends of channels
 
-    /// Channels end, and with them their watches. A watch with a disconnect address leaves a callback.
+    /// Channels end together with their watches. A watch with a disconnect address causes a callback.
     package func channelsEnd(
         because reason: DisconnectReason, at now: Timestamp, limits: CallbackLimits, knowing facts: ChannelEndFacts
     ) -> EndVerdict {
@@ -137,12 +137,12 @@ package struct WatchRules: Sendable {
         let missing = questions(for: callbacks, limits, facts)
         guard missing.isEmpty else { return .needs(missing) }
         var queues = CallbackQueues(facts, limits)
-        for (place, callback) in callbacks.enumerated() { queues.enter(place, callback.lane) }
+        for (place, callback) in callbacks.enumerated() { queues.enter(place, callback.queue) }
         var changes = WatchChanges()
         changes.removedWatches = watches.map(\.serial)
         changes.callbacks = callbacks.enumerated().filter { !queues.removedNew.contains($0.offset) }.map { $0.element }
         changes.removedCallbacks = queues.removed
-        changes.crowdedOut = queues.removed.count + queues.removedNew.count
+        changes.dropped = queues.removed.count + queues.removedNew.count
         for (app, usage) in facts.usage {
             let left = watches.count { $0.app == app }
             let entered = changes.callbacks.count { $0.app == app }
@@ -155,16 +155,16 @@ package struct WatchRules: Sendable {
     private func questions(
         for callbacks: [WatchChanges.NewCallback], _ limits: CallbackLimits, _ facts: ChannelEndFacts
     ) -> ChannelEndQuestions {
-        // Each callback that enters gives up two at most.
+        // Each callback that enters can cause up to two callbacks to be dropped.
         let most = 2 * callbacks.count
         var questions = ChannelEndQuestions()
-        for (lane, entering) in Dictionary(grouping: callbacks, by: \.lane) {
-            guard let waiting = facts.waiting[lane] else {
-                questions.lanes.insert(lane)
+        for (queue, entering) in Dictionary(grouping: callbacks, by: \.queue) {
+            guard let waiting = facts.waiting[queue] else {
+                questions.queues.insert(queue)
                 continue
             }
-            if waiting + entering.count > limits.perPeer, facts.oldestOfLanes[lane] == nil {
-                questions.oldestOfLanes[lane] = most
+            if waiting + entering.count > limits.perPeer, facts.oldestOfQueues[queue] == nil {
+                questions.oldestOfQueues[queue] = most
             }
         }
         for (app, entering) in Dictionary(grouping: callbacks, by: \.app) {
@@ -189,44 +189,44 @@ package struct WatchRules: Sendable {
         return changes
     }
 
-    /// A prime, so that neighbouring numbers are far apart.
+    /// A prime number, so that consecutive numbers are far apart.
     private static let spreadingFactor: Int64 = 7919
 }
 
 extension Watch {
-    /// The store assigns the serial.
-    fileprivate init(_ wish: WatchWish, on channel: WatchedChannel, at now: Timestamp) {
+    /// The store assigns the serial number.
+    fileprivate init(_ request: WatchRequest, on channel: WatchedChannel, at now: Timestamp) {
         self.init(
             serial: WatchSerial(0), revision: 1, channel: channel.serial, device: channel.device, app: channel.app,
-            channelID: channel.id, ping: wish.ping, disconnectAddress: wish.disconnectAddress, sealed: wish.sealed,
-            machine: PingMachine(), lastPing: nil, dueAt: wish.dueAt(at: now), createdAt: now)
+            channelID: channel.id, ping: request.ping, disconnectAddress: request.disconnectAddress, sealed: request.sealed,
+            machine: PingMachine(), lastPing: nil, dueAt: request.dueAt(at: now), createdAt: now)
     }
 
-    /// What was found out about an address is forgotten with it. What the channel was told stays.
-    fileprivate func changed(by wish: WatchWish, at now: Timestamp) -> Watch {
+    /// Results of pings of an earlier address are removed. The failure of which the channel was notified is kept.
+    fileprivate func changed(by request: WatchRequest, at now: Timestamp) -> Watch {
         var watch = self
         watch.revision += 1
-        watch.ping = wish.ping
-        watch.disconnectAddress = wish.disconnectAddress
-        watch.sealed.token = wish.sealed.token
-        if wish.renewsSecret { watch.sealed.secret = wish.sealed.secret }
-        watch.dueAt = wish.dueAt(at: now)
-        if ping?.address == wish.ping?.address {
-            if let dueAt, let wished = watch.dueAt { watch.dueAt = min(dueAt, wished) }
+        watch.ping = request.ping
+        watch.disconnectAddress = request.disconnectAddress
+        watch.sealed.token = request.sealed.token
+        if request.renewsSecret { watch.sealed.secret = request.sealed.secret }
+        watch.dueAt = request.dueAt(at: now)
+        if ping?.address == request.ping?.address {
+            if let dueAt, let requested = watch.dueAt { watch.dueAt = min(dueAt, requested) }
         } else {
-            watch.machine = PingMachine(told: machine.told)
+            watch.machine = PingMachine(notified: machine.notified)
             watch.lastPing = nil
         }
         return watch
     }
 }
 
-extension WatchWish {
+extension WatchRequest {
     fileprivate func dueAt(at now: Timestamp) -> Timestamp? { ping == nil ? nil : firstDueAt ?? now }
 }
 
 extension WatchUsage {
-    /// Neither number becomes less than zero, even if the numbers do not match the rows.
+    /// Neither number becomes less than zero, even if the counts do not match the rows.
     fileprivate func changed(watches: Int = 0, callbacks: Int = 0) -> WatchChanges.Usage {
         let change = WatchUsage(watches: max(watches, -self.watches), callbacks: max(callbacks, -self.callbacks))
         guard self.watches + change.watches > 0 || self.callbacks + change.callbacks > 0 else {
@@ -237,5 +237,5 @@ extension WatchUsage {
 }
 
 extension WatchChanges.NewCallback {
-    fileprivate var lane: CallbackLane { CallbackLane(app, address.peer) }
+    fileprivate var queue: CallbackQueue { CallbackQueue(app, address.peer) }
 }

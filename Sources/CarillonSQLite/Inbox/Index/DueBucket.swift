@@ -1,9 +1,9 @@
 import CarillonCore
 
-/// Moments at which something is due are put together, the coarser the longer they were ahead, so that rows which are written
-/// one after the other stand together. What is due in a bucket is due by its end.
+/// Groups due times in buckets. The further in the future a time is, the larger is its bucket, so that consecutive rows are in
+/// one bucket. Everything in a bucket is due by its end.
 enum DueBucket {
-    /// A bucket is at most this part of the time that was ahead.
+    /// A bucket covers at most this fraction of the time until it is due.
     private static let fraction: Int64 = 16
     private static let finest: Int64 = 1000
 

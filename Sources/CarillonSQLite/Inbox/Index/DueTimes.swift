@@ -2,11 +2,10 @@ import CarillonCore
 import GRDB
 import Synchronization
 
-/// When time changes something next, by chunks of neighbouring positions: an entry of the table `due` says that in a chunk
-/// there may be something that is due by the end of a bucket. A message adds none when its neighbours have the same; none is
-/// removed with a message.
+/// The next due times, by chunks of neighbouring positions. An entry of the table `due` means that rows of a chunk can be due by
+/// the end of a bucket. A message adds no entry if its neighbours have the same one. No entry is removed with a message.
 final class DueTimes: Sendable {
-    /// As a power of two: 64 places, one after the other, whatever their shards.
+    /// The logarithm of the chunk size: 64 consecutive sequence numbers, with all shards.
     private static let chunkBits: Int64 = 16
 
     struct Entry: Hashable {
@@ -19,13 +18,13 @@ final class DueTimes: Sendable {
         }
     }
 
-    /// What is in the table, as far as it is remembered.
-    private let known = Mutex(RecentValues<Entry, Bool>(capacity: 4096))
+    /// The entries that are known to be in the table.
+    private let known = Mutex(LRUCache<Entry, Bool>(capacity: 4096))
     private let outcomeSeconds: Int64
 
     init(outcomeSeconds: Int64) { self.outcomeSeconds = outcomeSeconds }
 
-    /// What became final by this moment is past keeping.
+    /// Returns the time up to which outcomes that became final are past their retention time.
     func lastForgotten(at now: Timestamp) -> Timestamp { now.adding(milliseconds: -1000 * outcomeSeconds) }
 
     func cutoff(by retention: RetentionTime) -> RetentionCutoff { retention.cutoff(afterSeconds: outcomeSeconds) }
@@ -33,7 +32,7 @@ final class DueTimes: Sendable {
     func add(_ row: InboxRow, in db: Database) throws {
         let (moment, since) = moment(of: row)
         let bucket = DueBucket.of(moment, since: since)
-        // What never expires is not due.
+        // Rows that never expire are not due.
         guard bucket < .max else { return }
         let entry = Entry(bucket: bucket, chunk: row.position >> Self.chunkBits)
         guard known.withLock({ $0[entry] }) == nil else { return }
@@ -48,16 +47,16 @@ final class DueTimes: Sendable {
             .execute(arguments: [entry.bucket, entry.chunk])
     }
 
-    // MARK: Chunks that are held
+    // MARK: Postponed chunks
 
-    /// In the chunk are outcomes whose time has come by the wall clock alone. The wall clock may be wrong, so that only the counter
-    /// can say when they are looked at again.
+    /// Postpones a chunk with outcomes whose retention time is over by the wall clock alone. The wall clock may be wrong, so only
+    /// the counter of served seconds decides when they are checked again.
     func hold(_ chunk: Int64, untilServed served: Int64, in db: Database) throws {
         try db.cachedStatement(sql: "INSERT OR IGNORE INTO due_held (served, chunk) VALUES (?, ?)")
             .execute(arguments: [served, chunk])
     }
 
-    /// Makes chunks due that were held for long enough. Answers how many.
+    /// Makes postponed chunks due whose time has come. Returns the number of chunks.
     func releaseHeld(by retention: RetentionTime, limit: Int, in db: Database) throws -> Int {
         let held = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT served, chunk FROM due_held WHERE served <= ? LIMIT ?"),
@@ -72,7 +71,7 @@ final class DueTimes: Sendable {
         return held.count
     }
 
-    /// What was written is taken back.
+    /// Clears the cache after a rollback.
     func forgetAll() { known.withLock { $0.removeAll() } }
 
     static func entries(by moment: Timestamp, limit: Int, in db: Database) throws -> [Entry] {

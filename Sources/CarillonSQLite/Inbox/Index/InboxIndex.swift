@@ -1,19 +1,22 @@
 import CarillonCore
 import Synchronization
 
-/// Where what a device has stands in the tables: the youngest part here, the rest in the table `inbox_index`.
+/// The positions of the envelopes and outcomes of each device. The newest entries are in memory, the others in the table
+/// `inbox_index`.
 ///
-/// Messages are stored in the order in which they come, so that one for a device lands beside those of others. An entry by
-/// device, written with each, would touch a page of its own each time. Entries gather here instead; a full generation goes to
-/// the table in the order of devices, in slices beside the commits (``InboxIndexWriter``). What is here is in `inbox_log` as
-/// well, appended with each commit, from which a start reads it back.
+/// Messages are stored in the order of their arrival, so that a message for one device is next to messages for others. An entry
+/// by device, written with each message, would change a page of its own each time. Instead, entries are collected in memory. A
+/// full generation is moved to the table in the order of devices, in parts that are written with the commits
+/// (``InboxIndexWriter``). The changes of the entries in memory are also appended to `inbox_log` with each commit. The log is
+/// read when the store is opened.
 ///
-/// Only the writing connection changes this. Whoever reads asks here *before* its transaction begins: what has left memory by
-/// then is in the table that it sees. What is here and not in its tables yet, or not any more, it does not find there.
+/// Only the writing connection changes the index. A reader must read the index *before* its transaction begins: entries that have
+/// left memory by then are in the table that the transaction sees. Rows of entries in memory that are not in the reader's tables,
+/// because they are not committed yet or were removed, are not found there.
 final class InboxIndex: Sendable {
-    /// What belongs to a device, waiting or final.
+    /// A device, with its waiting envelopes or its outcomes.
     struct Key: Hashable, Comparable {
-        /// Twice the device's number, and one more for what is final.
+        /// Twice the device's serial number, plus one for outcomes.
         let number: Int64
 
         init(_ device: DeviceSerial, isFinal: Bool) { number = device.rawValue << 1 | (isFinal ? 1 : 0) }
@@ -27,7 +30,7 @@ final class InboxIndex: Sendable {
 
     struct Slot: Equatable {
         var position: Int64
-        /// What it counts for in the inbox.
+        /// The size that the entry adds to the usage of the inbox.
         var size: Int
     }
 
@@ -40,7 +43,7 @@ final class InboxIndex: Sendable {
             if isNew { count += 1 }
         }
 
-        /// Answers whether it was here.
+        /// Returns whether the position was present.
         mutating func remove(_ position: Int64, from key: Key) -> Bool {
             guard let index = slots[key]?.place(of: position), slots[key]?[safe: index]?.position == position else {
                 return false
@@ -69,21 +72,21 @@ final class InboxIndex: Sendable {
     }
 
     private struct State {
-        /// Of the generation that gathers; nil until it was read.
+        /// The number of the generation that is being collected; nil until the log was read.
         var number: Int64?
         var gathering = Generation()
-        /// What was logged of it, additions and removals.
+        /// The number of logged changes of this generation, additions and removals.
         var logged = 0
-        /// Was removed by a transaction that is not on disk yet: who reads must find it until then.
+        /// Entries that were removed by a transaction that is not on disk yet. Readers must find them until then.
         var leaving: [Key: [Slot]] = [:]
-        /// Is on its way to the table, and stays here until it is there.
+        /// The generation that is being moved to the table. It stays in memory until all of it is in the table.
         var moving = Generation()
-        /// What of it is to be moved yet, the last first.
+        /// The keys that must still be moved, in reverse order.
         var unmoved: [Key] = []
-        /// Something moves, and its log is needed until it has arrived.
+        /// Whether a generation is being moved. Its log is needed until it is in the table.
         var isMoving = false
         var isHandedOut = false
-        /// The log of generations up to this is needed no more.
+        /// The log of generations up to this number is not needed any more.
         var movedUpTo: Int64?
         /// See ``InboxIndex/departures``.
         var departures = 0
@@ -99,14 +102,14 @@ final class InboxIndex: Sendable {
     private let capacity: Int
     private let state = Mutex(State())
 
-    /// - Parameter capacity: How many entries are gathered before they are moved.
+    /// - Parameter capacity: The number of entries that are collected before they are moved.
     init(capacity: Int = 65_536) { self.capacity = capacity }
 
-    // MARK: Looking
+    // MARK: Reading
 
-    /// What is here of a key, in order, for the writing connection.
+    /// Returns the entries of a key in memory, in order, for the writing connection.
     ///
-    /// - Throws: ``StoreFault`` while nothing is known.
+    /// - Throws: ``StoreFault`` if the index is not read.
     func slots(of key: Key) throws(StoreFault) -> [Slot] {
         try state.withLock { state throws(StoreFault) in try state.slots(of: key, after: 0) }
     }
@@ -122,9 +125,10 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// What a reader must look for beyond a position: the same, and what is removed but for the disk.
+    /// Returns the entries that a reader must search after a position: the entries in memory, and removed ones whose removal is
+    /// not on disk.
     ///
-    /// - Throws: ``StoreFault`` while nothing is known.
+    /// - Throws: ``StoreFault`` if the index is not read.
     func slotsForReaders(of key: Key, after position: Int64 = 0) throws(StoreFault) -> [Slot] {
         try state.withLock { state throws(StoreFault) in
             let slots = try state.slots(of: key, after: position)
@@ -133,12 +137,12 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// Counts how often entries left memory. If the number changed after a reader read its tables, the reader can lack
+    /// The number of times at which entries left memory. If it changed after a reader read its tables, the reader can miss
     /// entries.
     var departures: Int { state.withLock { $0.departures } }
 
-    /// Whether memory has no entries of a key for readers, and no entries left memory since a number of departures. All
-    /// entries are then in the tables that were read since.
+    /// Whether memory has no entries of a key for readers, and no entries left memory since a number of departures. All entries
+    /// are then in tables that were read after that.
     ///
     /// - Throws: ``StoreFault`` if the index is not read.
     func isEmpty(_ key: Key, since departures: Int) throws(StoreFault) -> Bool {
@@ -148,7 +152,7 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// Both in one order, what is in both once.
+    /// Merges both collections in order. An entry in both is returned once.
     static func merged(_ one: some Collection<Slot>, _ other: some Collection<Slot>) -> [Slot] {
         if one.isEmpty { return Array(other) }
         if other.isEmpty { return Array(one) }
@@ -177,7 +181,7 @@ final class InboxIndex: Sendable {
 
     var count: Int { state.withLock { $0.gathering.count + $0.moving.count } }
 
-    // MARK: Changing
+    // MARK: Changes
 
     func add(_ slot: Slot, to key: Key) {
         state.withLock { state in
@@ -186,7 +190,7 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// Answers whether the table may have it. Readers find it until ``removedForAll()``.
+    /// Removes an entry. Returns whether the table may have it. Readers find the entry until ``removedForAll()``.
     func remove(_ slot: Slot, from key: Key) -> Bool {
         let position = slot.position
         return state.withLock { state in
@@ -202,7 +206,7 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// What was removed is on disk, where nobody finds it any more.
+    /// The removals are on disk, so readers do not need the removed entries any more.
     func removedForAll() {
         state.withLock { state in
             state.leaving = [:]
@@ -212,7 +216,7 @@ final class InboxIndex: Sendable {
 
     // MARK: Generations
 
-    /// Forgets the entries, as they cannot be read. See ``take(_:duringTransaction:)``.
+    /// Removes all entries, because they cannot be read. See ``take(_:duringTransaction:)``.
     func lose(duringTransaction: Bool = false) { replace(with: State(), keepsLeaving: duringTransaction) }
 
     private func replace(with other: State, keepsLeaving: Bool) {
@@ -224,9 +228,9 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// Of the generation that gathers.
+    /// Returns the number of the generation that is being collected.
     ///
-    /// - Throws: ``StoreFault`` while nothing is known.
+    /// - Throws: ``StoreFault`` if the index is not read.
     func number() throws(StoreFault) -> Int64 {
         guard let number = state.withLock({ $0.number }) else {
             throw StoreFault(.unavailable, "the index of the inboxes is not read")
@@ -234,13 +238,13 @@ final class InboxIndex: Sendable {
         return number
     }
 
-    /// What was here, as the log says it from its beginning: the last generation gathers, those before it are moving.
+    /// The entries in memory, as read from the log. The last generation is being collected, and the earlier ones are being moved.
     struct Reading {
         fileprivate var number: Int64 = 0
         fileprivate var gathering = Generation()
         fileprivate var moving = Generation()
         fileprivate var logged = 0
-        /// There is a log of earlier generations.
+        /// Whether the log has earlier generations.
         fileprivate var isMoving = false
         private var hasBegun = false
 
@@ -268,10 +272,10 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// Replaces the entries by those that were read from the log.
+    /// Replaces the entries by the entries that were read from the log.
     ///
-    /// - Parameter duringTransaction: Whether the transaction that changed the entries goes on, as after the rollback of a savepoint. Its
-    ///   other removals are not on disk then, and readers must find the removed entries until ``removedForAll()``.
+    /// - Parameter duringTransaction: Whether the transaction that changed the entries continues, as after the rollback of a
+    ///   savepoint. Its other removals are not on disk then, and readers must find the removed entries until ``removedForAll()``.
     func take(_ reading: Reading, duringTransaction: Bool = false) {
         var read = State()
         read.number = reading.number
@@ -283,10 +287,10 @@ final class InboxIndex: Sendable {
         replace(with: read, keepsLeaving: duringTransaction)
     }
 
-    /// Begins to move what was gathered, when it is enough and nothing else is on its way. Answers whether it did.
+    /// Begins to move the collected generation if it is full and no other is being moved. Returns whether it began.
     func beginMovingWhenFull() -> Bool {
         let keys = state.withLock { state -> [Key]? in
-            // What comes and goes leaves nothing here, but much in the log.
+            // Entries that are added and removed again leave nothing in memory, but make the log longer.
             let isFull = state.gathering.count >= capacity || state.logged >= Self.loggedPerEntry * capacity
             guard let number = state.number, !state.isMoving, isFull else { return nil }
             state.moving = state.gathering
@@ -298,7 +302,7 @@ final class InboxIndex: Sendable {
             return Array(state.moving.slots.keys)
         }
         guard let keys else { return false }
-        // Nobody else changes it, and who reads need not wait for it.
+        // No other caller changes the keys, and readers need not wait for the sorting.
         let unmoved = keys.sorted(by: >)
         state.withLock { $0.unmoved = unmoved }
         return true
@@ -306,7 +310,8 @@ final class InboxIndex: Sendable {
 
     private static let loggedPerEntry = 4
 
-    /// The next entries to be moved, so many at least when there are, and whether they are the last; nil when nothing is.
+    /// Returns the next entries to move, at least `count` if there are so many, and whether they are the last; nil if no
+    /// generation is being moved.
     func nextToMove(atLeast count: Int) -> (entries: [(Key, [Slot])], areLast: Bool)? {
         state.withLock { state in
             guard state.isMoving, !state.isHandedOut else { return nil }
@@ -321,12 +326,12 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// What was moving is in the table for everybody to see. Until then whoever began to read before must find it here.
+    /// The generation is in the table and committed. Until then, readers that began earlier must find it in memory.
     func moved() {
         var arrived = Generation()
         state.withLock { state in
             guard state.isHandedOut, let number = state.number else { return }
-            // What is large is let go outside.
+            // A large generation is deallocated outside the lock.
             swap(&arrived, &state.moving)
             state.isMoving = false
             state.isHandedOut = false
@@ -335,7 +340,7 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// Up to which generation the log can be forgotten now.
+    /// Returns the last generation whose log can be removed now; nil if there is none.
     func takeMovedUpTo() -> Int64? {
         state.withLock { state in
             defer { state.movedUpTo = nil }
@@ -345,7 +350,7 @@ final class InboxIndex: Sendable {
 }
 
 extension [InboxIndex.Slot] {
-    /// Where the position is, or would be.
+    /// Returns the index of the position, or the index at which it would be inserted.
     fileprivate func place(of position: Int64) -> Int {
         var (low, high) = (0, count)
         while low < high {

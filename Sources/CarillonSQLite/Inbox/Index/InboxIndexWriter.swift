@@ -7,7 +7,7 @@ import GRDB
     import Foundation
 #endif
 
-/// The index of the inboxes inside one transaction of the writing connection.
+/// Changes the index of the inboxes inside one transaction of the writing connection.
 final class InboxIndexWriter {
     private let db: Database
     private let index: InboxIndex
@@ -45,7 +45,7 @@ final class InboxIndexWriter {
         return try Self.slots(of: key, inMemory: index.slots(of: key), after: 0, limit: limit, in: db)
     }
 
-    /// What is in memory, as it was before the transaction began, and in the table.
+    /// Returns the entries in memory, as they were before the transaction began, and in the table.
     static func slots(
         of key: InboxIndex.Key, inMemory: [InboxIndex.Slot], after position: Int64, limit: Int, in db: Database
     ) throws -> [InboxIndex.Slot] {
@@ -77,19 +77,19 @@ final class InboxIndexWriter {
     /// The condition that the table has a waiting entry of a device of the statement.
     static let hasEntries = "EXISTS (SELECT 1 FROM inbox_index WHERE inbox_index.device = device.serial AND is_final = 0)"
 
-    // MARK: Beside the commits
+    // MARK: Work with each commit
 
-    /// Appends what was changed to the log, and moves a part of what is on its way to the table; to be called once, after the
-    /// last change.
+    /// Appends the changes to the log, and moves a part of the generation that is being moved. This must be called once, after
+    /// the last change.
     func finish() throws {
         _ = try index.number()
         if let number = index.takeMovedUpTo() {
             try db.run("DELETE FROM inbox_log WHERE generation <= ?", [number])
         }
         if !log.isEmpty { try append(log.bytes) }
-        // Marks that what is before it may be in the table partly.
+        // Marks that the table may have a part of the generation before this row.
         if index.beginMovingWhenFull() { try append([]) }
-        // Twice as fast as new ones come, so that it ends in time.
+        // Entries are moved twice as fast as new ones are added, so that the move ends before the next one.
         guard let next = index.nextToMove(atLeast: max(Self.fewestAtOnce, 2 * log.additions)) else { return }
         var insert = try BoundStatement(
             db, "INSERT OR IGNORE INTO inbox_index (device, is_final, position, size) VALUES (?, ?, ?, ?)")
@@ -114,7 +114,7 @@ final class InboxIndexWriter {
 
     private static let fewestAtOnce = 64
 
-    /// Reads back what was in memory.
+    /// Reads the entries in memory from the log.
     static func read(into index: InboxIndex, from db: Database) throws {
         var reading = InboxIndex.Reading()
         let rows = try Row.fetchCursor(db, sql: "SELECT generation, changes FROM inbox_log ORDER BY serial")

@@ -1,7 +1,7 @@
 import CarillonCore
 
-/// Changes of ``InboxIndex``, as one commit appends them to `inbox_log`: for each a byte that says which it is, the key, the
-/// position and the size, big-endian.
+/// Changes of ``InboxIndex``, as one commit appends them to `inbox_log`. Each change is one byte for its kind, the key, the
+/// position and the size, in big-endian order.
 struct IndexLog {
     enum Change: Equatable {
         case added(InboxIndex.Slot, InboxIndex.Key)
@@ -9,7 +9,7 @@ struct IndexLog {
     }
 
     private(set) var bytes: [UInt8] = []
-    /// How many were added.
+    /// The number of added entries.
     private(set) var additions = 0
 
     var isEmpty: Bool { bytes.isEmpty }
@@ -33,9 +33,9 @@ struct IndexLog {
 
     private static let entryBytes = 21
 
-    /// Reads what a commit appended.
+    /// Reads the changes that a commit appended.
     ///
-    /// - Throws: ``StoreFault`` for what this did not write.
+    /// - Throws: ``StoreFault`` if the bytes are not valid.
     static func forEachChange(
         in bytes: UnsafeRawBufferPointer, _ body: (Change) -> Void
     ) throws(StoreFault) {

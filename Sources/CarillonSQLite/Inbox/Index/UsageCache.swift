@@ -1,22 +1,21 @@
 import CarillonCore
 import Synchronization
 
-/// How full the inboxes are, as far as it was asked: read from the store when it is first wanted of a device, and kept
-/// right by everything that is written. A transaction that fails makes it forget all; of devices that were not touched for
-/// long it forgets by itself.
+/// Caches the usage of inboxes. The usage of a device is read from the store when it is first needed, and updated with every
+/// write. A transaction that fails clears the cache. The least recently used devices are removed.
 ///
-/// Only the store's one writing connection uses it, so that it moves with the transactions.
+/// Only the store's writing connection uses the cache, so that it is consistent with the transactions.
 final class UsageCache: Sendable {
     private struct State {
-        var usage: RecentValues<DeviceSerial, InboxUsage>
-        /// Nothing that waits for the device is overdue before then.
-        var quietUntil: RecentValues<DeviceSerial, Timestamp>
+        var usage: LRUCache<DeviceSerial, InboxUsage>
+        /// No waiting envelope of the device is overdue before this time.
+        var quietUntil: LRUCache<DeviceSerial, Timestamp>
     }
 
     private let state: Mutex<State>
 
     init(capacity: Int = 50_000) {
-        state = Mutex(State(usage: RecentValues(capacity: capacity), quietUntil: RecentValues(capacity: capacity)))
+        state = Mutex(State(usage: LRUCache(capacity: capacity), quietUntil: LRUCache(capacity: capacity)))
     }
 
     func usage(of device: DeviceSerial) -> InboxUsage { state.withLock { $0.usage[device] } ?? InboxUsage() }
@@ -41,7 +40,7 @@ final class UsageCache: Sendable {
         state.withLock { $0.quietUntil[device] = moment }
     }
 
-    /// Something was written that waits until then.
+    /// An envelope was written. Lowers the time if the envelope is due earlier.
     func arrived(_ row: InboxRow) {
         state.withLock { state in
             guard let quiet = state.quietUntil[row.device], row.waitsUntil < quiet else { return }

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 import NIOHTTP1
 
-/// The headers of a sender's request (RFC 8030 section 5), read and checked.
+/// The headers of a sender's request (RFC 8030 section 5).
 struct PublishHeaders: Sendable {
     var ttl: String?
     var urgency: [String]
@@ -28,7 +28,7 @@ struct PublishHeaders: Sendable {
         self.idempotencyKey = idempotencyKey
     }
 
-    /// The request that these headers and a body make.
+    /// Returns the request that consists of these headers and a body.
     func request(body: [UInt8]) throws(Refusal) -> PublishRequest {
         PublishRequest(
             body: body,
@@ -40,7 +40,7 @@ struct PublishHeaders: Sendable {
             idempotencyKey: try idempotencyKeyValue())
     }
 
-    /// RFC 8030 section 5.2: digits only; what overflows counts as 2^31.
+    /// Reads the TTL (RFC 8030 section 5.2): digits only. A number that overflows counts as 2^31.
     private func ttlSeconds() throws(Refusal) -> Int64 {
         guard let ttl = ttl.map(Self.once) else {
             throw Refusal(
@@ -61,7 +61,7 @@ struct PublishHeaders: Sendable {
         return value
     }
 
-    /// Returns the topic without padding: libraries that encode it as base64url differ in whether they add any.
+    /// Returns the topic without padding, because some libraries add padding to base64url and others do not.
     private func topicValue() throws(Refusal) -> String? {
         guard let text = topic.first else { return nil }
         let padding = text.utf8.reversed().prefix(2).prefix { $0 == UInt8(ascii: "=") }.count
@@ -126,7 +126,7 @@ struct PublishHeaders: Sendable {
         }
     }
 
-    /// What some gateways send twice counts once, when it is the same both times.
+    /// Some gateways send a header twice. Equal values count as one.
     private static func once(_ text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: ",")) else { return text }
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
@@ -135,8 +135,8 @@ struct PublishHeaders: Sendable {
         return first
     }
 
-    /// The groups of parameters that hold the one that is required, without quotes, padding, and what is not the
-    /// receiver's business: Firefox does not decrypt with padded values, and the VAPID key must not reach the device.
+    /// Returns the groups with the required parameter, without quotes, padding and other parameters. Firefox does not decrypt
+    /// with padded values, and the VAPID key must not be sent to the device.
     private func normalized(
         _ text: String?, header: String, required: String, number: String?
     ) throws(Refusal) -> String {
@@ -166,7 +166,7 @@ struct PublishHeaders: Sendable {
 
     private static let longestParameterBytes = 192
 
-    /// A `keyid` names a key to those who know it; it is any text. It keeps its quotes when it would be misread without.
+    /// Returns the `keyid`, which can be any text. It keeps its quotes if it would be misread without them.
     private func opaque(_ text: String, header: String) throws(Refusal) -> String {
         guard text.utf8.count <= 256, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
             throw Refusal(
@@ -194,7 +194,7 @@ struct PublishHeaders: Sendable {
 }
 
 extension PublishHeaders {
-    /// One pass over the fields: there are few of them, and each look for one by its name would compare them all.
+    /// Reads all fields in one pass, which is faster than a search for each name.
     init(_ headers: HTTPHeaders) {
         self.init()
         for (name, value) in headers {
@@ -214,7 +214,7 @@ extension PublishHeaders {
 }
 
 extension String? {
-    /// A field that was given more than once counts as one, joined (RFC 9110 section 5.3).
+    /// Joins repeated fields to one value (RFC 9110 section 5.3).
     fileprivate mutating func join(_ value: String) { self = map { "\($0), \(value)" } ?? value }
 }
 

@@ -1,16 +1,16 @@
-/// Which part of a file a request asks for (RFC 9110 section 14).
+/// The requested part of a file (RFC 9110 section 14).
 enum RangeHeader: Equatable {
-    /// All of it: nothing else was asked for, or nothing that is understood.
+    /// The whole file, because the request has no valid range.
     case whole
     case part(Range<Int64>)
-    /// What was asked for lies beyond the end.
+    /// The requested part is beyond the end of the file.
     case unsatisfiable
 
     init(_ text: String?, length: Int64) {
         self = text.flatMap { Self.read($0, length) } ?? .whole
     }
 
-    /// Nil for what is passed over: another unit, several parts, or no range at all.
+    /// Returns nil for values that are ignored: another unit, several parts, or an invalid range.
     private static func read(_ text: String, _ length: Int64) -> RangeHeader? {
         guard text.lowercased().hasPrefix("bytes=") else { return nil }
         let ends = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
@@ -27,7 +27,7 @@ enum RangeHeader: Equatable {
         }
     }
 
-    /// The outer nil is for what is no number; the inner for nothing.
+    /// The outer nil means an invalid number; the inner nil an empty text.
     private static func number(_ text: Substring) -> Int64?? {
         if text.isEmpty { return .some(nil) }
         guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }

@@ -2,11 +2,11 @@ import CarillonBasics
 import CarillonWire
 import HTTPTypes
 
-/// What a request says of a resumable upload (draft-ietf-httpbis-resumable-upload), in the words of its version.
+/// The headers of a resumable upload (draft-ietf-httpbis-resumable-upload), in the form of the client's version of the draft.
 struct UploadHeaders: Equatable {
-    /// The versions of the draft that clients were seen to announce, by their interop numbers.
+    /// The versions of the draft that known clients announce, by their interop numbers.
     enum Draft: Int, CaseIterable {
-        /// draft-01; it says whether more follows, not whether it is all.
+        /// draft-01. The header reports whether the upload is incomplete, instead of complete.
         case three = 3
         /// draft-03.
         case five = 5
@@ -18,16 +18,16 @@ struct UploadHeaders: Equatable {
         case eight = 8
     }
 
-    /// Nil: none that is known was announced, and no interim answer is given.
+    /// Nil if the client announced no known version. It receives no interim response then.
     var draft: Draft?
-    /// Whether the upload is whole with this request; nil where it does not say.
+    /// Whether the upload is complete with this request; nil if the header is absent.
     var isComplete: Bool?
     var offset: Int64?
     var length: Int64?
-    /// Of this request's body.
+    /// The length of this request's body.
     var contentLength: Int64?
 
-    /// - Throws: ``Refusal`` for a field that is there and cannot be read.
+    /// - Throws: ``Refusal`` for a header that is present and invalid.
     init(_ fields: HTTPFields) throws(Refusal) {
         draft = fields[.uploadDraft].flatMap(StructuredField.item).flatMap { Int($0) }.flatMap { Draft(rawValue: $0) }
         if draft == .three {
@@ -57,22 +57,22 @@ struct UploadHeaders: Equatable {
     }
 
     private static func number(_ text: String, _ name: HTTPField.Name) throws(Refusal) -> Int64 {
-        // Structured fields have integers of 15 digits (RFC 9651 section 3.3.1).
+        // Integers of structured fields have at most 15 digits (RFC 9651 section 3.3.1).
         guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let number = Int64(text)
         else { throw Refusal(.uploadHeadersInvalid, "\(name) is a whole number of bytes, not below 0.") }
         return number
     }
 
-    /// How long the whole is that this request begins: all that it says must agree.
+    /// Returns the length of the whole upload that this request begins. All lengths in the request must agree.
     func wholeLength() throws(Refusal) -> Int64 {
-        // Where nothing else is said a request brings the whole.
-        let told = isComplete ?? true ? contentLength : nil
-        if let told, let length, told != length {
+        // Without another header, the request contains the whole upload.
+        let given = isComplete ?? true ? contentLength : nil
+        if let given, let length, given != length {
             throw Refusal(
-                .uploadLengthInconsistent, "Upload-Length is \(length), and the body that is the whole has \(told) bytes.")
+                .uploadLengthInconsistent, "Upload-Length is \(length), and the body that is the whole has \(given) bytes.")
         }
-        guard let length = length ?? told else {
+        guard let length = length ?? given else {
             throw Refusal(.uploadLengthMissing, "Say how long the whole is: Upload-Length, in bytes.")
         }
         if let contentLength, contentLength > length {
@@ -81,7 +81,7 @@ struct UploadHeaders: Equatable {
         return length
     }
 
-    /// Holds what a later part says against how long the whole is.
+    /// Compares the lengths in a later request with the length of the whole upload.
     func check(part offset: Int64, isLast: Bool, of whole: Int64) throws(Refusal) {
         if let length, length != whole {
             throw Refusal(.uploadLengthInconsistent, "Upload-Length is \(length), and was \(whole) at first.")
@@ -95,7 +95,7 @@ struct UploadHeaders: Equatable {
         }
     }
 
-    /// How the answer says whether the upload is whole.
+    /// Returns the header that reports whether the upload is complete.
     func flag(isComplete: Bool) -> HTTPField {
         draft == .three
             ? HTTPField(name: .uploadIncomplete, value: isComplete ? "?0" : "?1")
@@ -103,9 +103,9 @@ struct UploadHeaders: Equatable {
     }
 }
 
-/// A digest of a body (RFC 9530), as far as it is by SHA-256.
+/// Reads the SHA-256 digest of a body (RFC 9530).
 enum DigestField {
-    /// - Throws: ``Refusal`` where the field cannot be read. Other algorithms are passed over.
+    /// - Throws: ``Refusal`` if the field is malformed. Other algorithms are ignored.
     static func sha256(_ fields: HTTPFields, _ name: HTTPField.Name) throws(Refusal) -> [UInt8]? {
         guard let text = fields[name] else { return nil }
         guard let members = StructuredField.dictionary(text) else { throw invalid(name) }

@@ -2,10 +2,11 @@ import CarillonCore
 import CarillonWire
 
 extension VapidCredentials {
-    /// Reads the credentials of a request. Answers nil when there are none: no `Authorization`, or one of another kind.
+    /// Reads the VAPID credentials of a request. Returns nil if there are none: `Authorization` is absent or of another kind.
     ///
-    /// - `vapid t=…, k=…`: RFC 8292 section 3; the parameters in either order, with or without a space, others ignored.
-    /// - `WebPush …` or `Bearer …` with `Crypto-Key: p256ecdsa=…`: the drafts before it.
+    /// - `vapid t=…, k=…`: RFC 8292 section 3. The parameters can be in either order, with or without a space. Others are
+    ///   ignored.
+    /// - `WebPush …` or `Bearer …` with `Crypto-Key: p256ecdsa=…`: the drafts before RFC 8292.
     init?(authorization: String?, cryptoKey: String?) throws(Refusal) {
         guard let authorization else { return nil }
         let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)

@@ -14,8 +14,8 @@ struct ChangedRegistrationTests {
         return facts
     }
 
-    private func ruling(_ wish: RegistrationWish, _ facts: RegistrationFacts) throws -> RegistrationRules.Ruling {
-        guard case .decided(let result) = RegistrationRules.change(wish, at: now, knowing: facts) else {
+    private func ruling(_ request: RegistrationRequest, _ facts: RegistrationFacts) throws -> RegistrationRules.Ruling {
+        guard case .decided(let result) = RegistrationRules.change(request, at: now, knowing: facts) else {
             throw Undecided()
         }
         return try result.get()
@@ -34,8 +34,8 @@ struct ChangedRegistrationTests {
         #expect(unchanged?.decision == same.decision && unchanged?.confirms == true)
     }
 
-    private func unchanged(_ wish: RegistrationWish, _ current: DeviceRegistration) -> RegistrationRules.Unchanged? {
-        RegistrationRules.unchanged(by: wish, over: current, at: now)
+    private func unchanged(_ request: RegistrationRequest, _ current: DeviceRegistration) -> RegistrationRules.Unchanged? {
+        RegistrationRules.unchanged(by: request, over: current, at: now)
     }
 
     @Test func `only what a device has already needs no facts, and confirms an address if it says one`() {
@@ -56,19 +56,19 @@ struct ChangedRegistrationTests {
         var stored = Sample.registration(Sample.device, 1)
         let said = stored.profile
         stored.profile.address?.environment = .sandbox
-        stored.saidEnvironment = .production
+        stored.reportedEnvironment = .production
         let same = try #require(unchanged(.says(said, confirms: true), stored))
         #expect(same.confirms && same.decision.registration == stored)
         #expect(try ruling(.says(said, confirms: true), facts(stored, nil)).changes.isEmpty, "no token is asked for")
         #expect(unchanged(.says(Sample.profile(2), confirms: true), stored) == nil)
         // Without the correction the other environment is another address.
-        stored.saidEnvironment = nil
+        stored.reportedEnvironment = nil
         #expect(unchanged(.says(said, confirms: true), stored) == nil)
     }
 
     @Test func `facts of a token are asked for if it is another`() throws {
         let stored = Sample.registration(Sample.device, 1)
-        let says = RegistrationWish.says(Sample.profile(2), confirms: true)
+        let says = RegistrationRequest.says(Sample.profile(2), confirms: true)
         guard case .needsToken(let address, let app) = RegistrationRules.change(says, at: now, knowing: facts(stored, nil))
         else { throw Undecided() }
         #expect(address == Sample.address(2) && app == Sample.app)
@@ -78,22 +78,23 @@ struct ChangedRegistrationTests {
 
     @Test func `a token that is released is remembered if it was taken`() throws {
         for says in [Sample.profile(2), Sample.profile(nil)] {
-            let taken = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1, takings: 2)))
+            let taken = try ruling(
+                .says(says, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
             #expect(
                 taken.changes.released
                     == .init(
-                        app: Sample.app, token: Sample.token(1), takings: .init(count: 2, day: day), forgotten: 10))
+                        app: Sample.app, token: Sample.token(1), tokenTransfers: .init(count: 2, day: day), forgotten: 10))
             let quiet = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1)))
             #expect(quiet.changes.released == nil && quiet.changes.profiles.first?.isAddressChanged == true)
         }
         var moved = Sample.profile(1)
         moved.address?.environment = .sandbox
-        let same = try ruling(.says(moved, confirms: true), facts(Sample.registration(Sample.device, 1, takings: 2)))
+        let same = try ruling(.says(moved, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
         #expect(same.changes.released == nil && same.changes.profiles.count == 1)
     }
 
     @Test func `the device that loses a token is written first, and its token is not released`() throws {
-        let holder = Sample.registration(DeviceSerial(9), 1, takings: 2)
+        let holder = Sample.registration(DeviceSerial(9), 1, tokenTransfers: 2)
         var suspended = holder
         suspended.status = .suspended(.byOperator)
         var dead = holder
@@ -107,7 +108,7 @@ struct ChangedRegistrationTests {
             #expect(taken.changes.profiles.map(\.statusChange) == [change, nil])
             #expect(taken.changes.profiles.map(\.isAddressChanged) == [false, true])
             #expect(taken.changes.profiles.map(\.isFirst) == [false, true])
-            #expect(taken.changes.profiles.last?.registration.takings == 3)
+            #expect(taken.changes.profiles.last?.registration.tokenTransfers == 3)
             #expect(taken.changes.released == nil)
         }
     }
@@ -140,7 +141,7 @@ struct ChangedRegistrationTests {
     }
 
     @Test func `a refusal and a change of the user are passed on`() throws {
-        let holder = Sample.registration(DeviceSerial(9), 1, takings: RegistrationRules.takingsPerDay)
+        let holder = Sample.registration(DeviceSerial(9), 1, tokenTransfers: RegistrationRules.tokenTransfersPerDay)
         let error = #expect(throws: Refusal.self) {
             try ruling(.says(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
         }
@@ -155,10 +156,10 @@ struct ChangedRegistrationTests {
 
     // MARK: Ends
 
-    private func end(devices: Int = 3, token: UInt8? = nil, takings: Int = 0) -> DeviceEndFacts {
+    private func end(devices: Int = 3, token: UInt8? = nil, tokenTransfers: Int = 0) -> DeviceEndFacts {
         DeviceEndFacts(
             device: Sample.device, app: Sample.app, devicesOfApp: devices, seenAt: now, seenServed: 50,
-            token: token.map(Sample.token), takings: .init(count: takings, day: day))
+            token: token.map(Sample.token), tokenTransfers: .init(count: tokenTransfers, day: day))
     }
 
     @Test func `a device that was seen after the cutoff stays`() {
@@ -173,12 +174,12 @@ struct ChangedRegistrationTests {
     }
 
     @Test func `the end of a device is counted, and releases its token`() throws {
-        let changes = try #require(RegistrationRules.end(knowing: end(token: 1, takings: 1)))
+        let changes = try #require(RegistrationRules.end(knowing: end(token: 1, tokenTransfers: 1)))
         #expect(changes.removed == Sample.device && changes.devices == -1 && changes.app == Sample.app)
         #expect(changes.released?.token == Sample.token(1))
-        #expect(changes.released?.takings == .init(count: 1, day: day))
+        #expect(changes.released?.tokenTransfers == .init(count: 1, day: day))
         #expect(RegistrationRules.end(knowing: end(token: 1))?.released == nil)
-        #expect(RegistrationRules.end(knowing: end(takings: 1))?.released == nil)
+        #expect(RegistrationRules.end(knowing: end(tokenTransfers: 1))?.released == nil)
         #expect(RegistrationRules.end(knowing: end(devices: 1))?.devices == -1)
         #expect(RegistrationRules.end(knowing: end(devices: 0))?.devices == 0)
     }
@@ -198,7 +199,7 @@ struct ChangedRegistrationTests {
         wake: WakeMode? = nil, key: [UInt8]? = nil
     ) -> RegistrationRules.Opening {
         RegistrationRules.open(
-            ChannelWish(channelID, device: Sample.device, name: nil, vapidKey: key, wake: wake), limit: 2, at: now,
+            ChannelRequest(channelID, device: Sample.device, name: nil, vapidKey: key, wake: wake), limit: 2, at: now,
             knowing: OpenChannelFacts(
                 app: Sample.app, channel: channel, isOfFormerUser: isOfFormerUser, channels: channels, hasUser: hasUser))
     }
@@ -207,8 +208,8 @@ struct ChangedRegistrationTests {
         #expect(open(nil, channels: 1) == .opened(channel(), isOfUser: false))
         #expect(open(nil, channels: 2) == .refused(.tooMany))
         #expect(open(nil, hasUser: true, wake: .alert, key: [1]) == .opened(channel(wake: .alert, key: [1]), isOfUser: true))
-        let wish = ChannelWish(channelID, device: Sample.device, name: nil, vapidKey: nil, wake: nil)
-        #expect(RegistrationRules.open(wish, limit: 2, at: now, knowing: nil) == .refused(.deviceGone))
+        let request = ChannelRequest(channelID, device: Sample.device, name: nil, vapidKey: nil, wake: nil)
+        #expect(RegistrationRules.open(request, limit: 2, at: now, knowing: nil) == .refused(.deviceGone))
     }
 
     @Test func `an open channel wakes in another way if its restriction is presented`() {

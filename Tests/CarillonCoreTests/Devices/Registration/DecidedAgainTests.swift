@@ -19,7 +19,7 @@ struct DecidedAgainTests {
     private final class Decisions {
         var versions: [String] = []
 
-        func decide(_ current: DeviceRegistration) -> RegistrationWish {
+        func decide(_ current: DeviceRegistration) -> RegistrationRequest {
             versions.append(current.profile.appVersion ?? "")
             return .nothing
         }
@@ -84,7 +84,7 @@ private final class ScriptedDeviceStore: DeviceStore {
     func registration(of device: DeviceSerial) async throws -> DeviceRegistration? { state.withLock { $0.registration } }
 
     func writeRegistration(
-        _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, at now: Timestamp
+        _ request: RegistrationRequest, decidedOn basis: DeviceRegistration, at now: Timestamp
     ) async throws -> RegistrationWrite {
         let (answer, number) = state.withLock { state in
             state.bases.append(basis.profile.appVersion ?? "")
@@ -97,7 +97,7 @@ private final class ScriptedDeviceStore: DeviceStore {
     func insertDevice(_ new: NewDevice, at now: Timestamp, credential: NewCredential) async throws -> InsertedDevice {
         throw NotAsked()
     }
-    func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus] { throw NotAsked() }
+    func pendingStatuses(in shards: ShardSet, limit: Int) async throws -> [PendingStatus] { throw NotAsked() }
     func device(_ id: DeviceID) async throws -> Device? { throw NotAsked() }
     func device(_ serial: DeviceSerial) async throws -> Device? { throw NotAsked() }
     func device(withCredential hash: SecretHash) async throws -> Device? { throw NotAsked() }

@@ -33,12 +33,12 @@ struct NaiveRegistrations {
     static let channelsPerDevice = 2
 
     private(set) var devices: [Device] = []
-    private(set) var takings: [Taken: Int] = [:]
+    private(set) var tokenTransfers: [Taken: Int] = [:]
     private var lastSerial: Int64 = 0
 
     mutating func commit(_ operation: RegistrationOperation, at now: Timestamp) -> String {
         switch operation {
-        case .register(let wish): return register(wish, at: now)
+        case .register(let request): return register(request, at: now)
         case .say(let serial, let token, let confirms, let user):
             guard let place = place(of: serial) else { return "none" }
             return say(place, .some(token), confirms, user, at: now) ? "said" : "contested"
@@ -60,43 +60,45 @@ struct NaiveRegistrations {
 
     private func place(of serial: Int64) -> Int? { devices.firstIndex { $0.serial == serial } }
 
-    private mutating func register(_ wish: RegistrationOperation.Wish, at now: Timestamp) -> String {
-        if let place = devices.firstIndex(where: { $0.app == wish.app && $0.secret != nil && $0.secret == wish.secret }) {
+    private mutating func register(_ request: RegistrationOperation.Request, at now: Timestamp) -> String {
+        if let place = devices.firstIndex(where: { $0.app == request.app && $0.secret != nil && $0.secret == request.secret }
+        ) {
             let before = devices[place].user
-            guard say(place, wish.token, wish.token != nil, wish.user, at: now) else { return "contested" }
+            guard say(place, request.token, request.token != nil, request.user, at: now) else { return "contested" }
             return devices[place].user == before ? "stored" : "handed over"
         }
-        if devices.count(where: { $0.app == wish.app }) >= Self.devicesPerApp { return "app full" }
-        if let address = wish.address, devices.count(where: { $0.address == address }) >= Self.devicesPerAddress {
+        if devices.count(where: { $0.app == request.app }) >= Self.devicesPerApp { return "app full" }
+        if let address = request.address, devices.count(where: { $0.address == address }) >= Self.devicesPerAddress {
             return "address full"
         }
-        if case .some(.some(let token)) = wish.token, holder(of: token, wish.app) != nil,
-            takings(of: token, wish.app, now) >= 5
+        if case .some(.some(let token)) = request.token, holder(of: token, request.app) != nil,
+            tokenTransfers(of: token, request.app, now) >= 5
         {
             return "contested"
         }
         lastSerial += 1
         devices.append(
-            Device(serial: lastSerial, app: wish.app, secret: wish.secret, address: wish.address, seenAt: now))
-        _ = say(devices.count - 1, wish.token, wish.token != nil, wish.user, at: now)
+            Device(serial: lastSerial, app: request.app, secret: request.secret, address: request.address, seenAt: now))
+        _ = say(devices.count - 1, request.token, request.token != nil, request.user, at: now)
         return "stored"
     }
 
     private func holder(of token: UInt8, _ app: Int64) -> Int? { devices.firstIndex { $0.app == app && $0.token == token } }
 
-    private func takings(of token: UInt8, _ app: Int64, _ now: Timestamp) -> Int {
-        takings[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0]
+    private func tokenTransfers(of token: UInt8, _ app: Int64, _ now: Timestamp) -> Int {
+        tokenTransfers[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0]
     }
 
     /// - Parameter word: Nil if nothing is said of the token, and `.some(nil)` if the device has none.
     /// - Returns: False if it is refused.
-    private mutating func say(_ place: Int, _ word: UInt8??, _ confirms: Bool, _ user: UserWord?, at now: Timestamp) -> Bool
+    private mutating func say(_ place: Int, _ claim: UInt8??, _ confirms: Bool, _ user: UserClaim?, at now: Timestamp)
+        -> Bool
     {
         let app = devices[place].app
-        if let token = word, token != devices[place].token {
+        if let token = claim, token != devices[place].token {
             if let token, let other = holder(of: token, app) {
-                guard takings(of: token, app, now) < 5 else { return false }
-                takings[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0] += 1
+                guard tokenTransfers(of: token, app, now) < 5 else { return false }
+                tokenTransfers[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0] += 1
                 devices[other].token = nil
                 if [.registered, .dead].contains(devices[other].status) { change(other, .taken) }
             }
@@ -127,17 +129,17 @@ struct NaiveRegistrations {
 }
 
 enum RegistrationOperation {
-    struct Wish {
+    struct Request {
         var app: Int64
         var secret: UInt8?
         var address: UInt32?
         /// Nil if the device says nothing of itself.
         var token: UInt8??
-        var user: UserWord?
+        var user: UserClaim?
     }
 
-    case register(Wish)
-    case say(Int64, token: UInt8?, confirms: Bool, user: UserWord?)
+    case register(Request)
+    case say(Int64, token: UInt8?, confirms: Bool, user: UserClaim?)
     case stop(Int64)
     case die(Int64)
     case resume(Int64)

@@ -104,22 +104,22 @@ struct NewDeviceRulesTests {
         let profile = try #require(changes.profiles.first)
         #expect(changes.profiles.count == 1)
         #expect(profile.isFirst && profile.isOfNewDevice && !profile.isStatusChanged && profile.userChange == nil)
-        #expect(profile.registration.takings == 3 && profile.registration.user == Sample.user(1))
+        #expect(profile.registration.tokenTransfers == 3 && profile.registration.user == Sample.user(1))
     }
 
-    @Test func `takings are those of the device that has the token`() throws {
+    @Test func `token transfers are those of the device that has the token`() throws {
         var known = facts()
         let day = now.seconds / 86_400
-        let holder = Sample.registration(DeviceSerial(9), 1, takings: 1)
+        let holder = Sample.registration(DeviceSerial(9), 1, tokenTransfers: 1)
         known.token = TokenFacts(holder: holder, released: .init(count: 4, day: day))
         let new = Sample.new(saying: Sample.profile(1))
         let (_, changes) = try decided(insert(new, known))
         #expect(changes.profiles.map(\.registration.device) == [DeviceSerial(9), DeviceSerial(0)])
-        #expect(changes.profiles.map(\.registration.takings) == [0, 2])
+        #expect(changes.profiles.map(\.registration.tokenTransfers) == [0, 2])
         #expect(changes.profiles.map(\.isStatusChanged) == [true, false])
         #expect(changes.profiles.map(\.isOfNewDevice) == [false, true])
         #expect(changes.released == nil)
-        known.token.holder?.takings = 5
+        known.token.holder?.tokenTransfers = 5
         #expect(refusal(insert(new, known)) == .pushTokenContested)
     }
 

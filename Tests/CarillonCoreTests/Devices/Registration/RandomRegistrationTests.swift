@@ -15,7 +15,7 @@ struct RandomRegistrationTests {
     private func next(_ serials: [Int64], at now: Timestamp, _ random: inout SeededRandom) -> RegistrationOperation {
         let device = serials.randomElement(using: &random) ?? 1
         let token: UInt8? = Int.random(in: 0..<5, using: &random) == 0 ? nil : UInt8.random(in: 0..<4, using: &random)
-        let user: UserWord? =
+        let user: UserClaim? =
             switch Int.random(in: 0..<6, using: &random) {
             case 0: .signedOut
             case 1, 2: .signedIn(RegistrationSample.user(Int.random(in: 0..<2, using: &random)))
@@ -25,14 +25,14 @@ struct RandomRegistrationTests {
         case 0..<6:
             let isAnonymous = Int.random(in: 0..<4, using: &random) == 0
             let isSecret = !isAnonymous && Bool.random(using: &random)
-            var wish = RegistrationOperation.Wish(app: Int64.random(in: 1...2, using: &random))
-            wish.secret = isSecret ? UInt8.random(in: 0..<5, using: &random) : nil
-            wish.address = isAnonymous ? UInt32.random(in: 0..<3, using: &random) : nil
+            var request = RegistrationOperation.Request(app: Int64.random(in: 1...2, using: &random))
+            request.secret = isSecret ? UInt8.random(in: 0..<5, using: &random) : nil
+            request.address = isAnonymous ? UInt32.random(in: 0..<3, using: &random) : nil
             if !isAnonymous {
-                if Int.random(in: 0..<3, using: &random) > 0 { wish.token = .some(token) }
-                wish.user = user
+                if Int.random(in: 0..<3, using: &random) > 0 { request.token = .some(token) }
+                request.user = user
             }
-            return .register(wish)
+            return .register(request)
         case 6..<12: return .say(device, token: token, confirms: Int.random(in: 0..<4, using: &random) > 0, user: user)
         case 12: return .stop(device)
         case 13: return .die(device)
@@ -52,21 +52,21 @@ struct RandomRegistrationTests {
         var user: Int?
         var news: Int
         /// Of the token, today.
-        var takings: Int
+        var tokenTransfers: Int
         var channels: Int
     }
 
     private func lines(_ naive: NaiveRegistrations, _ now: Timestamp) -> [Int64: Line] {
         var lines: [Int64: Line] = [:]
         for device in naive.devices {
-            var takings = 0
+            var tokenTransfers = 0
             if let token = device.token {
                 let taken = NaiveRegistrations.Taken(app: device.app, token: token, day: now.seconds / 86_400)
-                takings = naive.takings[taken, default: 0]
+                tokenTransfers = naive.tokenTransfers[taken, default: 0]
             }
             lines[device.serial] = Line(
                 app: device.app, token: device.token, status: device.status, user: device.user, news: device.news,
-                takings: takings, channels: device.channels.count)
+                tokenTransfers: tokenTransfers, channels: device.channels.count)
         }
         return lines
     }
@@ -80,7 +80,7 @@ struct RandomRegistrationTests {
             let isOfToday = token != nil && registration.takenOn == now.seconds / 86_400
             lines[serial.rawValue] = Line(
                 app: row.device.app.rawValue, token: token, status: status(registration.status), user: user,
-                news: tables.news[serial, default: 0], takings: isOfToday ? registration.takings : 0,
+                news: tables.news[serial, default: 0], tokenTransfers: isOfToday ? registration.tokenTransfers : 0,
                 channels: tables.channels.count { $0.device == serial })
         }
         return lines
@@ -100,9 +100,9 @@ struct RandomRegistrationTests {
         var (naive, tables) = (NaiveRegistrations(), TableRegistrations())
         var now = Self.start
         var counted: [String: Int] = [:]
-        var turns = StoryTurns(8000)
+        var turns = ScenarioTurns(8000)
         while turns.next(
-            unless: StoryTurns.untried(counted, least: Self.least).isEmpty && !tables.released.isEmpty)
+            unless: ScenarioTurns.untried(counted, least: Self.least).isEmpty && !tables.released.isEmpty)
         {
             let step = turns.begun
             now = now.adding(milliseconds: Int64.random(in: 1...60_000, using: &random))
@@ -124,7 +124,7 @@ struct RandomRegistrationTests {
             }
             counted[result, default: 0] += 1
         }
-        let untried = StoryTurns.untried(counted, least: Self.least)
+        let untried = ScenarioTurns.untried(counted, least: Self.least)
         #expect(untried.isEmpty, "\(counted)")
         #expect(!tables.released.isEmpty)
     }

@@ -73,7 +73,7 @@ struct RegistrationRulesTests {
         #expect(displaced.profile.address == nil)
         #expect(displaced.profile.service == DeviceProfile.Service(platform: .apple, environment: .production))
         #expect(displaced.addressRevision == holder.addressRevision + 1)
-        #expect(decision.registration.takings == 1)
+        #expect(decision.registration.tokenTransfers == 1)
     }
 
     @Test func `the service of the last token stays until there is a token again`() throws {
@@ -90,7 +90,7 @@ struct RegistrationRulesTests {
     @Test func `a token is taken five times a day, and then again tomorrow`() throws {
         var holder = try Self.registered(Self.one, 1)
         var taker = try Self.registered(Self.other, nil)
-        for _ in 1...RegistrationRules.takingsPerDay {
+        for _ in 1...RegistrationRules.tokenTransfersPerDay {
             let decision = try RegistrationRules.register(try Self.profile(1), over: taker, heldBy: holder, at: Self.now)
             (taker, holder) = (try #require(decision.displaced), decision.registration)
         }
@@ -103,7 +103,7 @@ struct RegistrationRulesTests {
         #expect(refusal?.retryAfterSeconds == Int(midnight - Self.now.seconds))
         let tomorrow = Timestamp(milliseconds: midnight * 1000)
         let decision = try RegistrationRules.register(try Self.profile(1), over: last, heldBy: keeper, at: tomorrow)
-        #expect(decision.registration.takings == 1)
+        #expect(decision.registration.tokenTransfers == 1)
     }
 
     @Test(arguments: [SuspensionReason.tokenDead, .tokenTaken])
@@ -137,16 +137,16 @@ struct RegistrationRulesTests {
         #expect(again.registration.status == .suspended(.tokenTaken))
     }
 
-    @Test func `another environment gives back no takings`() throws {
+    @Test func `another environment gives back no token transfers`() throws {
         let taken = try RegistrationRules.register(
             try Self.profile(1), over: try Self.registered(Self.one, nil), heldBy: try Self.registered(Self.other, 1),
             at: Self.now)
-        #expect(taken.registration.takings == 1)
+        #expect(taken.registration.tokenTransfers == 1)
         let moved = try RegistrationRules.register(
             try Self.profile(1, .sandbox), over: taken.registration, heldBy: nil, at: Self.now)
-        #expect(moved.registration.takings == 1)
+        #expect(moved.registration.tokenTransfers == 1)
         let other = try RegistrationRules.register(try Self.profile(3), over: moved.registration, heldBy: nil, at: Self.now)
-        #expect(other.registration.takings == 0)
+        #expect(other.registration.tokenTransfers == 0)
     }
 
     @Test func `what an operator suspended stays so`() throws {

@@ -34,11 +34,11 @@ enum RegistrationSample {
     }
 
     static func registration(
-        _ device: DeviceSerial = device, _ token: UInt8? = nil, takings: Int = 0, user: Int? = nil
+        _ device: DeviceSerial = device, _ token: UInt8? = nil, tokenTransfers: Int = 0, user: Int? = nil
     ) -> DeviceRegistration {
         var registration = DeviceRegistration(device: device, at: now)
         registration.profile = profile(token)
-        registration.takings = takings
+        registration.tokenTransfers = tokenTransfers
         registration.takenOn = now.seconds / 86_400
         registration.user = user.map { self.user($0) }
         return registration
@@ -52,7 +52,7 @@ enum RegistrationSample {
 
     static func new(
         registration: UInt8? = nil, key: KeyID? = nil, address: UInt32? = nil, saying profile: DeviceProfile? = nil,
-        user: UserWord? = nil
+        user: UserClaim? = nil
     ) -> NewDevice {
         NewDevice(
             DeviceID(Bytes16(high: 2, low: 2)), app: appID(), registration: registration.map { SecretHash(of: [$0]) },

@@ -15,7 +15,7 @@ struct TableRegistrations {
 
     private(set) var devices: [DeviceSerial: RegistrationChanges.NewRow] = [:]
     private(set) var profiles: [DeviceSerial: DeviceRegistration] = [:]
-    private(set) var released: [Token: RegistrationRules.Takings] = [:]
+    private(set) var released: [Token: RegistrationRules.TokenTransfers] = [:]
     private(set) var counts: [AppSerial: Int] = [:]
     private(set) var channels: [Channel] = []
     /// Changes of the status of each device.
@@ -24,7 +24,7 @@ struct TableRegistrations {
 
     mutating func commit(_ operation: RegistrationOperation, at now: Timestamp) -> String {
         switch operation {
-        case .register(let wish): return register(wish, at: now)
+        case .register(let request): return register(request, at: now)
         case .say(let serial, let token, let confirms, let user):
             return change(serial, at: now) { current in
                 var profile = current.profile
@@ -50,13 +50,13 @@ struct TableRegistrations {
 
     // MARK: Calls
 
-    private mutating func register(_ wish: RegistrationOperation.Wish, at now: Timestamp) -> String {
+    private mutating func register(_ request: RegistrationOperation.Request, at now: Timestamp) -> String {
         let new = NewDevice(
-            DeviceID(Bytes16(high: 1, low: UInt64(lastSerial))), app: RegistrationSample.appID(wish.app),
-            registration: wish.secret.map { SecretHash(of: [$0]) }, isAnonymous: wish.address != nil,
-            share: wish.address.map { .init(address: .v4($0), limit: NaiveRegistrations.devicesPerAddress) },
-            profile: wish.token.map { RegistrationSample.profile($0) }, user: wish.user)
-        let app = AppSerial(wish.app)
+            DeviceID(Bytes16(high: 1, low: UInt64(lastSerial))), app: RegistrationSample.appID(request.app),
+            registration: request.secret.map { SecretHash(of: [$0]) }, isAnonymous: request.address != nil,
+            share: request.address.map { .init(address: .v4($0), limit: NaiveRegistrations.devicesPerAddress) },
+            profile: request.token.map { RegistrationSample.profile($0) }, user: request.user)
+        let app = AppSerial(request.app)
         let known = devices.values.first {
             $0.device.app == app && $0.registration != nil && $0.registration == new.registration
         }
@@ -83,22 +83,22 @@ struct TableRegistrations {
     }
 
     private mutating func change(
-        _ serial: Int64, at now: Timestamp, _ change: (DeviceRegistration) -> RegistrationWish
+        _ serial: Int64, at now: Timestamp, _ change: (DeviceRegistration) -> RegistrationRequest
     ) -> String {
         let serial = DeviceSerial(serial)
         guard let row = devices[serial] else { return "none" }
         var facts = RegistrationFacts(
             device: serial, app: row.device.app, createdAt: row.device.createdAt, stored: profiles[serial])
-        let wish = change(facts.current)
-        let unchanged = RegistrationRules.unchanged(by: wish, over: facts.current, at: now)
+        let request = change(facts.current)
+        let unchanged = RegistrationRules.unchanged(by: request, over: facts.current, at: now)
         while true {
-            switch RegistrationRules.change(wish, at: now, knowing: facts) {
+            switch RegistrationRules.change(request, at: now, knowing: facts) {
             case .needsToken(let address, let app): facts.token = token(address, app)
             case .decided(.failure): return "contested"
             case .decided(.success(let ruling)):
                 precondition(unchanged == nil || ruling.changes.isEmpty, "what is said to be unchanged changes")
                 write(ruling.changes)
-                if case .says = wish { return "said" }
+                if case .says = request { return "said" }
                 return ruling.changes.isEmpty ? "same" : "changed"
             }
         }
@@ -111,7 +111,7 @@ struct TableRegistrations {
             device: serial, app: row.device.app, devicesOfApp: counts[row.device.app, default: 0],
             seenAt: row.device.seenAt, seenServed: 0,
             token: profile?.profile.address.map { PlatformToken(platform: $0.platform, token: $0.token) },
-            takings: .init(count: profile?.takings ?? 0, day: profile?.takenOn ?? 0))
+            tokenTransfers: .init(count: profile?.tokenTransfers ?? 0, day: profile?.takenOn ?? 0))
         let changes = RegistrationRules.end(
             unlessSeenAfter: cutoff.map { RetentionCutoff(wall: $0, served: 0) }, knowing: facts)
         guard let changes else { return "none" }
@@ -121,14 +121,14 @@ struct TableRegistrations {
 
     private mutating func open(_ serial: DeviceSerial, _ number: UInt64, at now: Timestamp) -> String {
         let id = ChannelID(Bytes16(high: 5, low: number))
-        let wish = ChannelWish(id, device: serial, name: nil, vapidKey: nil, wake: nil)
+        let request = ChannelRequest(id, device: serial, name: nil, vapidKey: nil, wake: nil)
         let own = channels.filter { $0.device == serial }
         let facts = devices[serial].map { row in
             OpenChannelFacts(
                 app: row.device.app, channel: own.first { $0.channel.id == id }?.channel, isOfFormerUser: false,
                 channels: own.count, hasUser: false)
         }
-        switch RegistrationRules.open(wish, limit: NaiveRegistrations.channelsPerDevice, at: now, knowing: facts) {
+        switch RegistrationRules.open(request, limit: NaiveRegistrations.channelsPerDevice, at: now, knowing: facts) {
         case .refused(.tooMany): return "full"
         case .refused: return "none"
         case .found, .rewoken: return "open"
@@ -170,8 +170,8 @@ struct TableRegistrations {
             if profile.isStatusChanged { news[registration.device, default: 0] += 1 }
         }
         if let token = changes.released {
-            released[Token(app: token.app, bytes: token.token.token.bytes)] = token.takings
-            let old = released.filter { $0.value.day < token.takings.day }.keys.prefix(token.forgotten)
+            released[Token(app: token.app, bytes: token.token.token.bytes)] = token.tokenTransfers
+            let old = released.filter { $0.value.day < token.tokenTransfers.day }.keys.prefix(token.forgotten)
             for key in old { released[key] = nil }
         }
         if let removed = changes.removed {

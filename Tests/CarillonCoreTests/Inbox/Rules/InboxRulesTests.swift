@@ -5,7 +5,7 @@ import Testing
 
 struct InboxRulesTests {
     /// Random batches over two devices with three channels, of which some end.
-    private struct Story {
+    private struct Scenario {
         var random: SeededRandom
         var now = Sample.now
         var position: Int64 = 0
@@ -92,18 +92,18 @@ struct InboxRulesTests {
 
     @Test(arguments: RandomSeed.some(60))
     func `a batch does what its operations do one after the other`(seed: UInt64) {
-        var story = Story(seed: seed)
+        var scenario = Scenario(seed: seed)
         let limits = InboxLimits(envelopes: 12, bytes: 3000, outcomes: 20, idempotencyKeys: 8)
-        let channels = Set(Story.channels.map { OriginKey.channel($0.serial) })
-        let told = Set(Story.channels.map(\.serial))
-        var naive = NaiveInbox(limits: limits, channels: channels, told: told)
-        var tables = TableInbox(limits: limits, channels: channels, told: told)
-        var turns = StoryTurns(150)
+        let channels = Set(Scenario.channels.map { OriginKey.channel($0.serial) })
+        let notified = Set(Scenario.channels.map(\.serial))
+        var naive = NaiveInbox(limits: limits, channels: channels, notified: notified)
+        var tables = TableInbox(limits: limits, channels: channels, notified: notified)
+        var turns = ScenarioTurns(150)
         while turns.next(unless: naive.rows.count > 5) {
-            let batch = story.batch()
+            let batch = scenario.batch()
             #expect(tables.commit(batch) == naive.commit(batch), "seed \(seed)")
             guard tables.rows == naive.rows, tables.channels == naive.channels, tables.claims == naive.claims,
-                tables.told == naive.told
+                tables.notified == naive.notified
             else {
                 Issue.record("after this batch the rows differ, seed \(seed): \(batch)")
                 return
@@ -122,12 +122,12 @@ struct InboxRulesTests {
             #expect(tables.tally.waiting.bytes == waiting.reduce(0) { $0 + $1.byteCount })
             let (accepted, ended) = (tables.tally.accepted.values, tables.tally.ended.values)
             #expect(accepted.reduce(0, +) - ended.reduce(0, +) == waiting.count)
-            if Int.random(in: 0..<10, using: &story.random) == 0 {
-                // A channel is opened again under its old number, to keep the story going.
+            if Int.random(in: 0..<10, using: &scenario.random) == 0 {
+                // A channel is opened again under its old number, to keep the scenario going.
                 naive.channels = channels
                 tables.channels = channels
-                naive.told = told
-                tables.told = told
+                naive.notified = notified
+                tables.notified = notified
             }
         }
         #expect(naive.rows.count > 5)
@@ -135,7 +135,7 @@ struct InboxRulesTests {
 
     @Test func `a batch says what entered, what left and how, and how long it had waited`() {
         let channel = OriginKey.channel(ChannelSerial(1))
-        var tables = TableInbox(limits: InboxLimits(), channels: [channel], told: [])
+        var tables = TableInbox(limits: InboxLimits(), channels: [channel], notified: [])
         _ = tables.commit((Int64(1)...4).map { .append(Sample.envelope($0), AppendRules(topic: $0 < 3 ? "t" : nil)) })
         let later = Sample.now.adding(milliseconds: 250)
         _ = tables.commit([
@@ -153,7 +153,7 @@ struct InboxRulesTests {
 
     @Test func `what is usual is decided at the first look`() {
         let channel = OriginKey.channel(ChannelSerial(1))
-        var tables = TableInbox(limits: InboxLimits(), channels: [channel], told: [])
+        var tables = TableInbox(limits: InboxLimits(), channels: [channel], notified: [])
         let claim = IdempotencyClaim(keyHash: [1], fingerprint: [1], validUntil: Sample.now.adding(seconds: 60))
         _ = tables.commit((Int64(1)...500).map { .append(Sample.envelope($0), AppendRules(topic: "t\($0 % 9)")) })
         _ = tables.commit([.append(Sample.envelope(501), AppendRules(idempotency: claim))])
@@ -173,11 +173,11 @@ struct InboxRulesTests {
     }
 
     @Test func `an outcome counts although its topic has an envelope without one`() {
-        var tables = TableInbox(limits: InboxLimits(outcomes: 16), channels: [.channel(ChannelSerial(1))], told: [])
+        var tables = TableInbox(limits: InboxLimits(outcomes: 16), channels: [.channel(ChannelSerial(1))], notified: [])
         for position in stride(from: Int64(1), to: 99, by: 2) {
             let failure = Sample.envelope(position + 1, kind: .pingFailed(.noConnection))
             let rules = AppendRules(topic: "t", effects: [.vouchedFor(ChannelSerial(1))])
-            tables.told = [ChannelSerial(1)]
+            tables.notified = [ChannelSerial(1)]
             _ = tables.commit([.append(Sample.envelope(position), AppendRules(topic: "t"))])
             #expect(tables.commit([.append(failure, rules)]) == [.stored(replaced: Sample.id(position))])
             let outcomes = tables.rows.values.count { $0.settlement != nil }

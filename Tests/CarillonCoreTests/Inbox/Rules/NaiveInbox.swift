@@ -7,7 +7,7 @@ struct NaiveInbox {
     var rows: [Int64: InboxRow] = [:]
     var channels: Set<OriginKey>
     var claims: [ClaimKey: UsedClaim] = [:]
-    var told: Set<ChannelSerial>
+    var notified: Set<ChannelSerial>
 
     mutating func commit(_ operations: [InboxOperation]) -> [InboxResult] {
         let results = operations.map { perform($0) }
@@ -53,7 +53,7 @@ struct NaiveInbox {
         if let earlier = earlierUse(rules, envelope) { return earlier }
         guard channels.contains(envelope.origin.key) else { return .originGone }
         if envelope.behaviour.needsEffect, rules.effects.isEmpty { return .originGone }
-        guard rules.effects.vouchedChannels.allSatisfy(told.contains) else { return .originGone }
+        guard rules.effects.vouchedChannels.allSatisfy(notified.contains) else { return .originGone }
         if envelope.behaviour.needsRoom, !envelope.isVolatile, !hasRoom(envelope, nil) {
             for row in rows.values
             where row.device == envelope.device && row.settlement == nil && row.waitsUntil <= envelope.acceptedAt {
@@ -61,7 +61,7 @@ struct NaiveInbox {
             }
             guard hasRoom(envelope, rules.topic) else { return .full }
         }
-        told.subtract(rules.effects.vouchedChannels)
+        notified.subtract(rules.effects.vouchedChannels)
         if envelope.behaviour.endsOrigin {
             end(DeviceOrigin(envelope.device, envelope.origin.key), at: envelope.acceptedAt)
         }
@@ -164,7 +164,7 @@ struct NaiveInbox {
 }
 
 extension Sequence<Effect> {
-    /// The channels whose back ends spoke for themselves.
+    /// The channels whose backends spoke for themselves.
     var vouchedChannels: [ChannelSerial] {
         compactMap { effect -> ChannelSerial? in
             guard case .vouchedFor(let channel)? = effect.value as? WatchEffect else { return nil }

@@ -7,18 +7,18 @@ struct TableInbox {
     var rows: [Int64: InboxRow] = [:]
     var channels: Set<OriginKey>
     var claims: [ClaimKey: UsedClaim] = [:]
-    /// Channels whose back end was said not to answer.
-    var told: Set<ChannelSerial>
+    /// Channels whose backend was said not to answer.
+    var notified: Set<ChannelSerial>
     /// As the changes say, from the beginning.
     var usage: [DeviceSerial: InboxUsage.Change] = [:]
     /// How often the rules had to ask again.
     var secondLooks = 0
     var tally = InboxTally()
 
-    init(limits: InboxLimits, channels: Set<OriginKey>, told: Set<ChannelSerial>) {
+    init(limits: InboxLimits, channels: Set<OriginKey>, notified: Set<ChannelSerial>) {
         rules = InboxRules(limits: limits)
         self.channels = channels
-        self.told = told
+        self.notified = notified
     }
 
     mutating func commit(_ operations: [InboxOperation]) -> [InboxResult] {
@@ -63,7 +63,7 @@ struct TableInbox {
         for (device, moment) in questions.overdue {
             facts.overdue[device] = waiting.filter { $0.device == device && $0.waitsUntil <= moment }
         }
-        facts.effects.formUnion(questions.effects.filter { told.isSuperset(of: [$0].vouchedChannels) })
+        facts.effects.formUnion(questions.effects.filter { notified.isSuperset(of: [$0].vouchedChannels) })
     }
 
     var waiting: [InboxRow] { rows.values.filter { $0.settlement == nil } }
@@ -81,7 +81,7 @@ struct TableInbox {
     }
 
     private mutating func write(_ changes: InboxChanges) {
-        told.subtract(changes.effects.vouchedChannels)
+        notified.subtract(changes.effects.vouchedChannels)
         for row in changes.departures {
             precondition(rows[row.position]?.settlement == nil && rows[row.position] != nil, "nothing waited there")
             rows[row.position] = nil

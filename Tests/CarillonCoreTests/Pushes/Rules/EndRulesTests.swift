@@ -11,7 +11,7 @@ struct EndRulesTests {
         let token = try PushToken(hexadecimal: "aa01")
         let push = LeasedPush(
             lease: WorkLease(work: 5, fence: 8), id: Bytes16(high: 1, low: 2), kind: .alert, device: Sample.device,
-            lane: WakeSample.lane, token: token, addressRevision: revision, attempt: 1, isElsewhere: isElsewhere,
+            queue: WakeSample.queue, token: token, addressRevision: revision, attempt: 1, isElsewhere: isElsewhere,
             expiresAt: now.adding(seconds: 900), content: .wake)
         return PushEnd(push, verdict, at: now)
     }
@@ -64,7 +64,7 @@ struct EndRulesTests {
         let elsewhere = OutboxRules.EndRuling(.retried(.alert), .elsewhere(WakeSample.sandbox, at: now))
         #expect(try rules.end(end(.elsewhere), knowing: current) == .decided(elsewhere))
         var test = try end(.elsewhere)
-        test.lane.environment = .test
+        test.queue.environment = .test
         #expect(rules.end(test, knowing: current) == .decided(.init()), "there is no other environment")
     }
 

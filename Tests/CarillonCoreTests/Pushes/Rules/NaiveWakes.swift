@@ -11,7 +11,7 @@ struct NaiveWakes {
 
     /// All times are milliseconds.
     struct Wake: Equatable {
-        var lane: Int64
+        var queue: Int64
         var due: Int64?
         var set: Int64
         var isUnderWay = false
@@ -24,7 +24,7 @@ struct NaiveWakes {
         var isOfMessage: Bool
     }
 
-    var lane: Int64?
+    var queue: Int64?
     var hasText = true
     var waiting: [Waiting] = []
     var wake: Wake?
@@ -59,9 +59,9 @@ struct NaiveWakes {
         return max(wanted, min(pushed, wanted) + pause)
     }
 
-    private mutating func set(_ due: Int64, at now: Int64, in lane: Int64) {
-        if wake == nil { wake = Wake(lane: lane, set: now) }
-        wake?.lane = lane
+    private mutating func set(_ due: Int64, at now: Int64, in queue: Int64) {
+        if wake == nil { wake = Wake(queue: queue, set: now) }
+        wake?.queue = queue
         wake?.due = due
         wake?.set = now
     }
@@ -79,7 +79,7 @@ struct NaiveWakes {
         waiting.append(Waiting(position: position, wake: .none, end: end))
         guard mode != .none else { return }
         waiting[waiting.count - 1].wake = .background
-        guard let lane else { return }
+        guard let queue else { return }
         let room = isFired ? PushLimits.triggersPerDevice : PushLimits.alertsPerDevice
         if mode == .alert, isFired || hasText, alerts.count(where: { $0.isOfMessage != isFired }) < room {
             waiting[waiting.count - 1].wake = .alert
@@ -92,12 +92,12 @@ struct NaiveWakes {
         if wake?.isUnderWay == true { return }
         let due = earliest(wanted)
         if let there = wake?.due, there <= due { return }
-        set(due, at: now, in: lane)
+        set(due, at: now, in: queue)
     }
 
     mutating func acknowledge(_ position: Int64, at now: Int64) {
         waiting.removeAll { $0.position == position }
-        guard wake != nil, lane != nil else { return }
+        guard wake != nil, queue != nil else { return }
         answered = now
         let isDone = wake?.due != nil && waiting.isEmpty
         guard isDone || wake?.unanswered != 0 else { return }
@@ -107,7 +107,7 @@ struct NaiveWakes {
     }
 
     mutating func come(at now: Int64) {
-        guard lane != nil, let unanswered = wake?.unanswered, unanswered > 2 else { return }
+        guard queue != nil, let unanswered = wake?.unanswered, unanswered > 2 else { return }
         wake?.unanswered = 0
         guard let due = wake?.due else { return }
         let soonest = min(due, earliest(now))
@@ -115,14 +115,14 @@ struct NaiveWakes {
     }
 
     mutating func leave() {
-        lane = nil
+        queue = nil
         wake?.due = nil
         for place in alerts.indices { alerts[place].due = nil }
     }
 
     mutating func register(_ other: Int64, isOther: Bool, at now: Int64) {
-        lane = other
-        wake?.lane = other
+        queue = other
+        wake?.queue = other
         wake?.unanswered = 0
         for place in alerts.indices where alerts[place].due == nil { alerts[place].due = now }
         readAlerts()
@@ -143,7 +143,7 @@ struct NaiveWakes {
         }
         wake?.due = nil
         let waking = waiting.filter { $0.wake == .background && $0.end > now }.map(\.position)
-        guard lane != nil, let first = waking.first, let last = waking.last else { return nil }
+        guard queue != nil, let first = waking.first, let last = waking.last else { return nil }
         wake?.isUnderWay = true
         return [first, last]
     }
@@ -155,7 +155,7 @@ struct NaiveWakes {
             wake?.unanswered += 1
             wake?.pushed = now
         }
-        guard lane != nil else { return }
+        guard queue != nil else { return }
         wake?.set = now
         wake?.due = nil
         if wakes(at: now) {
@@ -173,7 +173,7 @@ struct NaiveWakes {
 
     mutating func loseAlert(_ position: Int64, at now: Int64) {
         for place in waiting.indices where waiting[place].position == position { waiting[place].wake = .background }
-        guard let lane, wake?.isUnderWay != true, wake?.due == nil else { return }
-        set(earliest(now), at: now, in: lane)
+        guard let queue, wake?.isUnderWay != true, wake?.due == nil else { return }
+        set(earliest(now), at: now, in: queue)
     }
 }

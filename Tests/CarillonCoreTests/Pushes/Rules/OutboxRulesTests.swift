@@ -74,7 +74,7 @@ struct OutboxRulesTests {
     // MARK: Leasing
 
     private let push = DuePush(
-        serial: 5, device: Sample.device, kind: .wake, lane: WakeSample.lane,
+        serial: 5, device: Sample.device, kind: .wake, queue: WakeSample.queue,
         expiresAt: WakeSample.now.adding(milliseconds: 1), attempts: 2, fence: 7, address: WakeSample.address)
 
     private func lease(_ push: DuePush, _ facts: LeaseFacts) -> OutboxRules.LeaseVerdict {

@@ -5,21 +5,21 @@ import Testing
 /// What becomes of pushes when their device has another address, or can be reached again.
 struct ReaddressRulesTests {
     private let now = WakeSample.now
-    private let lane = WakeSample.lane
+    private let queue = WakeSample.queue
     private let rules = OutboxRules()
 
     private func push(
         _ serial: Int64, _ state: PushState, _ kind: PushKind = .alert, _ change: (inout UnacceptedPush) -> Void = { _ in }
     ) -> UnacceptedPush {
         var push = UnacceptedPush(
-            serial: serial, kind: kind, state: state, lane: lane.number, dueAt: nil,
+            serial: serial, kind: kind, state: state, queue: queue.number, dueAt: nil,
             expiresAt: now.adding(milliseconds: 1), hasEnvelope: true)
         change(&push)
         return push
     }
 
     private func readdress(_ pushes: [UnacceptedPush], isOther: Bool = false) -> Readdressing {
-        rules.readdress(pushes, to: lane, hasOtherAddress: isOther, at: now)
+        rules.readdress(pushes, to: queue, hasOtherAddress: isOther, at: now)
     }
 
     @Test func `an alert that waits for an address is sent, while its message waits`() {
@@ -44,7 +44,7 @@ struct ReaddressRulesTests {
         let retried = push(1, .scheduled) { ($0.dueAt, $0.hasReason) = (dueAt, true) }
         #expect(readdress([retried]).moved == [.init(serial: 1, dueAt: dueAt)])
         #expect(readdress([retried], isOther: true).sent.map(\.dueAt) == [now])
-        let elsewhere = push(1, .scheduled) { ($0.dueAt, $0.lane) = (dueAt, WakeSample.sandbox.number) }
+        let elsewhere = push(1, .scheduled) { ($0.dueAt, $0.queue) = (dueAt, WakeSample.sandbox.number) }
         #expect(readdress([elsewhere]).sent.map(\.dueAt) == [dueAt])
         let wake = push(1, .scheduled, .wake) { ($0.dueAt, $0.hasReason) = (dueAt, true) }
         #expect(readdress([wake], isOther: true).moved == [.init(serial: 1, dueAt: now)])
@@ -62,7 +62,7 @@ struct ReaddressRulesTests {
         }
     }
 
-    @Test func `pushes that are under way or parked go to the lane at once`() {
+    @Test func `pushes that are under way or parked go to the push queue at once`() {
         for state in PushState.allCases {
             let changes = readdress([push(1, state) { $0.dueAt = WakeSample.now }, push(2, .rejected)])
             let moves = state == .leased || state == .parked
@@ -98,7 +98,7 @@ struct ReaddressRulesTests {
             if push.kind == .wake || push.expiresAt <= now { continue }
             let isStale = isOther && push.hasReason
             if push.state == .scheduled {
-                if push.dueAt != nil && push.lane == lane.number && !isStale { continue }
+                if push.dueAt != nil && push.queue == queue.number && !isStale { continue }
                 if !push.hasEnvelope && push.kind != .unconditional { continue }
             } else if push.state == .rejected || push.state == .parked && isOther {
                 if !push.awaitsAddress || !push.hasEnvelope { continue }
@@ -147,7 +147,7 @@ struct ReaddressRulesTests {
         let due = Int64.random(in: -5000...30_000, using: &random)
         let end = Int64.random(in: -1...20, using: &random)
         var push = self.push(serial, states.randomElement(using: &random) ?? .scheduled, kind)
-        push.lane = isThere ? lane.number : WakeSample.sandbox.number
+        push.queue = isThere ? queue.number : WakeSample.sandbox.number
         push.dueAt = Bool.random(using: &random) ? now.adding(milliseconds: due) : nil
         push.expiresAt = now.adding(milliseconds: end)
         push.hasReason = Bool.random(using: &random)

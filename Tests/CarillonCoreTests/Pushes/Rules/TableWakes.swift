@@ -4,7 +4,7 @@ import CarillonWire
 /// Rows of one device, which ``WakeRules`` changes: it answers questions and writes changes, as a store does.
 struct TableWakes {
     private let rules = WakeRules()
-    private(set) var lane: PushLane?
+    private(set) var queue: PushQueue?
     var hasText = true
     private(set) var waiting: [NaiveWakes.Waiting] = []
     private(set) var wake: NaiveWakes.Wake?
@@ -22,8 +22,8 @@ struct TableWakes {
     // MARK: Facts
 
     private func read() -> PushReach {
-        var reach = PushReach(lane: lane)
-        guard lane != nil else { return reach }
+        var reach = PushReach(queue: queue)
+        guard queue != nil else { return reach }
         reach.wake = wake.map { wake in
             DeviceWake(
                 dueAt: wake.due.map(Timestamp.init(milliseconds:)), isUnderWay: wake.isUnderWay,
@@ -86,9 +86,9 @@ struct TableWakes {
     private mutating func write(_ row: WakeChanges.Row) {
         written[String("\(row)".prefix { $0 != "(" }), default: 0] += 1
         switch row {
-        case .due(let lane, let dueAt, let at):
-            wake = wake ?? NaiveWakes.Wake(lane: lane.number, set: 0)
-            wake?.lane = lane.number
+        case .due(let queue, let dueAt, let at):
+            wake = wake ?? NaiveWakes.Wake(queue: queue.number, set: 0)
+            wake?.queue = queue.number
             wake?.due = dueAt.milliseconds
             wake?.set = at.milliseconds
         case .idle: wake?.due = nil
@@ -104,9 +104,9 @@ struct TableWakes {
             wake?.isUnderWay = false
             wake?.unanswered += unanswered
             if let pushedAt { wake?.pushed = pushedAt.milliseconds }
-        case .moved(let lane): wake?.lane = lane.number
-        case .readdressed(let lane):
-            wake?.lane = lane.number
+        case .moved(let queue): wake?.queue = queue.number
+        case .readdressed(let queue):
+            wake?.queue = queue.number
             wake?.unanswered = 0
         case .removed: wake = nil
         }
@@ -120,10 +120,10 @@ struct TableWakes {
 
     // MARK: What happens
 
-    mutating func append(_ envelope: Envelope, _ wish: WakeWish) {
+    mutating func append(_ envelope: Envelope, _ request: WakeRequest) {
         var mode = WakeMode.none
-        if rules.concerns(envelope, wish) {
-            mode = decide(at: envelope.acceptedAt) { [rules] in rules.arrived(envelope, wish, knowing: $0) }.mode
+        if rules.concerns(envelope, request) {
+            mode = decide(at: envelope.acceptedAt) { [rules] in rules.arrived(envelope, request, knowing: $0) }.mode
         }
         waiting.append(
             NaiveWakes.Waiting(position: envelope.position, wake: mode, end: envelope.expiresAt.milliseconds))
@@ -141,32 +141,32 @@ struct TableWakes {
         reach?.wake = changed
     }
 
-    /// - Parameter lane: Nil if the device cannot be reached any more.
-    mutating func register(_ lane: PushLane?, isOther: Bool, at now: Timestamp) {
-        self.lane = lane
+    /// - Parameter push queue: Nil if the device cannot be reached any more.
+    mutating func register(_ queue: PushQueue?, isOther: Bool, at now: Timestamp) {
+        self.queue = queue
         let before = reach
         switch rules.changed(from: before, to: read(), hasOtherAddress: isOther) {
         case .unchanged: return
         case .unreachable(let ruling):
             write(ruling)
             for place in alerts.indices { alerts[place].due = nil }
-        case .reachable(let lane):
+        case .reachable(let queue):
             for place in alerts.indices where alerts[place].due == nil { alerts[place].due = now.milliseconds }
-            write(.readdressed(lane))
+            write(.readdressed(queue))
             reach = read().following(before)
             _ = decide(at: now) { [rules] in
-                rules.readdressed(to: lane, hasOtherAddress: isOther, at: now, knowing: $0)
+                rules.readdressed(to: queue, hasOtherAddress: isOther, at: now, knowing: $0)
             }
         }
     }
 
     mutating func lease(at now: Timestamp) -> [Int64]? {
-        guard let wake, let due = wake.due, due <= now.milliseconds, let lane = PushLane(number: wake.lane) else {
+        guard let wake, let due = wake.due, due <= now.milliseconds, let queue = PushQueue(number: wake.queue) else {
             return nil
         }
         let dueWake = DueWake(
-            device: Sample.device, lane: lane, dueAt: Timestamp(milliseconds: due),
-            setAt: Timestamp(milliseconds: wake.set), address: self.lane == nil ? nil : WakeSample.address)
+            device: Sample.device, queue: queue, dueAt: Timestamp(milliseconds: due),
+            setAt: Timestamp(milliseconds: wake.set), address: self.queue == nil ? nil : WakeSample.address)
         let end = now.adding(seconds: LeasedPush.leaseSeconds)
         let ruling = decide(at: now) { [rules] in rules.lease(dueWake, at: now, until: end, knowing: $0) }
         return ruling.changes.push.map { [$0.span.first, $0.span.last] }

@@ -5,7 +5,7 @@ import Testing
 /// What becomes of wakes that are there.
 struct WakeRulesTests {
     private let now = WakeSample.now
-    private let lane = WakeSample.lane
+    private let queue = WakeSample.queue
     private let rules = WakeRules()
 
     // MARK: Signs of the device
@@ -72,10 +72,10 @@ struct WakeRulesTests {
         (known.answeredAt, known.alertLeasedAt, known.quietBefore) = (now, now, 5)
         let read = WakeSample.reach()
         #expect(rules.changed(from: known, to: read, hasOtherAddress: false) == .unchanged)
-        #expect(rules.changed(from: known, to: read, hasOtherAddress: true) == .reachable(lane))
-        #expect(rules.changed(from: nil, to: read, hasOtherAddress: false) == .reachable(lane))
-        known.lane = WakeSample.sandbox
-        #expect(rules.changed(from: known, to: read, hasOtherAddress: false) == .reachable(lane))
+        #expect(rules.changed(from: known, to: read, hasOtherAddress: true) == .reachable(queue))
+        #expect(rules.changed(from: nil, to: read, hasOtherAddress: false) == .reachable(queue))
+        known.queue = WakeSample.sandbox
+        #expect(rules.changed(from: known, to: read, hasOtherAddress: false) == .reachable(queue))
         let gone = PushReach().following(known)
         #expect(gone.quietBefore == 5 && gone.answeredAt == now && gone.alertLeasedAt == now)
         var ruling = WakeRuling(gone)
@@ -87,14 +87,14 @@ struct WakeRulesTests {
     @Test func `what waits when a device can be reached wakes it, at its pace`() throws {
         let wake = DeviceWake(pace: WakeSample.pace(0, pushed: -1000))
         var facts = WakeFacts(reach: WakeSample.reach(wake))
-        func decide() -> WakeVerdict { rules.readdressed(to: lane, hasOtherAddress: false, at: now, knowing: facts) }
+        func decide() -> WakeVerdict { rules.readdressed(to: queue, hasOtherAddress: false, at: now, knowing: facts) }
         #expect(decide() == .needs(.waking))
         facts.isWaking = false
         #expect(try decide().ruling().changes == WakeChanges())
         facts.isWaking = true
-        #expect(try decide().ruling().changes.row == .due(lane, now.adding(seconds: 200), at: now))
+        #expect(try decide().ruling().changes.row == .due(queue, now.adding(seconds: 200), at: now))
         facts.reach.wake = nil
-        #expect(try decide().ruling().changes.row == .due(lane, now, at: now))
+        #expect(try decide().ruling().changes.row == .due(queue, now, at: now))
         facts.reach.wake = DeviceWake(isUnderWay: true)
         #expect(try decide().ruling() == WakeRuling(facts.reach))
     }
@@ -103,8 +103,8 @@ struct WakeRulesTests {
         arguments: [(10_000, true, false), (10_001, true, true), (10_001, false, false)] as [(Int64, Bool, Bool)])
     func `a wake that was put off is due at another address`(due: Int64, isOther: Bool, isMoved: Bool) throws {
         let facts = WakeFacts(reach: WakeSample.reach(DeviceWake(dueAt: now.adding(milliseconds: due))))
-        let ruling = try rules.readdressed(to: lane, hasOtherAddress: isOther, at: now, knowing: facts).ruling()
-        let row = isMoved ? WakeChanges.Row.due(lane, now, at: now) : nil
+        let ruling = try rules.readdressed(to: queue, hasOtherAddress: isOther, at: now, knowing: facts).ruling()
+        let row = isMoved ? WakeChanges.Row.due(queue, now, at: now) : nil
         #expect(ruling.changes.row == row)
     }
 
@@ -114,7 +114,7 @@ struct WakeRulesTests {
 
     private func due(setSeconds: Int64 = 0, address: PushAddress? = WakeSample.address) -> DueWake {
         DueWake(
-            device: Sample.device, lane: lane, dueAt: now, setAt: now.adding(seconds: -setSeconds), address: address)
+            device: Sample.device, queue: queue, dueAt: now, setAt: now.adding(seconds: -setSeconds), address: address)
     }
 
     private func facts(_ change: (inout WakeFacts) -> Void = { _ in }) -> WakeFacts {
@@ -127,7 +127,7 @@ struct WakeRulesTests {
 
     @Test func `a wake that is due is pushed, for what wakes`() throws {
         let ruling = try rules.lease(due(), at: now, until: end, knowing: facts()).ruling()
-        #expect(ruling.changes.push == NewPush(.wake, in: lane, for: span, .leased, dueAt: end, at: now))
+        #expect(ruling.changes.push == NewPush(.wake, in: queue, for: span, .leased, dueAt: end, at: now))
         #expect(ruling.changes.push?.leases == 1)
         #expect(ruling.changes.row == .pushed)
         #expect(ruling.reach.wake == DeviceWake(isUnderWay: true))
@@ -137,7 +137,7 @@ struct WakeRulesTests {
         let unsearched = facts { ($0.isWaking, $0.span) = (nil, nil) }
         #expect(rules.lease(due(), at: now, until: end, knowing: unsearched) == .needs(.span))
         let given = [
-            (due(), facts { $0.reach.lane = WakeSample.sandbox }), (due(), facts { $0.reach.lane = nil }),
+            (due(), facts { $0.reach.queue = WakeSample.sandbox }), (due(), facts { $0.reach.queue = nil }),
             (due(address: nil), unsearched), (due(), facts { ($0.isWaking, $0.span) = (false, nil) }),
         ]
         for (due, facts) in given {
@@ -162,7 +162,7 @@ struct WakeRulesTests {
             #expect(ruling.changes.row == .pushed)
             return
         }
-        #expect(ruling.changes.row == .due(lane, answeredAt.adding(seconds: 10), at: answeredAt))
+        #expect(ruling.changes.row == .due(queue, answeredAt.adding(seconds: 10), at: answeredAt))
         #expect(ruling.reach.wake == DeviceWake(dueAt: answeredAt.adding(seconds: 10)))
         #expect(ruling.changes.push == nil)
     }
@@ -212,7 +212,7 @@ struct WakeRulesTests {
         var reach = WakeSample.reach(DeviceWake(pace: WakeSample.pace(1, pushed: -1000)))
         reach.quietBefore = 8
         let ruling = rules.lostAlert(at: 5, at: now, knowing: WakeFacts(reach: reach))
-        #expect(ruling.changes.row == .due(lane, now.adding(seconds: 200), at: now))
+        #expect(ruling.changes.row == .due(queue, now.adding(seconds: 200), at: now))
         #expect(ruling.reach.quietBefore == 5)
         for wake in [DeviceWake(dueAt: now), DeviceWake(isUnderWay: true)] {
             let there = rules.lostAlert(at: 9, at: now, knowing: WakeFacts(reach: WakeSample.reach(wake)))

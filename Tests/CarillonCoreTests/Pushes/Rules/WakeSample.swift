@@ -5,8 +5,8 @@ import Testing
 /// Values that tests of wakes are made of.
 enum WakeSample {
     static let now = Timestamp(milliseconds: 1_700_000_000_000)
-    static let lane = PushLane(app: AppSerial(1), environment: .production)
-    static let sandbox = PushLane(app: AppSerial(1), environment: .sandbox)
+    static let queue = PushQueue(app: AppSerial(1), environment: .production)
+    static let sandbox = PushQueue(app: AppSerial(1), environment: .sandbox)
 
     static let address = PushToken(stored: [0xAA]).map { PushAddress(token: $0, revision: 4) }
 
@@ -24,7 +24,7 @@ enum WakeSample {
     }
 
     /// What is known of a device that can be reached.
-    static func reach(_ wake: DeviceWake? = nil) -> PushReach { PushReach(lane: lane, wake: wake) }
+    static func reach(_ wake: DeviceWake? = nil) -> PushReach { PushReach(queue: queue, wake: wake) }
 
     static func pace(_ unanswered: Int, pushed seconds: Int64) -> WakePace {
         WakePace(unanswered: unanswered, pushedAt: now.adding(seconds: seconds))

@@ -27,15 +27,15 @@ struct FiringRows {
     func answer(_ questions: FiringQuestions, into facts: inout FiringFacts) {
         for key in questions.watches { answer(key, into: &facts) }
         for row in held where questions.held.contains(row.number) {
-            facts.held[row.number] = HeldEntry(row.key, revision: row.revision)
+            facts.held[row.number] = ThrottledEntry(row.key, revision: row.revision)
             answer(row.key, into: &facts)
         }
         for key in questions.queues {
-            facts.queues[key] = held.filter { $0.key == key }.map { HeldSize($0.number, bytes: $0.bytes) }
+            facts.queues[key] = held.filter { $0.key == key }.map { ThrottledSize($0.number, bytes: $0.bytes) }
         }
         for device in questions.usage {
             let rows = held.filter { $0.device == device }
-            facts.usage[device] = HeldUsage(firings: rows.count, bytes: rows.reduce(0) { $0 + $1.bytes })
+            facts.usage[device] = ThrottledUsage(firings: rows.count, bytes: rows.reduce(0) { $0 + $1.bytes })
         }
     }
 
@@ -52,7 +52,7 @@ struct FiringRows {
         for (key, watch) in changes.watches { watches[key] = watch }
     }
 
-    mutating func hold(_ firing: HeldFiring) {
+    mutating func hold(_ firing: ThrottledFiring) {
         lastHeld += 1
         held.append(
             Held(
@@ -66,7 +66,7 @@ struct FiringRows {
         held[first].dueAt = dueAt
     }
 
-    /// Whether both contain the same, whatever the numbers of held firings are.
+    /// Whether both contain the same, whatever the numbers of throttled firings are.
     func isLike(_ other: FiringRows) -> Bool {
         subscriptions == other.subscriptions && watches == other.watches
             && held.count == other.held.count

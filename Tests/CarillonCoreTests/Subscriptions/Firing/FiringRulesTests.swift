@@ -24,7 +24,7 @@ struct FiringRulesTests {
             isPaused: false)
         var expected = FiringChanges()
         expected.subscriptions[FiringSample.subscription] = machine
-        expected.watches[sample.key] = FiringWatch(app: AppSerial(1), hasItem: true, lastFiring: 10, toldAt: now)
+        expected.watches[sample.key] = FiringWatch(app: AppSerial(1), hasItem: true, lastFiring: 10, notifiedAt: now)
         #expect(rules.changes == expected)
     }
 
@@ -52,7 +52,7 @@ struct FiringRulesTests {
         sample.wait([1])
         sample.facts.subscriptions[FiringSample.subscription]?.expiresAt = now.adding(milliseconds: milliseconds)
         #expect(sample.rules.counts(sample.fired()) == counts)
-        #expect(sample.rules.counts(.heldTold(1, at: now)) == counts)
+        #expect(sample.rules.counts(.throttledNotified(1, at: now)) == counts)
     }
 
     @Test(arguments: [(9_999, false), (10_000, true), (-1, true)] as [(Int64, Bool)])
@@ -101,28 +101,28 @@ struct FiringRulesTests {
         #expect(rules.changes.watches[sample.key]?.lastFiring == 11)
     }
 
-    // MARK: Held firings
+    // MARK: Throttled firings
 
-    @Test func `a delivery of a held firing begins the pace of the next one`() {
+    @Test func `a delivery of a throttled firing begins the pace of the next one`() {
         var sample = FiringSample(item)
         sample.wait([5, 5])
         sample.facts.watches[sample.key]?.lastFiring = 9
         sample.facts.subscriptions[FiringSample.subscription]?.pace = FiringPace(maxFrequency: 0.3)
         var rules = sample.rules
-        let counted = [rules.apply(.heldTold(1, at: now)), rules.apply(.heldTold(1, at: now))]
+        let counted = [rules.apply(.throttledNotified(1, at: now)), rules.apply(.throttledNotified(1, at: now))]
         #expect(counted == [true, false], "once")
         var expected = FiringChanges()
         expected.removed = [1]
-        expected.watches[sample.key] = FiringWatch(app: AppSerial(1), hasItem: true, lastFiring: 9, toldAt: now)
+        expected.watches[sample.key] = FiringWatch(app: AppSerial(1), hasItem: true, lastFiring: 9, notifiedAt: now)
         expected.dues[sample.key] = now.adding(milliseconds: 3334)
         #expect(rules.changes == expected)
     }
 
-    @Test func `a held firing of a subscription that is not as it was does not count`() {
+    @Test func `a throttled firing of a subscription that is not as it was does not count`() {
         var fine = FiringSample(item)
         fine.wait([1])
-        #expect(fine.rules.counts(.heldTold(1, at: now)))
-        #expect(!fine.rules.counts(.heldTold(2, at: now)), "it is not there")
+        #expect(fine.rules.counts(.throttledNotified(1, at: now)))
+        #expect(!fine.rules.counts(.throttledNotified(2, at: now)), "it is not there")
         var (ended, changed, withoutItem, withoutPace) = (fine, fine, fine, fine)
         ended.facts.subscriptions[FiringSample.subscription]?.isEnded = true
         changed.facts.held[1]?.revision -= 1
@@ -135,14 +135,14 @@ struct FiringRulesTests {
             .once, .triggered, at: now, revision: FiringSample.revision, lastFiredAt: now, isPaused: false)
         triggered.facts.subscriptions[FiringSample.subscription]?.machine = machine
         for sample in [ended, changed, withoutItem, withoutPace, paused, triggered] {
-            #expect(!sample.rules.counts(.heldTold(1, at: now)))
+            #expect(!sample.rules.counts(.throttledNotified(1, at: now)))
             var rules = sample.rules
-            let counted = rules.apply(.heldTold(1, at: now))
+            let counted = rules.apply(.throttledNotified(1, at: now))
             #expect(!counted && rules.changes == FiringChanges())
         }
     }
 
-    @Test func `behind a held firing that is dropped the next one is due, whatever became of its subscription`() {
+    @Test func `behind a throttled firing that is dropped the next one is due, whatever became of its subscription`() {
         var sample = FiringSample(item, isPaused: true)
         sample.wait([1, 1])
         sample.facts.subscriptions = [:]
@@ -170,7 +170,7 @@ struct FiringRulesTests {
         var effects = FiringQuestions()
         effects.watches = [sample.key]
         effects.held = [4]
-        #expect(FiringRules.questions(for: [sample.fired(), .heldTold(4, at: now)]) == effects)
+        #expect(FiringRules.questions(for: [sample.fired(), .throttledNotified(4, at: now)]) == effects)
         var dropping = FiringQuestions()
         dropping.held = [1, 2]
         #expect(FiringRules.questions(forDropping: [1, 2, 1]) == dropping)

@@ -32,16 +32,16 @@ struct FiringSample {
 
     func held(
         by number: Int64 = 10, bytes: Int = 1, milliseconds: Int64 = 1000, buffer: Int = 1
-    ) -> HeldFiring {
-        HeldFiring(
+    ) -> ThrottledFiring {
+        ThrottledFiring(
             target: target, device: Self.device, item: item, number: number, body: Array(repeating: 1, count: bytes),
             ttl: 60, isAlwaysPushed: false, isDistinct: false, milliseconds: milliseconds, buffer: buffer)
     }
 
     /// Adds firings that wait, with numbers from 1 on.
     mutating func wait(_ sizes: [Int]) {
-        facts.queues[key] = sizes.enumerated().map { HeldSize(Int64($0.offset + 1), bytes: $0.element) }
-        for number in sizes.indices { facts.held[Int64(number + 1)] = HeldEntry(key, revision: Self.revision) }
-        facts.usage[Self.device] = HeldUsage(firings: sizes.count, bytes: sizes.reduce(0, +))
+        facts.queues[key] = sizes.enumerated().map { ThrottledSize(Int64($0.offset + 1), bytes: $0.element) }
+        for number in sizes.indices { facts.held[Int64(number + 1)] = ThrottledEntry(key, revision: Self.revision) }
+        facts.usage[Self.device] = ThrottledUsage(firings: sizes.count, bytes: sizes.reduce(0, +))
     }
 }

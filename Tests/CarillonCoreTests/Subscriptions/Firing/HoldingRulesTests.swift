@@ -9,16 +9,16 @@ struct HoldingRulesTests {
     init() throws { item = try #require(ItemName("a")) }
 
     /// A subscription that was told of its item some milliseconds ago.
-    private func told(_ ago: Int64?, _ policy: SubscriptionMachine.Policy = .every(coolDownSeconds: 0)) -> FiringSample {
+    private func notified(_ ago: Int64?, _ policy: SubscriptionMachine.Policy = .every(coolDownSeconds: 0)) -> FiringSample {
         var sample = FiringSample(item, policy)
-        sample.facts.watches[sample.key]?.toldAt = ago.map { now.adding(milliseconds: -$0) }
+        sample.facts.watches[sample.key]?.notifiedAt = ago.map { now.adding(milliseconds: -$0) }
         return sample
     }
 
     @Test(
         arguments: [(nil, nil), (1000, nil), (1001, nil), (999, 1), (0, 1000), (-1, nil)] as [(Int64?, Int64?)])
-    func `a firing waits for its pace, and a clock that was set back holds up none`(toldAgo: Int64?, waits: Int64?) {
-        let sample = told(toldAgo)
+    func `a firing waits for its pace, and a clock that was set back holds up none`(notifiedAgo: Int64?, waits: Int64?) {
+        let sample = notified(notifiedAgo)
         var rules = sample.rules
         let result = rules.hold(sample.held(), at: now)
         #expect(result == (waits == nil ? .due : .held(insteadOf: 0)))
@@ -30,13 +30,13 @@ struct HoldingRulesTests {
                 .every(coolDownSeconds: 0), .subscribed, at: now.adding(seconds: -99), revision: FiringSample.revision,
                 lastFiredAt: now, isPaused: false)
             expected.watches[sample.key] = FiringWatch(
-                app: AppSerial(1), hasItem: true, lastFiring: 10, toldAt: sample.facts.watches[sample.key]?.toldAt)
+                app: AppSerial(1), hasItem: true, lastFiring: 10, notifiedAt: sample.facts.watches[sample.key]?.notifiedAt)
         }
         #expect(rules.changes == expected)
     }
 
     @Test func `behind firings that wait a firing waits, also when the first of them is due`() {
-        var sample = told(1000)
+        var sample = notified(1000)
         sample.wait([1])
         var rules = sample.rules
         let result = rules.hold(sample.held(buffer: 2), at: now)
@@ -46,7 +46,7 @@ struct HoldingRulesTests {
 
     @Test(arguments: [(4, 0), (3, 1), (2, 2), (1, 3)])
     func `a buffer keeps the newest firings`(buffer: Int, replaced: Int) {
-        var sample = told(1)
+        var sample = notified(1)
         sample.wait([1, 1, 1])
         var rules = sample.rules
         let result = rules.hold(sample.held(buffer: buffer), at: now)
@@ -55,7 +55,7 @@ struct HoldingRulesTests {
     }
 
     @Test func `a firing that another one of the same call replaces is not stored`() {
-        let sample = told(1)
+        let sample = notified(1)
         var rules = sample.rules
         let results = (10...13).map { rules.hold(sample.held(by: $0, bytes: Int($0), buffer: 2), at: now) }
         #expect(results == [.held(insteadOf: 0), .held(insteadOf: 0), .held(insteadOf: 1), .held(insteadOf: 1)])
@@ -64,22 +64,22 @@ struct HoldingRulesTests {
     }
 
     @Test func `a firing that does not count is not held`() {
-        let sample = told(1)
+        let sample = notified(1)
         var rules = sample.rules
         let results = [10, 10, 9, 11].map { rules.hold(sample.held(by: $0, buffer: 9), at: now) }
         #expect(results == [.held(insteadOf: 0), .late, .late, .held(insteadOf: 0)])
-        let cooling = told(1, .every(coolDownSeconds: 10))
+        let cooling = notified(1, .every(coolDownSeconds: 10))
         rules = cooling.rules
         let cooled = [10, 11].map { rules.hold(cooling.held(by: $0, buffer: 9), at: now) }
         #expect(cooled == [.held(insteadOf: 0), .late], "a firing that is held begins the cool-down")
-        let single = told(1, .once)
+        let single = notified(1, .once)
         rules = single.rules
         let result = rules.hold(single.held(), at: now)
         #expect(result == .due && rules.changes == FiringChanges())
     }
 
     /// Returns what is asked for before a firing is held, in rounds, over the facts of a sample.
-    private func rounds(_ sample: FiringSample, _ firings: [HeldFiring]) -> [FiringQuestions] {
+    private func rounds(_ sample: FiringSample, _ firings: [ThrottledFiring]) -> [FiringQuestions] {
         var (facts, asked, rounds) = (FiringFacts(), FiringQuestions(), [FiringQuestions]())
         while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {
             rounds.append(questions)
@@ -95,19 +95,19 @@ struct HoldingRulesTests {
     }
 
     @Test func `queues are read for firings that count, and usage for firings that wait`() {
-        let sample = told(1)
+        let sample = notified(1)
         var (watches, queues, usage) = (FiringQuestions(), FiringQuestions(), FiringQuestions())
         watches.watches = [sample.key]
         queues.queues = [sample.key]
         usage.usage = [FiringSample.device]
         #expect(rounds(sample, []).isEmpty)
         #expect(rounds(sample, [sample.held()]) == [watches, queues, usage], "the pace is not over")
-        let free = told(1000)
+        let free = notified(1000)
         #expect(rounds(free, [free.held()]) == [watches, queues])
         var queued = free
         queued.wait([1])
         #expect(rounds(queued, [queued.held()]) == [watches, queues, usage], "a firing waits before it")
-        let single = told(1, .once)
+        let single = notified(1, .once)
         #expect(rounds(single, [single.held()]) == [watches])
         var late = sample
         late.facts.watches[late.key]?.lastFiring = 10
@@ -117,14 +117,14 @@ struct HoldingRulesTests {
         #expect(rounds(late, [late.held(by: 11)]) == [watches], "the subscription has no such item")
     }
 
-    private static let limits = HeldLimits(firings: 3, bytes: 100)
+    private static let limits = ThrottledLimits(firings: 3, bytes: 100)
 
     @Test(
         arguments: [(2, 99, .held(insteadOf: 0)), (2, 100, .full), (3, 3, .full), (0, 0, .held(insteadOf: 0))]
-            as [(Int, Int, HoldResult)])
-    func `firings of other subscriptions take room of the device`(firings: Int, bytes: Int, expected: HoldResult) {
-        var sample = told(1)
-        sample.facts.usage[FiringSample.device] = HeldUsage(firings: firings, bytes: bytes)
+            as [(Int, Int, ThrottleResult)])
+    func `firings of other subscriptions take room of the device`(firings: Int, bytes: Int, expected: ThrottleResult) {
+        var sample = notified(1)
+        sample.facts.usage[FiringSample.device] = ThrottledUsage(firings: firings, bytes: bytes)
         var rules = FiringRules(limits: Self.limits, knowing: sample.facts)
         let result = rules.hold(sample.held(bytes: 1), at: now)
         #expect(result == expected)
@@ -132,7 +132,7 @@ struct HoldingRulesTests {
     }
 
     @Test func `the first firing of a device has room, however large it is, and takes all of it`() {
-        let sample = told(1)
+        let sample = notified(1)
         var rules = FiringRules(limits: Self.limits, knowing: sample.facts)
         let results = [
             rules.hold(sample.held(by: 10, bytes: 101, buffer: 9), at: now),
@@ -142,9 +142,9 @@ struct HoldingRulesTests {
     }
 
     @Test func `firings that wait longer make room, and are gone if that is not enough`() {
-        var sample = told(1)
+        var sample = notified(1)
         sample.wait([10, 20])
-        sample.facts.usage[FiringSample.device] = HeldUsage(firings: 3, bytes: 100)
+        sample.facts.usage[FiringSample.device] = ThrottledUsage(firings: 3, bytes: 100)
         var rules = FiringRules(limits: Self.limits, knowing: sample.facts)
         let fits = rules.hold(sample.held(bytes: 10, buffer: 9), at: now)
         #expect(fits == .held(insteadOf: 1) && rules.changes.removed == [1])
@@ -155,6 +155,6 @@ struct HoldingRulesTests {
     }
 
     @Test func `the limits of a device are those of the documentation`() {
-        #expect(HeldLimits() == HeldLimits(firings: 1000, bytes: 1 << 20))
+        #expect(ThrottledLimits() == ThrottledLimits(firings: 1000, bytes: 1 << 20))
     }
 }

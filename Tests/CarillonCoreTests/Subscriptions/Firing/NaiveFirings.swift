@@ -2,7 +2,7 @@ import CarillonCore
 
 /// The rules in the words of docs/guarantees.md: one firing after the other, over everything that is known.
 struct NaiveFirings {
-    let limits: HeldLimits
+    let limits: ThrottledLimits
     var rows = FiringRows()
 
     mutating func apply(_ effect: FiringEffect) -> Bool {
@@ -12,9 +12,9 @@ struct NaiveFirings {
             begin(target.subscription, now)
             let key = FiringKey(target.subscription, on: item)
             rows.watches[key]?.lastFiring = number
-            rows.watches[key]?.toldAt = now
+            rows.watches[key]?.notifiedAt = now
             return true
-        case .heldTold(let number, let now):
+        case .throttledNotified(let number, let now):
             guard let row = rows.held.first(where: { $0.number == number }),
                 let subscription = rows.subscriptions[row.key.subscription],
                 subscription.machine.status == .subscribed, !subscription.machine.isPaused, !subscription.isEnded,
@@ -22,20 +22,20 @@ struct NaiveFirings {
                 rows.watches[row.key]?.hasItem == true, let frequency = subscription.pace?.maxFrequency
             else { return false }
             rows.held.removeAll { $0.number == number }
-            rows.watches[row.key]?.toldAt = now
+            rows.watches[row.key]?.notifiedAt = now
             let pause = Int64((1000 / frequency).rounded(.up))
             rows.setDue(row.key, Timestamp(milliseconds: now.milliseconds + pause))
             return true
         }
     }
 
-    mutating func hold(_ firing: HeldFiring, at now: Timestamp) -> HoldResult {
+    mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> ThrottleResult {
         let key = firing.key
         guard fires(firing.target, firing.item, firing.number, now) else { return .late }
         if rows.subscriptions[key.subscription]?.machine.policy == .once { return .due }
         var rest = Int64(0)
-        if let toldAt = rows.watches[key]?.toldAt {
-            rest = toldAt.milliseconds + firing.milliseconds - now.milliseconds
+        if let notifiedAt = rows.watches[key]?.notifiedAt {
+            rest = notifiedAt.milliseconds + firing.milliseconds - now.milliseconds
             if rest > firing.milliseconds { rest = 0 }
         }
         if held(key).isEmpty, rest <= 0 { return .due }
@@ -60,7 +60,7 @@ struct NaiveFirings {
 
     private func held(_ key: FiringKey) -> [FiringRows.Held] { rows.held.filter { $0.key == key } }
 
-    private func fits(_ firing: HeldFiring) -> Bool {
+    private func fits(_ firing: ThrottledFiring) -> Bool {
         let others = rows.held.filter { $0.device == firing.device }
         if others.isEmpty { return true }
         return others.count + 1 <= limits.firings

@@ -20,8 +20,8 @@ struct BindingRulesTests {
             endedAt: seconds.map { now.adding(seconds: $0) })
     }
 
-    private func end(_ serial: Int64, isLeftOver: Bool = true) -> BindingChanges.End {
-        BindingChanges.End(binding: BindingSerial(serial), revision: 8, isLeftOver: isLeftOver, at: now)
+    private func end(_ serial: Int64, needsCleanup: Bool = true) -> BindingChanges.End {
+        BindingChanges.End(binding: BindingSerial(serial), revision: 8, needsCleanup: needsCleanup, at: now)
     }
 
     private func changes(
@@ -148,56 +148,56 @@ struct BindingRulesTests {
     @Test func `the bindings of other users end with a change of the user`() {
         let rows = [row(1), row(2, isOwn: true), row(3), row(4, ended: -9)]
         let ended = rules.userChanged(at: now, knowing: rows)
-        #expect(ended == changes(ended: [end(1, isLeftOver: false), end(3, isLeftOver: false)]))
+        #expect(ended == changes(ended: [end(1, needsCleanup: false), end(3, needsCleanup: false)]))
         #expect(rules.userChanged(at: now, knowing: [row(2, isOwn: true)]) == BindingChanges())
     }
 
     // MARK: Parameters and places
 
-    @Test func `a change gives a binding its next revision, and the log is held anew`() {
+    @Test func `a change gives a binding its next revision, and the log is evaluated anew`() {
         let binding = UpdateBinding(
             serial: BindingSerial(1), device: Sample.device, user: ada, profile: "main", revision: 7,
             parametersRevision: "r", values: ParameterValues(), locatedAt: now, kinds: ["popup"],
-            heldTo: HeldTo(UpdateSerial(5), rules: 2), seenTo: UpdateSerial(4), needsResync: true,
+            cursor: AudienceCursor(UpdateSerial(5), rules: 2), seenTo: UpdateSerial(4), needsResync: true,
             receivedTo: ReceivedTo(all: 3, updates: 2))
         var expected = binding
         expected.revision = 8
-        expected.heldTo = .nowhere
+        expected.cursor = .nowhere
         #expect(rules.changed(binding) == expected)
     }
 
-    private func held(
+    private func evaluated(
         _ place: Int64, rules version: Int64 = 2, isFull: Bool = false, of revision: Int64 = 7, lastExpired: Int64 = 0
     ) -> [Int64]? {
-        let facts = HeldFacts(
-            revision: 7, heldTo: HeldTo(UpdateSerial(20), rules: 2), seenTo: UpdateSerial(10),
+        let facts = CursorFacts(
+            revision: 7, cursor: AudienceCursor(UpdateSerial(20), rules: 2), seenTo: UpdateSerial(10),
             lastExpired: UpdateSerial(lastExpired))
-        let change = rules.held(
-            to: HeldTo(UpdateSerial(place), rules: version), isFull: isFull, of: revision, knowing: facts)
-        return change.map { [$0.heldTo.place.rawValue, $0.heldTo.rules, $0.seenTo.rawValue] }
+        let change = rules.evaluated(
+            to: AudienceCursor(UpdateSerial(place), rules: version), isFull: isFull, of: revision, knowing: facts)
+        return change.map { [$0.cursor.place.rawValue, $0.cursor.rules, $0.seenTo.rawValue] }
     }
 
     @Test func `the place goes forward under the same rules, and anywhere under others`() {
-        #expect(held(21) == [21, 2, 21])
-        #expect(held(20) == [20, 2, 20])
-        #expect(held(19) == [20, 2, 19])
-        #expect(held(19, rules: 3) == [19, 3, 19])
-        #expect(held(19, rules: 1) == [19, 1, 19])
+        #expect(evaluated(21) == [21, 2, 21])
+        #expect(evaluated(20) == [20, 2, 20])
+        #expect(evaluated(19) == [20, 2, 19])
+        #expect(evaluated(19, rules: 3) == [19, 3, 19])
+        #expect(evaluated(19, rules: 1) == [19, 1, 19])
     }
 
-    @Test func `only a binding of the revision that did not end is held`() {
-        #expect(held(21, of: 6) == nil)
-        #expect(held(21, of: 8) == nil)
-        let place = HeldTo(UpdateSerial(21), rules: 2)
-        #expect(rules.held(to: place, isFull: false, of: 7, knowing: nil) == nil)
+    @Test func `only a binding of the revision that did not end is evaluated`() {
+        #expect(evaluated(21, of: 6) == nil)
+        #expect(evaluated(21, of: 8) == nil)
+        let place = AudienceCursor(UpdateSerial(21), rules: 2)
+        #expect(rules.evaluated(to: place, isFull: false, of: 7, knowing: nil) == nil)
     }
 
     @Test func `content is known up to the place, unless some expired or had no room`() {
-        #expect(held(9) == [20, 2, 10], "never back")
-        #expect(held(25, lastExpired: 10) == [25, 2, 25])
-        #expect(held(25, lastExpired: 11) == [25, 2, 10])
-        #expect(held(9, isFull: true) == [20, 2, 9])
-        #expect(held(25, isFull: true) == [25, 2, 10])
-        #expect(held(9, isFull: true, lastExpired: 11) == [20, 2, 9])
+        #expect(evaluated(9) == [20, 2, 10], "never back")
+        #expect(evaluated(25, lastExpired: 10) == [25, 2, 25])
+        #expect(evaluated(25, lastExpired: 11) == [25, 2, 10])
+        #expect(evaluated(9, isFull: true) == [20, 2, 9])
+        #expect(evaluated(25, isFull: true) == [25, 2, 10])
+        #expect(evaluated(9, isFull: true, lastExpired: 11) == [20, 2, 9])
     }
 }

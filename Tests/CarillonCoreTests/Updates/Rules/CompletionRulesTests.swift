@@ -95,13 +95,13 @@ struct CompletionRulesTests {
     @Test func `a completion without an envelope is added once, while its update lives`() {
         let new = completion(orderKey: "a")
         let facts = NewCompletionFacts(update: standing(), isHeldUp: true)
-        #expect(rules.held(new, at: now, knowing: facts)?.inserted == new)
-        #expect(rules.held(new, at: now, knowing: NewCompletionFacts(update: standing(), isKnown: true)) == nil)
-        #expect(rules.held(new, at: now, knowing: NewCompletionFacts(update: standing(expires: 0))) == nil)
-        #expect(rules.held(new, at: now, knowing: NewCompletionFacts(update: standing(.superseded))) == nil)
-        #expect(rules.held(new, at: now, knowing: NewCompletionFacts()) == nil)
+        #expect(rules.evaluated(new, at: now, knowing: facts)?.inserted == new)
+        #expect(rules.evaluated(new, at: now, knowing: NewCompletionFacts(update: standing(), isKnown: true)) == nil)
+        #expect(rules.evaluated(new, at: now, knowing: NewCompletionFacts(update: standing(expires: 0))) == nil)
+        #expect(rules.evaluated(new, at: now, knowing: NewCompletionFacts(update: standing(.superseded))) == nil)
+        #expect(rules.evaluated(new, at: now, knowing: NewCompletionFacts()) == nil)
         let paused = NewCompletionFacts(update: standing(isPaused: true), isHeldUp: true)
-        #expect(rules.held(new, at: now, knowing: paused)?.inserted == new)
+        #expect(rules.evaluated(new, at: now, knowing: paused)?.inserted == new)
     }
 
     @Test func `a completion that nothing holds up is due`() {
@@ -109,7 +109,7 @@ struct CompletionRulesTests {
             _ orderKey: String?, _ machine: CompletionMachine = CompletionMachine(), isHeldUp: Bool = false
         ) -> Timestamp? {
             let facts = NewCompletionFacts(update: standing(), isHeldUp: isHeldUp)
-            return rules.held(completion(machine, orderKey: orderKey), at: now, knowing: facts)?.inserted?.machine.dueAt
+            return rules.evaluated(completion(machine, orderKey: orderKey), at: now, knowing: facts)?.inserted?.machine.dueAt
         }
         #expect(dueAt("a") == now)
         #expect(dueAt("a", isHeldUp: true) == nil)
@@ -229,10 +229,10 @@ struct CompletionRulesTests {
 
     @Test func `an ended binding is released until nothing is left, or it begins again`() {
         let waiting = completion(CompletionMachine(.waiting, attempt: 1))
-        #expect(rules.release([], isLeftOver: true, at: now) == .nothingLeft)
-        #expect(rules.release([waiting], isLeftOver: false, at: now) == .stops)
+        #expect(rules.release([], needsCleanup: true, at: now) == .nothingLeft)
+        #expect(rules.release([waiting], needsCleanup: false, at: now) == .stops)
         let step = CompletionStep(
             before: waiting, after: changed(waiting, CompletionMachine(.gone, attempt: 1)), takesOut: true)
-        #expect(rules.release([waiting], isLeftOver: true, at: now) == .ends([step]))
+        #expect(rules.release([waiting], needsCleanup: true, at: now) == .ends([step]))
     }
 }

@@ -15,11 +15,12 @@ struct ConsequenceTests {
 
     /// A completion that becomes another state.
     private func step(
-        _ before: Completion, _ state: CompletionMachine.State?, absorber: Int64? = nil
+        _ before: Completion, _ state: CompletionMachine.State?, coalescer: Int64? = nil
     ) -> CompletionStep {
         var after = before
         after.machine = CompletionMachine(state ?? .gone, attempt: before.machine.attempt)
-        return CompletionStep(before: before, after: state == nil ? nil : after, absorber: absorber.map { UpdateSerial($0) })
+        return CompletionStep(
+            before: before, after: state == nil ? nil : after, coalescer: coalescer.map { UpdateSerial($0) })
     }
 
     private func given(_ update: Int64 = 5, orderKey: String? = "a") -> Completion {
@@ -37,12 +38,12 @@ struct ConsequenceTests {
     }
 
     private func facts(
-        firsts: [String: [Completion]] = [:], absorbed: [ConsequenceFacts.Absorbed]? = [], isContent: Bool? = nil,
+        firsts: [String: [Completion]] = [:], coalesced: [ConsequenceFacts.Coalesced]? = [], isContent: Bool? = nil,
         isBindingEnded: Bool = false
     ) -> ConsequenceFacts {
         var facts = ConsequenceFacts()
         facts.firsts = Dictionary(uniqueKeysWithValues: firsts.map { (OrderKey($0), $1) })
-        facts.absorbed = absorbed
+        facts.coalesced = coalesced
         facts.content = isContent.map { ConsequenceFacts.Content(isContent: $0, isBindingEnded: isBindingEnded) }
         return facts
     }
@@ -53,7 +54,7 @@ struct ConsequenceTests {
     func `the new state says what must be known`(state: CompletionMachine.State) {
         var expected = ConsequenceQuestions()
         if state.isFinal || state == .parked { expected.orderKeys = [OrderKey("a")] }
-        expected.absorbed = [.parked, .withdrawn, .superseded, .gone].contains(state)
+        expected.coalesced = [.parked, .withdrawn, .superseded, .gone].contains(state)
         expected.content = state == .expired
         #expect(questions(step(given(), state)) == (expected.isEmpty ? nil : expected))
         expected.orderKeys = []
@@ -66,18 +67,18 @@ struct ConsequenceTests {
         #expect(questions(step(given(), nil)) == questions(step(given(), .gone)))
         let parked = completion(5, CompletionMachine(.parked, attempt: 1), orderKey: "a")
         var expected = ConsequenceQuestions()
-        expected.absorbed = true
+        expected.coalesced = true
         #expect(questions(step(parked, nil)) == expected, "it held up nothing")
     }
 
     @Test func `order keys of revived content are asked for next`() {
-        let absorbed = [
-            ConsequenceFacts.Absorbed(completion: completion(1, orderKey: "b"), isExpired: false),
-            ConsequenceFacts.Absorbed(completion: completion(2, orderKey: "c"), isExpired: true),
+        let coalesced = [
+            ConsequenceFacts.Coalesced(completion: completion(1, orderKey: "b"), isExpired: false),
+            ConsequenceFacts.Coalesced(completion: completion(2, orderKey: "c"), isExpired: true),
         ]
         var expected = ConsequenceQuestions()
         expected.orderKeys = [OrderKey("b")]
-        #expect(questions(step(given(), .withdrawn), facts(firsts: ["a": []], absorbed: absorbed)) == expected)
+        #expect(questions(step(given(), .withdrawn), facts(firsts: ["a": []], coalesced: coalesced)) == expected)
     }
 
     // MARK: Order keys
@@ -85,29 +86,29 @@ struct ConsequenceTests {
     @Test func `the next of an order key is due if it was never given`() {
         func next(_ machine: CompletionMachine) -> Completion? {
             let next = completion(6, machine, orderKey: "a")
-            return changes(step(given(), .done), facts(firsts: ["a": [next]], absorbed: nil))?.changed[next.key]
+            return changes(step(given(), .done), facts(firsts: ["a": [next]], coalesced: nil))?.changed[next.key]
         }
         let released = next(CompletionMachine())
         #expect(released?.machine == CompletionMachine(dueAt: now) && released?.changedAt == now)
         #expect(next(CompletionMachine(.waiting, attempt: 1)) == nil)
         #expect(next(CompletionMachine(.waiting, dueAt: now.adding(seconds: 9))) == nil)
         #expect(next(CompletionMachine(.failed, attempt: 1, dueAt: now)) == nil)
-        let alone = changes(step(given(), .done), facts(firsts: ["a": []], absorbed: nil))
+        let alone = changes(step(given(), .done), facts(firsts: ["a": []], coalesced: nil))
         #expect(alone?.changed.count == 1 && alone?.removed == nil)
     }
 
     @Test func `canonically equivalent texts are different order keys`() {
         let (composed, decomposed) = ("\u{e9}", "e\u{301}")
-        let absorbed = ConsequenceFacts.Absorbed(
+        let coalesced = ConsequenceFacts.Coalesced(
             completion: completion(1, CompletionMachine(.superseded), orderKey: decomposed), isExpired: false)
         let step = step(given(orderKey: composed), .withdrawn)
-        var known = facts(absorbed: [absorbed])
+        var known = facts(coalesced: [coalesced])
         #expect(questions(step, known)?.orderKeys.count == 2)
         let next = completion(6, orderKey: composed)
         known.firsts = [OrderKey(composed): [next], OrderKey(decomposed): []]
         let changed = changes(step, known)?.changed
         #expect(changed?[next.key]?.machine == CompletionMachine(dueAt: now))
-        #expect(changed?[absorbed.completion.key]?.machine == CompletionMachine(dueAt: now))
+        #expect(changed?[coalesced.completion.key]?.machine == CompletionMachine(dueAt: now))
     }
 
     @Test func `a removed completion changes only others`() {
@@ -124,9 +125,9 @@ struct ConsequenceTests {
         let (free, first, second) = (
             completion(1, superseded), completion(2, superseded, orderKey: "b"), completion(3, superseded, orderKey: "b")
         )
-        let absorbed = [free, first, second].map { ConsequenceFacts.Absorbed(completion: $0, isExpired: false) }
+        let coalesced = [free, first, second].map { ConsequenceFacts.Coalesced(completion: $0, isExpired: false) }
         let changes = changes(
-            step(given(orderKey: nil), .withdrawn), facts(firsts: ["b": []], absorbed: absorbed))
+            step(given(orderKey: nil), .withdrawn), facts(firsts: ["b": []], coalesced: coalesced))
         #expect(changes?.revived == [free.key, first.key, second.key])
         #expect(changes?.changed[free.key]?.machine == CompletionMachine(dueAt: now))
         #expect(changes?.changed[first.key]?.machine == CompletionMachine(dueAt: now))
@@ -135,32 +136,32 @@ struct ConsequenceTests {
     }
 
     @Test func `revived content stands behind an earlier one of its order key, and before a later one`() {
-        let revived = ConsequenceFacts.Absorbed(
+        let revived = ConsequenceFacts.Coalesced(
             completion: completion(4, CompletionMachine(.superseded), orderKey: "b"), isExpired: false)
         func machine(behind update: Int64) -> CompletionMachine? {
             let other = given(update, orderKey: "b")
-            let facts = facts(firsts: ["b": [other]], absorbed: [revived])
+            let facts = facts(firsts: ["b": [other]], coalesced: [revived])
             return changes(step(given(orderKey: nil), .gone), facts)?.changed[revived.completion.key]?.machine
         }
         #expect(machine(behind: 3) == CompletionMachine())
         #expect(machine(behind: 6) == CompletionMachine(dueAt: now))
     }
 
-    @Test func `absorbed content that expired is to be fetched`() {
-        let expired = ConsequenceFacts.Absorbed(completion: completion(1, CompletionMachine(.superseded)), isExpired: true)
-        let changes = changes(step(given(orderKey: nil), .gone), facts(absorbed: [expired]))
+    @Test func `coalesced content that expired is to be fetched`() {
+        let expired = ConsequenceFacts.Coalesced(completion: completion(1, CompletionMachine(.superseded)), isExpired: true)
+        let changes = changes(step(given(orderKey: nil), .gone), facts(coalesced: [expired]))
         #expect(changes?.needsResync == BindingSerial(3) && changes?.revived.isEmpty == true)
     }
 
-    @Test func `an absorber stands for everything that the absorbed content stood for`() {
-        let step = step(given(orderKey: nil), .superseded, absorber: 9)
+    @Test func `a coalescing completion stands for everything that the coalesced content stood for`() {
+        let step = step(given(orderKey: nil), .superseded, coalescer: 9)
         #expect(questions(step) == nil)
-        #expect(changes(step)?.absorbed == CompletionChanges.Absorption(given().key, by: UpdateSerial(9)))
+        #expect(changes(step)?.coalesced == CompletionChanges.Coalescence(given().key, by: UpdateSerial(9)))
     }
 
     @Test func `content that expires is missed if its device may not have it`() {
         func isMissed(_ before: CompletionMachine, isContent: Bool = true, isBindingEnded: Bool = false) -> Bool {
-            let known = facts(absorbed: nil, isContent: isContent, isBindingEnded: isBindingEnded)
+            let known = facts(coalesced: nil, isContent: isContent, isBindingEnded: isBindingEnded)
             return changes(step(completion(5, before), .expired), known)?.needsResync != nil
         }
         let later = now.adding(milliseconds: 1)

@@ -10,8 +10,8 @@ struct NaiveBinding: Equatable {
     var revision: Int64 = 1
     var endedAt: Timestamp?
     var needsResync = false
-    var isLeftOver = false
-    var heldTo: Int64 = 0
+    var needsCleanup = false
+    var cursor: Int64 = 0
     var heldBy: Int64 = 0
     var seenTo: Int64
     /// Something of it is not finished.
@@ -40,13 +40,13 @@ struct NaiveBindings {
         if isAppDeleted { return nil }
         for other in rows.indices where rows[other].device == device && rows[other].endedAt == nil {
             end(other, at: now)
-            rows[other].isLeftOver = true
+            rows[other].needsCleanup = true
         }
         if let place {
             rows[place].endedAt = nil
-            rows[place].isLeftOver = false
+            rows[place].needsCleanup = false
             rows[place].revision += 1
-            rows[place].heldTo = 0
+            rows[place].cursor = 0
             if rows[place].missed != MissedContent(endedWithBinding: false, isWithoutResult: false) {
                 rows[place].needsResync = true
             }
@@ -78,7 +78,7 @@ struct NaiveBindings {
     private mutating func end(_ place: Int, at now: Timestamp) {
         rows[place].endedAt = now
         rows[place].revision += 1
-        rows[place].heldTo = 0
+        rows[place].cursor = 0
     }
 
     mutating func signIn(_ device: Int64, _ user: UserID?, at now: Timestamp) {
@@ -91,14 +91,14 @@ struct NaiveBindings {
     mutating func change(_ serial: Int64, revision: Int64) -> Bool {
         guard let place = open(serial, revision) else { return false }
         rows[place].revision += 1
-        rows[place].heldTo = 0
+        rows[place].cursor = 0
         return true
     }
 
-    mutating func held(_ serial: Int64, revision: Int64, to update: Int64, rules: Int64, isFull: Bool) -> Bool {
+    mutating func evaluated(_ serial: Int64, revision: Int64, to update: Int64, rules: Int64, isFull: Bool) -> Bool {
         guard let place = open(serial, revision) else { return false }
-        if rows[place].heldBy != rules { rows[place].heldTo = 0 }
-        if update > rows[place].heldTo { rows[place].heldTo = update }
+        if rows[place].heldBy != rules { rows[place].cursor = 0 }
+        if update > rows[place].cursor { rows[place].cursor = update }
         rows[place].heldBy = rules
         if isFull {
             if update < rows[place].seenTo { rows[place].seenTo = update }

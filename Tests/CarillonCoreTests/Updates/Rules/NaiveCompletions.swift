@@ -4,7 +4,7 @@ import CarillonWire
 /// A completion as a store keeps it.
 struct CompletionRow: Equatable {
     var completion: Completion
-    var absorbedBy: UpdateSerial?
+    var coalescedBy: UpdateSerial?
 }
 
 /// What is beside the completions: the updates and the binding.
@@ -22,14 +22,14 @@ struct NaiveCompletions {
 
     var world = CompletionWorld()
     private(set) var rows: [CompletionRow] = []
-    /// A story sets this to false after each comparison.
+    /// A scenario sets this to false after each comparison.
     var needsResync = false
 
     private func place(_ key: CompletionKey) -> Int? { rows.firstIndex { $0.completion.key == key } }
 
     private mutating func insert(_ completion: Completion) {
-        rows.append(CompletionRow(completion: completion, absorbedBy: completion.absorbedBy))
-        rows[rows.count - 1].completion.absorbedBy = nil
+        rows.append(CompletionRow(completion: completion, coalescedBy: completion.coalescedBy))
+        rows[rows.count - 1].completion.coalescedBy = nil
         rows.removeAll { row in
             row.completion.key.update == completion.key.update && row.completion.key.entry <= completion.key.entry - 10
                 && row.completion.machine.state.isFinal
@@ -61,7 +61,7 @@ struct NaiveCompletions {
         return true
     }
 
-    mutating func hold(_ completion: Completion, at now: Timestamp) {
+    mutating func evaluate(_ completion: Completion, at now: Timestamp) {
         guard place(completion.key) == nil, let update = world.updates[completion.key.update] else { return }
         if update.status != .live || now >= update.expiresAt { return }
         var completion = completion
@@ -82,12 +82,12 @@ struct NaiveCompletions {
         return true
     }
 
-    mutating func absorb(_ key: CompletionKey, by absorber: UpdateSerial, at now: Timestamp) -> Bool {
+    mutating func coalesce(_ key: CompletionKey, by coalescer: UpdateSerial, at now: Timestamp) -> Bool {
         guard let place = place(key) else { return false }
         var machine = rows[place].completion.machine
-        guard machine.absorbed() else { return false }
-        for other in rows.indices where rows[other].absorbedBy == key.update { rows[other].absorbedBy = absorber }
-        rows[place].absorbedBy = absorber
+        guard machine.coalesced() else { return false }
+        for other in rows.indices where rows[other].coalescedBy == key.update { rows[other].coalescedBy = coalescer }
+        rows[place].coalescedBy = coalescer
         write(machine, to: place, at: now)
         return true
     }
@@ -123,8 +123,8 @@ struct NaiveCompletions {
         case .failed: if world.updates[key.update]?.isContent == true { needsResync = true }
         case .done, .doneWith:
             for other in rows.indices where rows[other].completion.key.update == key.update {
-                if rows[other].completion.machine.state == .expired, rows[other].absorbedBy == nil {
-                    rows[other].absorbedBy = key.update
+                if rows[other].completion.machine.state == .expired, rows[other].coalescedBy == nil {
+                    rows[other].coalescedBy = key.update
                 }
             }
         case .deferred, .unsupported: break
@@ -165,11 +165,11 @@ struct NaiveCompletions {
     /// What an update stood for is given by itself, or was missed.
     private mutating func comeToNothing(_ update: UpdateSerial, at now: Timestamp) {
         if world.resyncs.contains(update) { return }
-        for place in rows.indices where rows[place].absorbedBy == update {
+        for place in rows.indices where rows[place].coalescedBy == update {
             guard rows[place].completion.machine.state == .superseded else { continue }
             switch world.updates[rows[place].completion.key.update]?.status {
             case .live:
-                rows[place].absorbedBy = nil
+                rows[place].coalescedBy = nil
                 rows[place].completion.machine.revived()
                 rows[place].completion.changedAt = now
                 if let orderKey = rows[place].completion.orderKey {

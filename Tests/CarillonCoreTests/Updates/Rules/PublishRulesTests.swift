@@ -9,14 +9,14 @@ struct PublishRulesTests {
     private let key: (key: [UInt8], fingerprint: [UInt8]) = ([1], [2])
     private let earlier = UpdateID(Bytes16(high: 4, low: 1))
 
-    private func wish(
+    private func request(
         audience: Int? = nil, supersedes: UpdateID? = nil, isIndexed: Bool = true,
         idempotency: (key: [UInt8], fingerprint: [UInt8])? = nil, limits: UpdateLimits = UpdateLimits()
-    ) -> UpdateWish {
+    ) -> UpdateRequest {
         let definition = Update.Definition(
             kind: .popup, payload: [1], audience: audience.map { String(repeating: "x", count: $0) }, mode: .once,
             ttlSeconds: 1000, orderKey: nil, supersedes: supersedes)
-        return UpdateWish(
+        return UpdateRequest(
             proposed: UpdateID(Bytes16(high: 4, low: 9)), app: AppSerial(1), key: KeyID(7), definition: definition,
             body: [2], isIndexed: isIndexed, idempotency: idempotency, limits: limits)
     }
@@ -42,19 +42,19 @@ struct PublishRulesTests {
     }
 
     @Test func `only what the request names is asked for`() {
-        let full = wish(audience: 5, supersedes: earlier, idempotency: key, limits: UpdateLimits(audienceBytes: 10))
+        let full = request(audience: 5, supersedes: earlier, idempotency: key, limits: UpdateLimits(audienceBytes: 10))
         #expect(rules.publish(full, knowing: PublishFacts(isAppDeleted: true)) == .refused(.appGone))
         #expect(rules.publish(full, knowing: facts()) == .needs(.earlier))
         #expect(rules.publish(full, knowing: facts(.earlier)) == .needs(.superseded))
         #expect(rules.publish(full, knowing: facts(.earlier, .superseded, superseded: update())) == .needs(.counts))
         let counted = facts(.earlier, .superseded, .counts, live: 1, superseded: update())
         #expect(rules.publish(full, knowing: counted) == .needs(.audienceBytes))
-        #expect(rules.publish(wish(), knowing: facts()) == .needs(.counts))
-        #expect(rules.publish(wish(), knowing: facts(.counts)) == .publishes)
+        #expect(rules.publish(request(), knowing: facts()) == .needs(.counts))
+        #expect(rules.publish(request(), knowing: facts(.counts)) == .publishes)
     }
 
     @Test func `a repetition is answered before limits are compared`() {
-        let again = wish(supersedes: earlier, idempotency: key)
+        let again = request(supersedes: earlier, idempotency: key)
         #expect(rules.publish(again, knowing: facts(.earlier, fingerprint: [2])) == .repeated(earlier))
         #expect(rules.publish(again, knowing: facts(.earlier, fingerprint: [3])) == .refused(.keyReused))
         var known = facts(.earlier)
@@ -63,9 +63,9 @@ struct PublishRulesTests {
     }
 
     @Test func `only a live update is superseded, and makes room`() {
-        let wish = wish(supersedes: earlier, limits: UpdateLimits(live: 3))
+        let request = request(supersedes: earlier, limits: UpdateLimits(live: 3))
         func verdict(_ superseded: Update?, live: Int) -> PublishRules.Verdict {
-            rules.publish(wish, knowing: facts(.superseded, .counts, live: live, superseded: superseded))
+            rules.publish(request, knowing: facts(.superseded, .counts, live: live, superseded: superseded))
         }
         #expect(verdict(update(), live: 3) == .publishes)
         #expect(verdict(update(), live: 4) == .refused(.tooMany))
@@ -79,7 +79,7 @@ struct PublishRulesTests {
         let limits = UpdateLimits(live: 3, unindexed: 2)
         func verdict(_ live: Int, _ unindexed: Int, isIndexed: Bool) -> PublishRules.Verdict {
             rules.publish(
-                wish(isIndexed: isIndexed, limits: limits), knowing: facts(.counts, live: live, unindexed: unindexed))
+                request(isIndexed: isIndexed, limits: limits), knowing: facts(.counts, live: live, unindexed: unindexed))
         }
         #expect(verdict(2, 2, isIndexed: true) == .publishes)
         #expect(verdict(3, 0, isIndexed: true) == .refused(.tooMany))
@@ -90,8 +90,8 @@ struct PublishRulesTests {
     @Test func `bytes are read only if the audiences can have too many`() {
         let most = UpdateLimits.audienceBytes
         func verdict(_ limit: Int, live: Int, audience: Int? = 1) -> PublishRules.Verdict {
-            let wish = wish(audience: audience, limits: UpdateLimits(audienceBytes: limit))
-            return rules.publish(wish, knowing: facts(.counts, live: live))
+            let request = request(audience: audience, limits: UpdateLimits(audienceBytes: limit))
+            return rules.publish(request, knowing: facts(.counts, live: live))
         }
         #expect(verdict(2 * most, live: 1) == .publishes)
         #expect(verdict(2 * most - 1, live: 1) == .needs(.audienceBytes))
@@ -100,9 +100,9 @@ struct PublishRulesTests {
 
     @Test func `an update that is superseded makes room for bytes, unless it is paused`() {
         func verdict(_ bytes: Int, _ superseded: Update? = nil) -> PublishRules.Verdict {
-            let wish = wish(audience: 4, supersedes: superseded?.id, limits: UpdateLimits(audienceBytes: 10))
+            let request = request(audience: 4, supersedes: superseded?.id, limits: UpdateLimits(audienceBytes: 10))
             return rules.publish(
-                wish,
+                request,
                 knowing: facts(.superseded, .counts, .audienceBytes, live: 1, bytes: bytes, superseded: superseded))
         }
         #expect(verdict(6) == .publishes)
@@ -129,7 +129,7 @@ struct PublishRulesTests {
     @Test func `the live updates of an app are within its limits`() {
         var random = SeededRandom.forTest()
         var (published, refused) = (0, 0)
-        var turns = StoryTurns(300)
+        var turns = ScenarioTurns(300)
         while turns.next(unless: published > 500 && refused > 500) {
             let limits = UpdateLimits(
                 live: Int.random(in: 1...6, using: &random), unindexed: Int.random(in: 0...3, using: &random),
@@ -143,7 +143,7 @@ struct PublishRulesTests {
                 let known = facts(
                     .counts, .audienceBytes, live: live.count, unindexed: live.count { !$0.isIndexed },
                     bytes: live.reduce(0) { $0 + $1.bytes })
-                let verdict = rules.publish(wish(audience: bytes, isIndexed: isIndexed, limits: limits), knowing: known)
+                let verdict = rules.publish(request(audience: bytes, isIndexed: isIndexed, limits: limits), knowing: known)
                 #expect((verdict == .publishes) == fits)
                 if fits { live.append((bytes, isIndexed)) }
                 if fits { published += 1 } else { refused += 1 }

@@ -42,8 +42,8 @@ struct TableBindings {
         for end in changes.ended {
             rows[end.binding]?.endedAt = end.at
             rows[end.binding]?.revision = end.revision
-            rows[end.binding]?.isLeftOver = end.isLeftOver
-            rows[end.binding]?.heldTo = 0
+            rows[end.binding]?.needsCleanup = end.needsCleanup
+            rows[end.binding]?.cursor = 0
         }
         if let removed = changes.removed { rows[removed] = nil }
         switch changes.beginning {
@@ -55,8 +55,8 @@ struct TableBindings {
             return lastSerial
         case .again(let again):
             rows[again.binding]?.endedAt = nil
-            rows[again.binding]?.isLeftOver = false
-            rows[again.binding]?.heldTo = 0
+            rows[again.binding]?.needsCleanup = false
+            rows[again.binding]?.cursor = 0
             rows[again.binding]?.revision = again.revision
             rows[again.binding]?.needsResync = again.needsResync
             return again.binding.rawValue
@@ -75,27 +75,27 @@ struct TableBindings {
             UpdateBinding(
                 serial: BindingSerial(serial), device: DeviceSerial(row.device), user: row.user, profile: row.profile,
                 revision: revision, parametersRevision: nil, values: ParameterValues(), locatedAt: nil, kinds: [],
-                heldTo: HeldTo(UpdateSerial(row.heldTo), rules: row.heldBy), seenTo: UpdateSerial(row.seenTo),
+                cursor: AudienceCursor(UpdateSerial(row.cursor), rules: row.heldBy), seenTo: UpdateSerial(row.seenTo),
                 needsResync: row.needsResync, receivedTo: ReceivedTo(all: 0, updates: 0)))
         row.revision = changed.revision
-        row.heldTo = changed.heldTo.place.rawValue
+        row.cursor = changed.cursor.place.rawValue
         rows[BindingSerial(serial)] = row
         return true
     }
 
-    mutating func held(_ serial: Int64, revision: Int64, to update: Int64, rules version: Int64, isFull: Bool) -> Bool {
+    mutating func evaluated(_ serial: Int64, revision: Int64, to update: Int64, rules version: Int64, isFull: Bool) -> Bool {
         let found = open(serial)
         let facts = found.map { row in
-            HeldFacts(
-                revision: row.revision, heldTo: HeldTo(UpdateSerial(row.heldTo), rules: row.heldBy),
+            CursorFacts(
+                revision: row.revision, cursor: AudienceCursor(UpdateSerial(row.cursor), rules: row.heldBy),
                 seenTo: UpdateSerial(row.seenTo), lastExpired: UpdateSerial(lastExpired))
         }
-        let place = HeldTo(UpdateSerial(update), rules: version)
-        guard var row = found, let change = rules.held(to: place, isFull: isFull, of: revision, knowing: facts) else {
+        let place = AudienceCursor(UpdateSerial(update), rules: version)
+        guard var row = found, let change = rules.evaluated(to: place, isFull: isFull, of: revision, knowing: facts) else {
             return false
         }
-        row.heldTo = change.heldTo.place.rawValue
-        row.heldBy = change.heldTo.rules
+        row.cursor = change.cursor.place.rawValue
+        row.heldBy = change.cursor.rules
         row.seenTo = change.seenTo.rawValue
         rows[BindingSerial(serial)] = row
         return true

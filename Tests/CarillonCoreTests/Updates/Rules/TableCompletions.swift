@@ -6,7 +6,7 @@ struct TableCompletions {
     private let rules = CompletionRules()
     var world = CompletionWorld()
     private(set) var rows: [CompletionKey: CompletionRow] = [:]
-    /// A story sets this to false after each comparison.
+    /// A scenario sets this to false after each comparison.
     var needsResync = false
 
     private func facts(of key: CompletionKey) -> CompletionFacts {
@@ -23,14 +23,14 @@ struct TableCompletions {
         return true
     }
 
-    mutating func hold(_ completion: Completion, at now: Timestamp) {
+    mutating func evaluate(_ completion: Completion, at now: Timestamp) {
         let isHeldUp = rows.values.contains {
             completion.orderKey != nil && $0.completion.orderKey == completion.orderKey
                 && $0.completion.machine.holdsUpOthers
         }
         let facts = NewCompletionFacts(
             update: world.updates[completion.key.update], isKnown: rows[completion.key] != nil, isHeldUp: isHeldUp)
-        if let changes = rules.held(completion, at: now, knowing: facts) { write(changes) }
+        if let changes = rules.evaluated(completion, at: now, knowing: facts) { write(changes) }
     }
 
     /// - Parameter decide: Returns nil if nothing is to be changed.
@@ -57,7 +57,7 @@ struct TableCompletions {
         case .lateFailure: needsResync = true
         case .lateSuccess:
             for (other, row) in rows where other.update == key.update {
-                if row.completion.machine.state == .expired, row.absorbedBy == nil { rows[other]?.absorbedBy = key.update }
+                if row.completion.machine.state == .expired, row.coalescedBy == nil { rows[other]?.coalescedBy = key.update }
             }
         }
         return false
@@ -85,36 +85,38 @@ struct TableCompletions {
             let first = others.min { ($0.key.update, $0.key.entry) < ($1.key.update, $1.key.entry) }
             facts.firsts[orderKey] = first.map { [$0] } ?? []
         }
-        if questions.absorbed { facts.absorbed = absorbed(by: key.update) }
+        if questions.coalesced { facts.coalesced = coalesced(by: key.update) }
         if questions.content {
             facts.content = ConsequenceFacts.Content(
                 isContent: world.updates[key.update]?.isContent ?? false, isBindingEnded: world.isBindingEnded)
         }
     }
 
-    private func absorbed(by update: UpdateSerial) -> [ConsequenceFacts.Absorbed] {
+    private func coalesced(by update: UpdateSerial) -> [ConsequenceFacts.Coalesced] {
         guard !world.resyncs.contains(update) else { return [] }
-        let found = rows.values.filter { $0.absorbedBy == update && $0.completion.machine.state == .superseded }
+        let found = rows.values.filter { $0.coalescedBy == update && $0.completion.machine.state == .superseded }
             .map(\.completion).sorted { ($0.key.update, $0.key.entry) < ($1.key.update, $1.key.entry) }
-        return found.compactMap { completion -> ConsequenceFacts.Absorbed? in
+        return found.compactMap { completion -> ConsequenceFacts.Coalesced? in
             switch world.updates[completion.key.update]?.status {
-            case .live: return ConsequenceFacts.Absorbed(completion: completion, isExpired: false)
-            case .expired: return ConsequenceFacts.Absorbed(completion: completion, isExpired: true)
+            case .live: return ConsequenceFacts.Coalesced(completion: completion, isExpired: false)
+            case .expired: return ConsequenceFacts.Coalesced(completion: completion, isExpired: true)
             case .superseded, .withdrawn, nil: return nil
             }
         }
     }
 
     private mutating func write(_ changes: CompletionChanges) {
-        if let absorbed = changes.absorbed {
-            for (key, row) in rows where row.absorbedBy == absorbed.key.update { rows[key]?.absorbedBy = absorbed.absorber }
-            rows[absorbed.key]?.absorbedBy = absorbed.absorber
+        if let coalesced = changes.coalesced {
+            for (key, row) in rows where row.coalescedBy == coalesced.key.update {
+                rows[key]?.coalescedBy = coalesced.coalescer
+            }
+            rows[coalesced.key]?.coalescedBy = coalesced.coalescer
         }
         if let removed = changes.removed { rows[removed] = nil }
         if var inserted = changes.inserted {
-            let absorber = inserted.absorbedBy
-            inserted.absorbedBy = nil
-            rows[inserted.key] = CompletionRow(completion: inserted, absorbedBy: absorber)
+            let coalescer = inserted.coalescedBy
+            inserted.coalescedBy = nil
+            rows[inserted.key] = CompletionRow(completion: inserted, coalescedBy: coalescer)
             if let entry = changes.forgottenEntry {
                 rows = rows.filter { key, row in
                     key.update != inserted.key.update || key.entry > entry || !row.completion.machine.state.isFinal
@@ -123,7 +125,7 @@ struct TableCompletions {
         }
         for (key, completion) in changes.changed {
             rows[key]?.completion = completion
-            if changes.revived.contains(key) { rows[key]?.absorbedBy = nil }
+            if changes.revived.contains(key) { rows[key]?.coalescedBy = nil }
         }
         if changes.needsResync != nil { needsResync = true }
     }

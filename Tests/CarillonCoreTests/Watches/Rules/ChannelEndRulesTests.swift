@@ -5,8 +5,8 @@ import Testing
 struct ChannelEndRulesTests {
     private let now = Sample.now
     private let rules = WatchRules()
-    private let one = CallbackLane(WatchSample.app, "one.example:80")
-    private let two = CallbackLane(WatchSample.app, "two.example:80")
+    private let one = CallbackQueue(WatchSample.app, "one.example:80")
+    private let two = CallbackQueue(WatchSample.app, "two.example:80")
 
     private func verdict(_ facts: ChannelEndFacts, perApp: Int = 100, perPeer: Int = 100) -> WatchRules.EndVerdict {
         rules.channelsEnd(
@@ -22,7 +22,7 @@ struct ChannelEndRulesTests {
 
     /// The facts of watches whose callbacks go to the hosts.
     private func facts(
-        _ hosts: [String?], waiting: [CallbackLane: Int], usage: WatchUsage = WatchUsage(watches: 9, callbacks: 9)
+        _ hosts: [String?], waiting: [CallbackQueue: Int], usage: WatchUsage = WatchUsage(watches: 9, callbacks: 9)
     ) -> ChannelEndFacts {
         var facts = ChannelEndFacts()
         facts.watches = hosts.enumerated().map { WatchSample.ending(Int64($0.offset + 1), $0.element) }
@@ -62,34 +62,34 @@ struct ChannelEndRulesTests {
             ])
         #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -3, callbacks: 2))])
         #expect(changes.removedCallbacks.isEmpty)
-        #expect(changes.crowdedOut == 0)
+        #expect(changes.dropped == 0)
     }
 
     @Test func `it is asked how many callbacks wait for the same peers`() {
         var questions = ChannelEndQuestions()
-        questions.lanes = [two]
+        questions.queues = [two]
         #expect(verdict(facts(["one.example", "two.example", nil], waiting: [one: 1])) == .needs(questions))
     }
 
     @Test func `the oldest are asked for beyond a limit only`() throws {
         let full = facts(["one.example", "one.example"], waiting: [one: 3], usage: WatchUsage(watches: 2, callbacks: 6))
-        #expect(try decided(full, perApp: 8, perPeer: 5).crowdedOut == 0)
+        #expect(try decided(full, perApp: 8, perPeer: 5).dropped == 0)
         var questions = ChannelEndQuestions()
-        questions.oldestOfLanes = [one: 4]
+        questions.oldestOfQueues = [one: 4]
         #expect(verdict(full, perApp: 8, perPeer: 4) == .needs(questions))
         questions.oldestOfApps = [WatchSample.app: 4]
         #expect(verdict(full, perApp: 7, perPeer: 4) == .needs(questions))
-        questions.oldestOfLanes = [:]
+        questions.oldestOfQueues = [:]
         #expect(verdict(full, perApp: 7, perPeer: 5) == .needs(questions))
     }
 
     @Test func `the oldest callback of a peer is given up for a new one`() throws {
         var facts = facts(["one.example", "one.example"], waiting: [one: 3])
-        facts.oldestOfLanes = [one: [21, 22, 23]]
+        facts.oldestOfQueues = [one: [21, 22, 23]]
         let changes = try decided(facts, perPeer: 4)
         #expect(changes.removedCallbacks == [21])
         #expect(changes.callbacks.count == 2)
-        #expect(changes.crowdedOut == 1)
+        #expect(changes.dropped == 1)
         #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -2, callbacks: 1))])
     }
 
@@ -97,11 +97,11 @@ struct ChannelEndRulesTests {
         var facts = facts(["one.example", "one.example"], waiting: [one: 2], usage: WatchUsage(watches: 2, callbacks: 3))
         facts.oldestOfApps = [
             WatchSample.app: [
-                WaitingCallback(serial: 21, lane: one), WaitingCallback(serial: 22, lane: two),
-                WaitingCallback(serial: 23, lane: one),
+                WaitingCallback(serial: 21, queue: one), WaitingCallback(serial: 22, queue: two),
+                WaitingCallback(serial: 23, queue: one),
             ]
         ]
-        facts.oldestOfLanes = [one: [21, 23]]
+        facts.oldestOfQueues = [one: [21, 23]]
         // The first new one removes 21 for the app, so that the peer has room for the second one.
         let changes = try decided(facts, perApp: 3, perPeer: 3)
         #expect(changes.removedCallbacks == [21, 22])
@@ -110,18 +110,18 @@ struct ChannelEndRulesTests {
 
     @Test func `a callback that is given up for its peer counts no more for its app`() throws {
         var facts = facts(["one.example"], waiting: [one: 2], usage: WatchUsage(watches: 1, callbacks: 3))
-        facts.oldestOfApps = [WatchSample.app: [WaitingCallback(serial: 20, lane: two)]]
-        facts.oldestOfLanes = [one: [21, 23]]
+        facts.oldestOfApps = [WatchSample.app: [WaitingCallback(serial: 20, queue: two)]]
+        facts.oldestOfQueues = [one: [21, 23]]
         #expect(try decided(facts, perApp: 3, perPeer: 2).removedCallbacks == [21])
     }
 
     @Test func `a new callback is given up itself where none may wait`() throws {
         var facts = facts(["one.example", "one.example"], waiting: [one: 0], usage: WatchUsage(watches: 2))
-        facts.oldestOfLanes = [one: []]
+        facts.oldestOfQueues = [one: []]
         let changes = try decided(facts, perPeer: 0)
         #expect(changes.callbacks.isEmpty)
         #expect(changes.removedCallbacks.isEmpty)
-        #expect(changes.crowdedOut == 2)
+        #expect(changes.dropped == 2)
         #expect(changes.usage == [WatchSample.app: .emptied(WatchUsage(watches: -2))])
         let second = try decided(facts, perPeer: 1)
         #expect(second.callbacks.map(\.webhookID) == ["msg_2"])
@@ -135,8 +135,8 @@ struct ChannelEndRulesTests {
         facts.usage = [
             WatchSample.app: WatchUsage(watches: 1, callbacks: 3), other: WatchUsage(watches: 1, callbacks: 1),
         ]
-        facts.waiting = [one: 3, CallbackLane(other, "one.example:80"): 1]
-        facts.oldestOfLanes = [one: [21]]
+        facts.waiting = [one: 3, CallbackQueue(other, "one.example:80"): 1]
+        facts.oldestOfQueues = [one: [21]]
         let changes = try decided(facts, perPeer: 3)
         #expect(changes.removedCallbacks == [21])
         #expect(

@@ -12,7 +12,7 @@ struct NaiveWatches {
         var callbackID: String
         var secret: [UInt8]
         var token: [UInt8]
-        var told: PingFailure?
+        var notified: PingFailure?
         var failures = 0
         var last: Watch.LastPing?
         var createdAt: Timestamp
@@ -54,13 +54,13 @@ struct NaiveWatches {
     var formerUsers: Set<Int64> = []
     var deletedApps: Set<Int64> = []
     var noted: [Int] = []
-    var crowdedOut = 0
+    var dropped = 0
     private var serials: Int64 = 0
     private var pings: Int64 = 0
 
     mutating func commit(_ operation: WatchOperation, at now: Timestamp) -> String {
         switch operation {
-        case .put(let wish): return put(wish, now)
+        case .put(let request): return put(request, now)
         case .remove(let channel):
             let before = rows.count
             rows.removeAll { $0.channel == channel }
@@ -77,10 +77,10 @@ struct NaiveWatches {
             return "\(pinged(answer, revision, machine, last, due))"
         case .called(let answer, let step, let attempts): return "\(called(answer, step, attempts))"
         case .vouch(let channel):
-            guard let place = rows.firstIndex(where: { $0.channel == channel }), rows[place].told != nil else {
+            guard let place = rows.firstIndex(where: { $0.channel == channel }), rows[place].notified != nil else {
                 return "false"
             }
-            rows[place].told = nil
+            rows[place].notified = nil
             rows[place].failures = 0
             rows[place].revision += 1
             return "true"
@@ -103,38 +103,38 @@ struct NaiveWatches {
         }
     }
 
-    private mutating func put(_ wish: WatchWish, _ now: Timestamp) -> String {
-        let channel = wish.channel.rawValue
-        let (device, app) = (WatchStory.device(of: channel), WatchStory.app(of: channel))
+    private mutating func put(_ request: WatchRequest, _ now: Timestamp) -> String {
+        let channel = request.channel.rawValue
+        let (device, app) = (WatchScenario.device(of: channel), WatchScenario.app(of: channel))
         if formerUsers.contains(channel) || deletedApps.contains(app) { return "gone" }
         guard let place = rows.firstIndex(where: { $0.channel == channel }) else {
-            let ofDevice = rows.filter { WatchStory.device(of: $0.channel) == device }
-            let ofApp = rows.filter { WatchStory.app(of: $0.channel) == app }
-            if ofDevice.count + 1 > wish.limits.perDevice { return "device" }
-            if ofApp.count + 1 > wish.limits.perApp { return "app" }
+            let ofDevice = rows.filter { WatchScenario.device(of: $0.channel) == device }
+            let ofApp = rows.filter { WatchScenario.app(of: $0.channel) == app }
+            if ofDevice.count + 1 > request.limits.perDevice { return "device" }
+            if ofApp.count + 1 > request.limits.perApp { return "app" }
             serials += 1
             var row = Row(
-                serial: serials, channel: channel, ping: wish.ping, gone: wish.disconnectAddress,
-                callbackID: wish.callbackID, secret: wish.sealed.secret, token: wish.sealed.token, createdAt: now)
-            if wish.ping != nil { row.work = newPing(wish.firstDueAt ?? now) }
+                serial: serials, channel: channel, ping: request.ping, gone: request.disconnectAddress,
+                callbackID: request.callbackID, secret: request.sealed.secret, token: request.sealed.token, createdAt: now)
+            if request.ping != nil { row.work = newPing(request.firstDueAt ?? now) }
             rows.append(row)
             return "new \(serials)"
         }
         var row = rows[place]
         row.revision += 1
-        row.gone = wish.disconnectAddress
-        row.token = wish.sealed.token
-        if wish.renewsSecret { row.secret = wish.sealed.secret }
-        let isElsewhere = row.ping?.address.text != wish.ping?.address.text
+        row.gone = request.disconnectAddress
+        row.token = request.sealed.token
+        if request.renewsSecret { row.secret = request.sealed.secret }
+        let isElsewhere = row.ping?.address.text != request.ping?.address.text
         if isElsewhere {
             row.failures = 0
             row.last = nil
         }
-        row.ping = wish.ping
-        if wish.ping == nil {
+        row.ping = request.ping
+        if request.ping == nil {
             row.work = nil
         } else {
-            let due = wish.firstDueAt ?? now
+            let due = request.firstDueAt ?? now
             if let work = row.work {
                 if isElsewhere || due < work.due { row.work?.due = due }
             } else {
@@ -158,7 +158,7 @@ struct NaiveWatches {
         else { return false }
         noted.append(answer.noted)
         guard rows[place].revision == revision else { return false }
-        rows[place].told = machine.told
+        rows[place].notified = machine.notified
         rows[place].failures = machine.failures
         if let last { rows[place].last = last }
         rows[place].work?.due = due
@@ -185,20 +185,20 @@ struct NaiveWatches {
         guard let place = rows.firstIndex(where: { $0.channel == channel }) else { return }
         let row = rows.remove(at: place)
         guard let address = row.gone else { return }
-        let app = WatchStory.app(of: channel)
+        let app = WatchScenario.app(of: channel)
         callbacks.append(
             Callback(
                 id: row.callbackID, channel: channel, address: address, secret: row.secret, token: row.token, endedAt: now,
                 work: Work(number: 0, due: now)))
-        giveUpOldest(WatchStory.callbacks.perPeer) {
-            WatchStory.app(of: $0.channel) == app && $0.address.peer == address.peer
+        giveUpOldest(WatchScenario.callbacks.perPeer) {
+            WatchScenario.app(of: $0.channel) == app && $0.address.peer == address.peer
         }
-        giveUpOldest(WatchStory.callbacks.perApp) { WatchStory.app(of: $0.channel) == app }
+        giveUpOldest(WatchScenario.callbacks.perApp) { WatchScenario.app(of: $0.channel) == app }
     }
 
     private mutating func giveUpOldest(_ limit: Int, _ belongs: (Callback) -> Bool) {
         guard callbacks.count(where: belongs) > limit, let oldest = callbacks.firstIndex(where: belongs) else { return }
         callbacks.remove(at: oldest)
-        crowdedOut += 1
+        dropped += 1
     }
 }

@@ -12,9 +12,10 @@ struct PutWatchRulesTests {
         PutWatchFacts(channel: channel, watch: watch, counts: .init(ofDevice: device, ofApp: WatchUsage(watches: app)))
     }
 
-    private func put(_ wish: WatchWish, _ facts: PutWatchFacts) throws -> (watch: Watch, isNew: Bool, changes: WatchChanges)
-    {
-        let verdict = rules.put(wish, at: now, knowing: facts)
+    private func put(_ request: WatchRequest, _ facts: PutWatchFacts) throws -> (
+        watch: Watch, isNew: Bool, changes: WatchChanges
+    ) {
+        let verdict = rules.put(request, at: now, knowing: facts)
         guard case .put(let watch, let isNew, let changes) = verdict else { throw Refused(verdict: verdict) }
         return (watch, isNew, changes)
     }
@@ -25,36 +26,36 @@ struct PutWatchRulesTests {
 
     @Test(arguments: [false, true])
     func `a channel that is gone, of a former user or of a deleted app takes no watch`(isThere: Bool) throws {
-        let wish = try WatchSample.wish()
+        let request = try WatchSample.request()
         let watch = isThere ? try WatchSample.watch() : nil
         var (former, deleted) = (WatchSample.channel, WatchSample.channel)
         former.isOfFormerUser = true
         deleted.isAppDeleted = true
         for channel in [nil, former, deleted] {
-            #expect(rules.put(wish, at: now, knowing: facts(channel, watch)) == .refused(.channelGone))
+            #expect(rules.put(request, at: now, knowing: facts(channel, watch)) == .refused(.channelGone))
         }
     }
 
     @Test func `only a new watch needs the counts`() throws {
-        let wish = try WatchSample.wish(limits: WatchLimits(perDevice: 0, perApp: 0))
-        let new = rules.put(wish, at: now, knowing: PutWatchFacts(channel: WatchSample.channel))
+        let request = try WatchSample.request(limits: WatchLimits(perDevice: 0, perApp: 0))
+        let new = rules.put(request, at: now, knowing: PutWatchFacts(channel: WatchSample.channel))
         #expect(new == .needsCounts(Sample.device, WatchSample.app))
-        let change = try put(wish, PutWatchFacts(channel: WatchSample.channel, watch: try WatchSample.watch()))
+        let change = try put(request, PutWatchFacts(channel: WatchSample.channel, watch: try WatchSample.watch()))
         #expect(!change.isNew)
         #expect(change.changes.usage.isEmpty)
     }
 
     @Test func `the limits of a device and of an app are checked in this order`() throws {
-        let wish = try WatchSample.wish(limits: WatchLimits(perDevice: 2, perApp: 5))
-        _ = try put(wish, facts(device: 1, app: 4))
-        #expect(rules.put(wish, at: now, knowing: facts(device: 2, app: 4)) == .refused(.tooManyOfDevice))
-        #expect(rules.put(wish, at: now, knowing: facts(device: 1, app: 5)) == .refused(.tooManyOfApp))
-        #expect(rules.put(wish, at: now, knowing: facts(device: 2, app: 5)) == .refused(.tooManyOfDevice))
+        let request = try WatchSample.request(limits: WatchLimits(perDevice: 2, perApp: 5))
+        _ = try put(request, facts(device: 1, app: 4))
+        #expect(rules.put(request, at: now, knowing: facts(device: 2, app: 4)) == .refused(.tooManyOfDevice))
+        #expect(rules.put(request, at: now, knowing: facts(device: 1, app: 5)) == .refused(.tooManyOfApp))
+        #expect(rules.put(request, at: now, knowing: facts(device: 2, app: 5)) == .refused(.tooManyOfDevice))
     }
 
     @Test func `a new watch is as requested, and counted`() throws {
         let due = now.adding(seconds: 40)
-        let (watch, isNew, changes) = try put(WatchSample.wish(due: due, gone: "http://two.example"), facts())
+        let (watch, isNew, changes) = try put(WatchSample.request(due: due, gone: "http://two.example"), facts())
         #expect(isNew)
         #expect(watch.revision == 1)
         #expect(watch.channel == WatchSample.channel.serial)
@@ -75,39 +76,39 @@ struct PutWatchRulesTests {
     }
 
     @Test func `a ping without a proposed moment is due at once`() throws {
-        let watch = try put(WatchSample.wish(due: nil), facts()).watch
+        let watch = try put(WatchSample.request(due: nil), facts()).watch
         #expect(watch.dueAt == now)
-        let silent = try put(WatchSample.wish(ping: nil, gone: "http://two.example"), facts())
+        let silent = try put(WatchSample.request(ping: nil, gone: "http://two.example"), facts())
         #expect(silent.watch.dueAt == nil)
         #expect(silent.changes.put?.ping == WatchChanges.PingWork.none)
     }
 
     @Test func `a change keeps the secret unless a new one is requested`() throws {
         let earlier = try WatchSample.watch()
-        let kept = try put(WatchSample.wish(gone: "http://two.example"), facts(WatchSample.channel, earlier)).watch
+        let kept = try put(WatchSample.request(gone: "http://two.example"), facts(WatchSample.channel, earlier)).watch
         #expect(kept.serial == earlier.serial)
         #expect(kept.revision == earlier.revision + 1)
         #expect(kept.sealed == Watch.Sealed(secret: [8], token: [2]))
         #expect(kept.createdAt == earlier.createdAt)
         #expect(kept.disconnectAddress?.peer == "two.example:80")
-        let renewed = try put(WatchSample.wish(renews: true), facts(WatchSample.channel, earlier)).watch
+        let renewed = try put(WatchSample.request(renews: true), facts(WatchSample.channel, earlier)).watch
         #expect(renewed.sealed == Watch.Sealed(secret: [1], token: [2]))
         #expect(renewed.disconnectAddress == nil)
     }
 
     @Test func `what was found out about an address stays with the address`() throws {
         let earlier = try WatchSample.watch()
-        let same = try put(WatchSample.wish(every: 90), facts(WatchSample.channel, earlier)).watch
+        let same = try put(WatchSample.request(every: 90), facts(WatchSample.channel, earlier)).watch
         #expect(same.ping?.intervalSeconds == 90)
         #expect(same.machine == earlier.machine)
         #expect(same.lastPing == earlier.lastPing)
         for ping in ["http://one.example/other", nil] {
-            let other = try put(WatchSample.wish(ping: ping), facts(WatchSample.channel, earlier)).watch
-            #expect(other.machine == PingMachine(told: .noConnection))
+            let other = try put(WatchSample.request(ping: ping), facts(WatchSample.channel, earlier)).watch
+            #expect(other.machine == PingMachine(notified: .noConnection))
             #expect(other.lastPing == nil)
         }
         let silent = try WatchSample.watch(ping: nil)
-        let stillSilent = try put(WatchSample.wish(ping: nil), facts(WatchSample.channel, silent)).watch
+        let stillSilent = try put(WatchSample.request(ping: nil), facts(WatchSample.channel, silent)).watch
         #expect(stillSilent.machine == silent.machine)
         #expect(stillSilent.lastPing == silent.lastPing)
     }
@@ -121,7 +122,7 @@ struct PutWatchRulesTests {
         ]
         for (earlier, proposed, address, due) in cases {
             let changed = try put(
-                WatchSample.wish(ping: address, due: proposed),
+                WatchSample.request(ping: address, due: proposed),
                 facts(WatchSample.channel, try WatchSample.watch(due: earlier)))
             #expect(changed.watch.dueAt == due)
             let peer = try #require(changed.watch.ping).address.peer
@@ -130,13 +131,13 @@ struct PutWatchRulesTests {
     }
 
     @Test func `the ping that is owed follows the ping address`() throws {
-        let removed = try put(WatchSample.wish(ping: nil), facts(WatchSample.channel, try WatchSample.watch()))
+        let removed = try put(WatchSample.request(ping: nil), facts(WatchSample.channel, try WatchSample.watch()))
         #expect(removed.changes.put?.ping == .removed)
         #expect(removed.watch.dueAt == nil)
         let silent = try WatchSample.watch(ping: nil)
-        let none = try put(WatchSample.wish(ping: nil), facts(WatchSample.channel, silent))
+        let none = try put(WatchSample.request(ping: nil), facts(WatchSample.channel, silent))
         #expect(none.changes.put?.ping == WatchChanges.PingWork.none)
-        let added = try put(WatchSample.wish(), facts(WatchSample.channel, silent))
+        let added = try put(WatchSample.request(), facts(WatchSample.channel, silent))
         #expect(added.changes.put?.ping == .added(peer: "one.example:80", dueAt: now))
     }
 

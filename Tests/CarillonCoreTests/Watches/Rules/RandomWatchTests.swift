@@ -14,7 +14,7 @@ struct RandomWatchTests {
     private static func line(_ watch: Watch, _ id: String?, _ work: TableWatches.WorkRow?) -> String {
         let ping = watch.ping.map { "\($0.address.text) \($0.intervalSeconds)" } ?? "-"
         let last = watch.lastPing.map { "\($0)" } ?? "-"
-        let due = work.map { "\($0.lane.peer) \($0.dueAt.milliseconds) \($0.lease.fence) \($0.lease.isHeld)" } ?? "-"
+        let due = work.map { "\($0.queue.peer) \($0.dueAt.milliseconds) \($0.lease.fence) \($0.lease.isHeld)" } ?? "-"
         return """
             watch \(watch.serial.rawValue) \(watch.channel.rawValue) \(watch.revision) \(ping) \
             \(watch.disconnectAddress?.text ?? "-") \(id ?? "-") \(watch.sealed.secret) \(watch.sealed.token) \
@@ -39,16 +39,18 @@ struct RandomWatchTests {
 
     private func lines(_ naive: NaiveWatches) -> [String] {
         let watches = naive.rows.sorted { $0.serial < $1.serial }.map { row in
-            let app = AppSerial(WatchStory.app(of: row.channel))
+            let app = AppSerial(WatchScenario.app(of: row.channel))
             let watch = Watch(
                 serial: WatchSerial(row.serial), revision: row.revision, channel: ChannelSerial(row.channel),
-                device: DeviceSerial(WatchStory.device(of: row.channel)), app: app, channelID: Sample.channelID,
+                device: DeviceSerial(WatchScenario.device(of: row.channel)), app: app, channelID: Sample.channelID,
                 ping: row.ping, disconnectAddress: row.gone, sealed: Watch.Sealed(secret: row.secret, token: row.token),
-                machine: PingMachine(told: row.told, failures: row.failures), lastPing: row.last, dueAt: row.work?.due,
+                machine: PingMachine(notified: row.notified, failures: row.failures), lastPing: row.last,
+                dueAt: row.work?.due,
                 createdAt: row.createdAt)
             let work = row.work.map {
                 TableWatches.WorkRow(
-                    kind: .ping, subject: row.serial, lane: CallbackLane(app, row.ping?.address.peer ?? "-"), dueAt: $0.due,
+                    kind: .ping, subject: row.serial, queue: CallbackQueue(app, row.ping?.address.peer ?? "-"),
+                    dueAt: $0.due,
                     lease: StoredLease(fence: $0.fence, isHeld: $0.isHeld))
             }
             return Self.line(watch, row.callbackID, work)
@@ -75,9 +77,9 @@ struct RandomWatchTests {
     /// The counts of apps, as the rows say.
     private func usage(_ naive: NaiveWatches) -> [AppSerial: WatchUsage] {
         var usage: [AppSerial: WatchUsage] = [:]
-        for row in naive.rows { usage[AppSerial(WatchStory.app(of: row.channel)), default: WatchUsage()].watches += 1 }
+        for row in naive.rows { usage[AppSerial(WatchScenario.app(of: row.channel)), default: WatchUsage()].watches += 1 }
         for callback in naive.callbacks {
-            usage[AppSerial(WatchStory.app(of: callback.channel)), default: WatchUsage()].callbacks += 1
+            usage[AppSerial(WatchScenario.app(of: callback.channel)), default: WatchUsage()].callbacks += 1
         }
         return usage
     }
@@ -89,32 +91,32 @@ struct RandomWatchTests {
     }
 
     @Test func `at random, changes of watches do what they say`() throws {
-        var story = WatchStory(SeededRandom.forTest())
+        var scenario = WatchScenario(SeededRandom.forTest())
         var (naive, tables) = (NaiveWatches(), TableWatches())
         var counted: [String: Int] = [:]
-        var turns = StoryTurns(6000)
+        var turns = ScenarioTurns(6000)
         while turns.next(
-            unless: StoryTurns.untried(counted, least: Self.least).isEmpty && naive.crowdedOut >= 8
+            unless: ScenarioTurns.untried(counted, least: Self.least).isEmpty && naive.dropped >= 8
                 && naive.noted.count >= 100)
         {
-            let operation = try story.next(work(naive))
-            let result = naive.commit(operation, at: story.now)
-            let ruled = tables.commit(operation, at: story.now)
+            let operation = try scenario.next(work(naive))
+            let result = naive.commit(operation, at: scenario.now)
+            let ruled = tables.commit(operation, at: scenario.now)
             guard ruled == result, lines(tables) == lines(naive), tables.usage == usage(naive), tables.noted == naive.noted,
-                tables.crowdedOut == naive.crowdedOut
+                tables.dropped == naive.dropped
             else {
                 Issue.record("step \(turns.begun), \(operation): \(ruled) instead of \(result)")
                 return
             }
             if case .lease(let key) = operation, let number = tables.number(of: key), let row = tables.work[number] {
                 let revision = row.kind == .ping ? tables.watches[row.subject]?.revision ?? 0 : 0
-                story.leases.append((work: key, fence: row.lease.fence, revision: revision))
+                scenario.leases.append((work: key, fence: row.lease.fence, revision: revision))
             }
             count(operation, result, &counted)
         }
-        let untried = StoryTurns.untried(counted, least: Self.least)
+        let untried = ScenarioTurns.untried(counted, least: Self.least)
         #expect(untried.isEmpty, "\(counted)")
-        #expect(naive.crowdedOut >= 8)
+        #expect(naive.dropped >= 8)
         #expect(naive.noted.count >= 100)
     }
 

@@ -11,7 +11,7 @@ struct TableWatches {
     struct WorkRow {
         var kind: WorkKind
         var subject: Int64
-        var lane: CallbackLane
+        var queue: CallbackQueue
         var dueAt: Timestamp
         var lease = StoredLease(fence: 0, isHeld: false)
     }
@@ -23,7 +23,7 @@ struct TableWatches {
     private(set) var work: [Int64: WorkRow] = [:]
     private(set) var usage: [AppSerial: WatchUsage] = [:]
     private(set) var noted: [Int] = []
-    private(set) var crowdedOut = 0
+    private(set) var dropped = 0
     private var formerUsers: Set<Int64> = []
     private var deletedApps: Set<Int64> = []
     private var serials: Int64 = 0
@@ -32,7 +32,7 @@ struct TableWatches {
 
     mutating func commit(_ operation: WatchOperation, at now: Timestamp) -> String {
         switch operation {
-        case .put(let wish): return put(wish, now)
+        case .put(let request): return put(request, now)
         case .remove(let channel):
             guard let watch = watch(of: channel) else { return "false" }
             remove(watch.serial.rawValue)
@@ -52,10 +52,10 @@ struct TableWatches {
             return "\(write(rules.record(record, knowing: facts(number, WatchSerial(serial)))))"
         case .called(let answer, let step, let attempts):
             guard let number = number(of: answer.work), let row = work[number] else { return "false" }
-            let facts = CallbackFacts(lease: row.lease, usage: usage[row.lane.app] ?? WatchUsage())
+            let facts = CallbackFacts(lease: row.lease, usage: usage[row.queue.app] ?? WatchUsage())
             let callback = WatchSample.callback(row.subject, attempts: attempts)
             let ruling = rules.record(
-                step, of: callback, end: end(answer, number, row.lane.app, now), knowing: facts)
+                step, of: callback, end: end(answer, number, row.queue.app, now), knowing: facts)
             return "\(write(ruling))"
         case .vouch(let channel):
             let watch = watch(of: channel)
@@ -99,16 +99,16 @@ struct TableWatches {
 
     // MARK: Facts
 
-    private mutating func put(_ wish: WatchWish, _ now: Timestamp) -> String {
-        let channel = wish.channel.rawValue
-        let (device, app) = (WatchStory.device(of: channel), AppSerial(WatchStory.app(of: channel)))
+    private mutating func put(_ request: WatchRequest, _ now: Timestamp) -> String {
+        let channel = request.channel.rawValue
+        let (device, app) = (WatchScenario.device(of: channel), AppSerial(WatchScenario.app(of: channel)))
         var facts = PutWatchFacts(
             channel: WatchedChannel(
-                serial: wish.channel, id: Sample.channelID, device: DeviceSerial(device), app: app,
+                serial: request.channel, id: Sample.channelID, device: DeviceSerial(device), app: app,
                 isOfFormerUser: formerUsers.contains(channel), isAppDeleted: deletedApps.contains(app.rawValue)),
             watch: watch(of: channel))
         while true {
-            switch rules.put(wish, at: now, knowing: facts) {
+            switch rules.put(request, at: now, knowing: facts) {
             case .needsCounts(let device, let app):
                 facts.counts = PutWatchFacts.Counts(
                     ofDevice: watches.values.count { $0.device == device }, ofApp: usage[app] ?? WatchUsage())
@@ -150,7 +150,7 @@ struct TableWatches {
         }
         while true {
             let verdict = rules.channelsEnd(
-                because: .revoked, at: now, limits: WatchStory.callbacks, knowing: facts)
+                because: .revoked, at: now, limits: WatchScenario.callbacks, knowing: facts)
             switch verdict {
             case .needs(let questions): answer(questions, into: &facts)
             case .decided(let changes):
@@ -162,13 +162,13 @@ struct TableWatches {
 
     private func answer(_ questions: ChannelEndQuestions, into facts: inout ChannelEndFacts) {
         let waiting = work.values.filter { $0.kind == .callback }.sorted { $0.subject < $1.subject }
-        for lane in questions.lanes { facts.waiting[lane] = waiting.count { $0.lane == lane } }
-        for (lane, limit) in questions.oldestOfLanes {
-            facts.oldestOfLanes[lane] = waiting.filter { $0.lane == lane }.prefix(limit).map(\.subject)
+        for queue in questions.queues { facts.waiting[queue] = waiting.count { $0.queue == queue } }
+        for (queue, limit) in questions.oldestOfQueues {
+            facts.oldestOfQueues[queue] = waiting.filter { $0.queue == queue }.prefix(limit).map(\.subject)
         }
         for (app, limit) in questions.oldestOfApps {
-            facts.oldestOfApps[app] = waiting.filter { $0.lane.app == app }.prefix(limit).map {
-                WaitingCallback(serial: $0.subject, lane: $0.lane)
+            facts.oldestOfApps[app] = waiting.filter { $0.queue.app == app }.prefix(limit).map {
+                WaitingCallback(serial: $0.subject, queue: $0.queue)
             }
         }
     }
@@ -199,7 +199,7 @@ struct TableWatches {
             callbackSerials += 1
             callbacks[callbackSerials] = CallbackRow(callback: callback)
             work[2 * callbackSerials + 1] = WorkRow(
-                kind: .callback, subject: callbackSerials, lane: CallbackLane(callback.app, callback.address.peer),
+                kind: .callback, subject: callbackSerials, queue: CallbackQueue(callback.app, callback.address.peer),
                 dueAt: callback.endedAt)
         }
         for (callback, attempts) in changes.attempts { callbacks[callback]?.attempts = attempts }
@@ -216,7 +216,7 @@ struct TableWatches {
             }
             if case .emptied = change, usage[app] == WatchUsage() { usage[app] = nil }
         }
-        crowdedOut += changes.crowdedOut
+        dropped += changes.dropped
     }
 
     private mutating func write(_ put: WatchChanges.Put) {
@@ -233,10 +233,10 @@ struct TableWatches {
         case .added(let peer, let dueAt):
             pings += 1
             work[2 * pings] = WorkRow(
-                kind: .ping, subject: serial, lane: CallbackLane(watch.app, peer), dueAt: dueAt)
+                kind: .ping, subject: serial, queue: CallbackQueue(watch.app, peer), dueAt: dueAt)
         case .moved(let peer, let dueAt):
             guard let number = number(of: .ping(serial)) else { return }
-            work[number]?.lane.peer = peer
+            work[number]?.queue.peer = peer
             work[number]?.dueAt = dueAt
         case .removed: removePing(of: serial)
         }

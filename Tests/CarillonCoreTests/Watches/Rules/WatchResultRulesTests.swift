@@ -19,7 +19,7 @@ struct WatchResultRulesTests {
         for last in [nil, Watch.LastPing(at: now, failure: .tokenLost, detail: "410")] {
             let record = WatchSample.record(last: last)
             let state = WatchChanges.State(
-                watch: WatchSerial(3), revision: 4, machine: PingMachine(told: .tokenLost, failures: 1), lastPing: last)
+                watch: WatchSerial(3), revision: 4, machine: PingMachine(notified: .tokenLost, failures: 1), lastPing: last)
             let ruling = rules.record(record, knowing: WatchSample.facts())
             #expect(ruling == WatchRules.Ruling(counts: true, changes: changes(.due(now.adding(seconds: 60)), [state])))
         }
@@ -52,11 +52,11 @@ struct WatchResultRulesTests {
         #expect(rules.giveUp(WatchSample.record(), knowing: WatchSample.facts()) == changes(.stays))
     }
 
-    // MARK: Back ends that speak for themselves
+    // MARK: Backends that speak for themselves
 
-    @Test func `a back end is believed if its channel was told of a failure`() {
+    @Test func `a backend is believed if its channel was told of a failure`() {
         let channel = WatchSample.channel.serial
-        #expect(rules.vouch(for: channel, knowing: WatchSample.facts(told: nil)) == WatchRules.Ruling(counts: false))
+        #expect(rules.vouch(for: channel, knowing: WatchSample.facts(notified: nil)) == WatchRules.Ruling(counts: false))
         #expect(rules.vouch(for: channel, knowing: WatchFacts()) == WatchRules.Ruling(counts: false))
         let ruling = rules.vouch(for: channel, knowing: WatchSample.facts())
         #expect(ruling.counts)
@@ -73,7 +73,7 @@ struct WatchResultRulesTests {
         #expect(!rules.record(WatchSample.record(), knowing: facts).counts)
         #expect(rules.record(WatchSample.record(revision: 5), knowing: facts).counts)
 
-        var pinged = WatchSample.facts(told: nil)
+        var pinged = WatchSample.facts(notified: nil)
         pinged.apply(rules.record(WatchSample.record(), knowing: pinged).changes)
         #expect(!rules.record(WatchSample.record(), knowing: pinged).counts)
         #expect(rules.vouch(for: channel, knowing: pinged).counts)

@@ -8,11 +8,11 @@ enum WatchSample {
     static let channel = WatchedChannel(
         serial: ChannelSerial(5), id: Sample.channelID, device: Sample.device, app: app)
 
-    static func wish(
+    static func request(
         ping: String? = "http://one.example/ping", every seconds: Int = 60, due: Timestamp? = now, gone: String? = nil,
         secret: UInt8 = 1, token: UInt8 = 2, renews: Bool = false, limits: WatchLimits = WatchLimits()
-    ) throws -> WatchWish {
-        WatchWish(
+    ) throws -> WatchRequest {
+        WatchRequest(
             channel: channel.serial,
             ping: try ping.map { Watch.Ping(address: try CallAddress($0), intervalSeconds: seconds) }, firstDueAt: due,
             disconnectAddress: try gone.map { try CallAddress($0) },
@@ -21,13 +21,13 @@ enum WatchSample {
     }
 
     static func watch(
-        ping: String? = "http://one.example/ping", due: Timestamp = now, told: PingFailure? = .noConnection
+        ping: String? = "http://one.example/ping", due: Timestamp = now, notified: PingFailure? = .noConnection
     ) throws -> Watch {
         Watch(
             serial: WatchSerial(3), revision: 4, channel: channel.serial, device: channel.device, app: app,
             channelID: channel.id,
             ping: try ping.map { Watch.Ping(address: try CallAddress($0), intervalSeconds: 60) }, disconnectAddress: nil,
-            sealed: Watch.Sealed(secret: [8], token: [9]), machine: PingMachine(told: told, failures: 2),
+            sealed: Watch.Sealed(secret: [8], token: [9]), machine: PingMachine(notified: notified, failures: 2),
             lastPing: Watch.LastPing(at: now, failure: .noConnection, detail: "refused"), dueAt: ping == nil ? nil : due,
             createdAt: now.adding(seconds: -9))
     }
@@ -40,8 +40,9 @@ enum WatchSample {
             serial: work, kind: .callback, app: app, device: Sample.device, peer: peer, host: "one.example",
             isOnTrial: true, readyAt: now, servedAt: now)
         let item = LeasedCall(
-            lease: WorkLease(work: work, fence: fence), due: due, standing: PeerStanding(), subject: .callback(callback()))
-        return WorkEnd(of: item, at: now, standing: PeerStanding(isOnTrial: false, failures: failures), peerRestsUntil: now)
+            lease: WorkLease(work: work, fence: fence), due: due, standing: EndpointHealth(), subject: .callback(callback()))
+        return WorkEnd(
+            of: item, at: now, standing: EndpointHealth(isOnTrial: false, failures: failures), peerRestsUntil: now)
     }
 
     static func callback(_ serial: Int64 = 7, attempts: Int = 0) -> DisconnectCallback {
@@ -53,19 +54,20 @@ enum WatchSample {
 
     static func record(_ end: WorkEnd = WatchSample.end(), revision: Int64 = 4, last: Watch.LastPing? = nil) -> PingRecord {
         PingRecord(
-            end: end, watch: WatchSerial(3), revision: revision, machine: PingMachine(told: .tokenLost, failures: 1),
+            end: end, watch: WatchSerial(3), revision: revision, machine: PingMachine(notified: .tokenLost, failures: 1),
             lastPing: last, dueAt: now.adding(seconds: 60))
     }
 
     /// The facts of a watch that is leased.
     static func facts(
-        fence: Int64 = 2, isHeld: Bool = true, revision: Int64 = 4, isPinged: Bool = true, told: PingFailure? = .noConnection
+        fence: Int64 = 2, isHeld: Bool = true, revision: Int64 = 4, isPinged: Bool = true,
+        notified: PingFailure? = .noConnection
     ) -> WatchFacts {
         var facts = WatchFacts()
         facts.leases = [6: StoredLease(fence: fence, isHeld: isHeld)]
         facts.states = [
             WatchSerial(3): WatchState(
-                revision: revision, isPinged: isPinged, machine: PingMachine(told: told, failures: 2))
+                revision: revision, isPinged: isPinged, machine: PingMachine(notified: notified, failures: 2))
         ]
         facts.watches = [channel.serial: WatchSerial(3)]
         return facts

@@ -11,7 +11,7 @@ import time
 from kinds import Refused
 from server import Server
 
-# A restored server must not push, nor call back ends: its pushes and calls would hide those that the server owes.
+# A restored server must not push, nor call backends: its pushes and calls would hide those that the server owes.
 ALONE = {"CARILLON_APNS_PRODUCTION": "localhost:1", "CARILLON_ALLOW_PRIVATE_ADDRESSES": "false"}
 # Of how many messages the outcome is asked for.
 ASKED = 40

@@ -30,7 +30,7 @@ SETTINGS = {
     "CARILLON_OUTCOMES_PER_DEVICE": "1000000",
     "CARILLON_REGISTRATION_RATE": "off",
     "CARILLON_ADDRESS_RATE": "off",
-    # Back ends are on this machine.
+    # Backends are on this machine.
     "CARILLON_ALLOW_PRIVATE_ADDRESSES": "true",
 }
 

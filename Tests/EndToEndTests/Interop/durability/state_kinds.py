@@ -75,15 +75,15 @@ class Keys(Kind):
 
 
 class Watches(Kind):
-    """Guarantee: a watch stays as it was answered. When the closing of a watched channel was answered, its back end is called;
+    """Guarantee: a watch stays as it was answered. When the closing of a watched channel was answered, its backend is called;
     and it is not called for a channel that nobody closed."""
 
     name = "watches"
 
     async def prepare(self, http):
         self.calls = set()
-        self.back_end = await asyncio.start_server(self.answer, "127.0.0.1", 0)
-        self.port = self.back_end.sockets[0].getsockname()[1]
+        self.backend = await asyncio.start_server(self.answer, "127.0.0.1", 0)
+        self.port = self.backend.sockets[0].getsockname()[1]
         self.device = await self.register(http)
         self.token = await self.open_channel(http, self.device["credential"], str(uuid.uuid4()))
         self.watched = Cell(None)
@@ -142,8 +142,8 @@ class Watches(Kind):
         while (missing := self.closed - self.calls) and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
         if missing:
-            self.violation(f"{len(missing)} of {len(self.closed)} back ends were not called: {sorted(missing)[:5]}")
+            self.violation(f"{len(missing)} of {len(self.closed)} backends were not called: {sorted(missing)[:5]}")
         self.ledger.counts["calls at a channel's end"] += len(self.closed & self.calls)
 
     async def end(self):
-        self.back_end.close()
+        self.backend.close()

@@ -1,14 +1,14 @@
 /// The net changes of rows that firings cause.
 package struct FiringChanges: Equatable, Sendable {
-    /// Status, its moment and the moment of the last firing change.
+    /// Changes of the status, the time of its change, and the time of the last firing.
     package var subscriptions: [SubscriptionSerial: SubscriptionMachine] = [:]
-    /// The number of the last firing and the moment of the last delivery change.
+    /// Changes of the number of the last firing, and of the time of the last delivery.
     package var watches: [FiringKey: FiringWatch] = [:]
-    /// Held firings that leave.
+    /// The numbers of throttled firings to remove.
     package var removed: [Int64] = []
-    /// Firings that are held from now on, in the order of their numbers.
-    package var added: [HeldFiring] = []
-    /// When the first held firing is due, if any is left. It applies after all other changes.
+    /// The firings to store as throttled, in the order of their numbers.
+    package var added: [ThrottledFiring] = []
+    /// The due time of the first throttled firing, if one is left. This change is applied after all others.
     package var dues: [FiringKey: Timestamp] = [:]
 
     package init() {}

@@ -1,22 +1,23 @@
-/// The changes that firings cause, written in the transaction that appends their notification.
+/// The changes that a firing causes, written in the transaction that appends its notification.
 package enum FiringEffect: FeatureEffect {
-    /// A subscription fires, if it is armed as it was when that was found, and no later firing of the item was before.
+    /// A subscription fires, if it is unchanged since its condition was evaluated, and if no later firing of the item was
+    /// delivered before.
     case fired(Firing.Target, on: ItemName, by: Int64, at: Timestamp)
-    /// A held firing is delivered, if its subscription is as it was.
-    case heldTold(Int64, at: Timestamp)
+    /// A throttled firing is delivered, if its subscription is unchanged.
+    case throttledNotified(Int64, at: Timestamp)
 
     package func hash(into hasher: inout Hasher) {
         switch self {
         case .fired(let target, _, let number, _):
             hasher.combine(target.subscription)
             hasher.combine(number)
-        case .heldTold(let number, _): hasher.combine(number)
+        case .throttledNotified(let number, _): hasher.combine(number)
         }
     }
 }
 
 extension Effect {
-    /// Fires a subscription, if it is armed as it was when its condition was evaluated, and no later firing of the item was
+    /// Fires a subscription, if it is unchanged since its condition was evaluated, and if no later firing of the item was
     /// delivered before.
     package static func fired(
         _ target: Firing.Target, on item: ItemName, by number: Int64, at: Timestamp
@@ -24,8 +25,8 @@ extension Effect {
         Effect(FiringEffect.fired(target, on: item, by: number, at: at))
     }
 
-    /// Delivers a held firing, if its subscription is unchanged.
-    package static func heldTold(_ number: Int64, at: Timestamp) -> Effect {
-        Effect(FiringEffect.heldTold(number, at: at))
+    /// Delivers a throttled firing, if its subscription is unchanged.
+    package static func throttledNotified(_ number: Int64, at: Timestamp) -> Effect {
+        Effect(FiringEffect.throttledNotified(number, at: at))
     }
 }

@@ -9,10 +9,10 @@ package struct FiringKey: Hashable, Sendable {
     }
 }
 
-/// A subscription, as far as firing goes.
+/// The state of a subscription that decides whether its firings are valid.
 package struct FiringSubscription: Equatable, Sendable {
     package var machine: SubscriptionMachine
-    /// Whether it ended and is still to be removed.
+    /// Whether the subscription ended and must still be removed.
     package var isEnded: Bool
     package var expiresAt: Timestamp?
     package var pace: FiringPace?
@@ -26,10 +26,10 @@ package struct FiringSubscription: Equatable, Sendable {
         self.pace = pace
     }
 
-    /// Whether its condition is to be watched.
+    /// Whether the condition is evaluated.
     package var isArmed: Bool { machine.isArmed && !isEnded }
 
-    /// Whether it has not expired by a moment.
+    /// Whether the subscription has not expired at a moment.
     func isValid(at now: Timestamp) -> Bool { expiresAt.map { $0 > now } ?? true }
 }
 
@@ -38,22 +38,22 @@ package struct FiringWatch: Equatable, Sendable {
     package var app: AppSerial
     /// Whether the item has a value.
     package var hasItem: Bool
-    /// The number of the last firing that counted since the subscription was armed, or 0. After a deletion of the item, and after a
-    /// crossing that had no room, the number is negative: firings up to its magnitude do not count.
+    /// The number of the last valid firing since the subscription was armed, or 0. After a deletion of the item, and after a
+    /// crossing that exceeded a limit of the device, the number is negative: firings up to its absolute value are not valid.
     package var lastFiring: Int64
-    /// When the device was last told of the item.
-    package var toldAt: Timestamp?
+    /// When the device was last notified about the item.
+    package var notifiedAt: Timestamp?
 
-    package init(app: AppSerial, hasItem: Bool, lastFiring: Int64 = 0, toldAt: Timestamp? = nil) {
+    package init(app: AppSerial, hasItem: Bool, lastFiring: Int64 = 0, notifiedAt: Timestamp? = nil) {
         self.app = app
         self.hasItem = hasItem
         self.lastFiring = lastFiring
-        self.toldAt = toldAt
+        self.notifiedAt = notifiedAt
     }
 }
 
-/// A firing that waits for the pace of its subscription.
-package struct HeldEntry: Equatable, Sendable {
+/// A firing that is throttled by the pace of its subscription.
+package struct ThrottledEntry: Equatable, Sendable {
     package var key: FiringKey
     /// The revision of the subscription with which the firing was found.
     package var revision: Int64
@@ -64,8 +64,8 @@ package struct HeldEntry: Equatable, Sendable {
     }
 }
 
-/// The number and the size of a held firing.
-package struct HeldSize: Equatable, Sendable {
+/// The number and the size of a throttled firing.
+package struct ThrottledSize: Equatable, Sendable {
     package var number: Int64
     package var bytes: Int
 
@@ -75,8 +75,8 @@ package struct HeldSize: Equatable, Sendable {
     }
 }
 
-/// Held firings of one device, and their bytes.
-package struct HeldUsage: Equatable, Sendable {
+/// The number of throttled firings of one device, and their bytes.
+package struct ThrottledUsage: Equatable, Sendable {
     package var firings: Int
     package var bytes: Int
 
@@ -86,15 +86,15 @@ package struct HeldUsage: Equatable, Sendable {
     }
 }
 
-/// The facts that ``FiringRules`` needs from the store.
+/// The rows that ``FiringRules`` needs from the store.
 package struct FiringQuestions: Equatable, Sendable {
-    /// How does the subscription stand, and what is known of its item?
+    /// Subscriptions with their state on an item.
     package var watches: Set<FiringKey> = []
-    /// A held firing, with its subscription and its item.
+    /// Throttled firings, with their subscription and item.
     package var held: Set<Int64> = []
-    /// Which firings are held, in the order of their numbers?
+    /// The throttled firings of a subscription and item, in the order of their numbers.
     package var queues: Set<FiringKey> = []
-    /// How much is held for the device?
+    /// The usage of throttled firings by devices.
     package var usage: Set<DeviceSerial> = []
 
     package init() {}
@@ -107,13 +107,13 @@ package struct FiringQuestions: Equatable, Sendable {
     }
 }
 
-/// The answers of the store. A row that was asked for and is missing here does not exist.
+/// The rows that the store returned. A requested row that is missing here does not exist.
 package struct FiringFacts: Equatable, Sendable {
     package var subscriptions: [SubscriptionSerial: FiringSubscription] = [:]
     package var watches: [FiringKey: FiringWatch] = [:]
-    package var held: [Int64: HeldEntry] = [:]
-    package var queues: [FiringKey: [HeldSize]] = [:]
-    package var usage: [DeviceSerial: HeldUsage] = [:]
+    package var held: [Int64: ThrottledEntry] = [:]
+    package var queues: [FiringKey: [ThrottledSize]] = [:]
+    package var usage: [DeviceSerial: ThrottledUsage] = [:]
 
     package init() {}
 }

@@ -1,36 +1,37 @@
-/// How much may be held for one device.
-package struct HeldLimits: Equatable, Sendable {
+/// Limits for the throttled firings of one device.
+package struct ThrottledLimits: Equatable, Sendable {
     package var firings: Int
     package var bytes: Int
 
-    package init(firings: Int = SubscriptionLimits.heldFirings, bytes: Int = SubscriptionLimits.heldBytes) {
+    package init(firings: Int = SubscriptionLimits.throttledFirings, bytes: Int = SubscriptionLimits.throttledBytes) {
         self.firings = firings
         self.bytes = bytes
     }
 }
 
-/// Decides which firings count, which are held until their subscription may be told again, and when these are due.
+/// Decides which firings are valid, which are throttled by the pace of their subscription, and when throttled firings are due.
 ///
-/// It does not look anything up. It says what it must know (``FiringQuestions``), takes the answers, and gives a result for each
-/// firing and the net changes of rows. Each decision takes the decisions before it into account.
+/// The rules do not read the store. They return the rows that they need (``FiringQuestions``), and decide from the rows that the
+/// caller passes. They return a result for each firing and the net changes of rows. Each decision takes earlier decisions into
+/// account.
 package struct FiringRules: Sendable {
-    /// A held firing as the decisions left it.
+    /// A throttled firing after the decisions.
     private struct Queued: Sendable {
         var bytes: Int
-        /// Its number in the store; nil for an added firing.
+        /// The number in the store; nil for an added firing.
         var number: Int64?
-        /// Its place in ``added``; nil for a firing of the store.
+        /// The index in ``added``; nil for a firing of the store.
         var place: Int?
     }
 
-    private let limits: HeldLimits
+    private let limits: ThrottledLimits
     private var facts: FiringFacts
     private var queues: [FiringKey: [Queued]] = [:]
-    /// Nil for a firing that another one replaced.
-    private var added: [HeldFiring?] = []
+    /// The element is nil if another firing replaced the firing.
+    private var added: [ThrottledFiring?] = []
     private var changed = FiringChanges()
 
-    package init(limits: HeldLimits = HeldLimits(), knowing facts: FiringFacts) {
+    package init(limits: ThrottledLimits = ThrottledLimits(), knowing facts: FiringFacts) {
         self.limits = limits
         self.facts = facts
     }
@@ -49,26 +50,26 @@ package struct FiringRules: Sendable {
         for effect in effects {
             switch effect {
             case .fired(let target, let item, _, _): questions.watches.insert(FiringKey(target.subscription, on: item))
-            case .heldTold(let number, _): questions.held.insert(number)
+            case .throttledNotified(let number, _): questions.held.insert(number)
             }
         }
         return questions
     }
 
-    /// Returns what must be known next before firings are held; nil when everything is known. Queues are asked for only if a firing counts
-    /// and can wait, and usage only if a firing cannot be delivered at once.
+    /// Returns the rows that are needed next before firings are throttled; nil if no more rows are needed. Queues are needed only
+    /// if a firing is valid and can wait. Usage is needed only if a firing cannot be delivered at once.
     ///
     /// - Parameters:
-    ///   - facts: The answers to all earlier questions.
+    ///   - facts: The rows that the store returned for all earlier questions.
     ///   - asked: All earlier questions.
     package static func questions(
-        toHold firings: [HeldFiring], at now: Timestamp, knowing facts: FiringFacts, asked: FiringQuestions
+        toHold firings: [ThrottledFiring], at now: Timestamp, knowing facts: FiringFacts, asked: FiringQuestions
     ) -> FiringQuestions? {
         var questions = FiringQuestions()
         questions.watches = Set(firings.map(\.key)).subtracting(asked.watches)
         guard questions.watches.isEmpty else { return questions }
         let rules = FiringRules(knowing: facts)
-        // A firing that does not count by the facts does not count after other firings either.
+        // A firing that is not valid by the facts is not valid after other firings either.
         let pending = firings.filter { rules.canWait($0, at: now) }
         questions.queues = Set(pending.map(\.key)).subtracting(asked.queues)
         guard questions.queues.isEmpty else { return questions }
@@ -86,19 +87,19 @@ package struct FiringRules: Sendable {
 
     // MARK: Delivering
 
-    /// Whether an effect still counts.
+    /// Whether an effect is still valid.
     package func counts(_ effect: FiringEffect) -> Bool {
         switch effect {
         case .fired(let target, let item, let number, let now): fired(target, on: item, by: number, at: now) != nil
-        case .heldTold(let number, let now): delivery(of: number, at: now) != nil
+        case .throttledNotified(let number, let now): delivery(of: number, at: now) != nil
         }
     }
 
-    /// Applies an effect. Returns whether it counted.
+    /// Applies an effect. Returns whether the effect was valid.
     package mutating func apply(_ effect: FiringEffect) -> Bool {
         switch effect {
         case .fired(let target, let item, let number, let now): fire(target, on: item, by: number, at: now)
-        case .heldTold(let number, let now): deliver(number, at: now)
+        case .throttledNotified(let number, let now): deliver(number, at: now)
         }
     }
 
@@ -108,7 +109,7 @@ package struct FiringRules: Sendable {
         note(machine, of: target.subscription)
         changeWatch(key) { watch in
             watch.lastFiring = number
-            watch.toldAt = now
+            watch.notifiedAt = now
         }
         return true
     }
@@ -117,12 +118,12 @@ package struct FiringRules: Sendable {
         guard let (key, pace) = delivery(of: number, at: now) else { return false }
         facts.held[number] = nil
         changed.removed.append(number)
-        changeWatch(key) { $0.toldAt = now }
+        changeWatch(key) { $0.notifiedAt = now }
         changed.dues[key] = now.adding(milliseconds: pace.milliseconds)
         return true
     }
 
-    /// Returns the state of a subscription after a firing; nil if the firing does not count.
+    /// Returns the state of a subscription after a firing; nil if the firing is not valid.
     private func fired(
         _ target: Firing.Target, on item: ItemName, by number: Int64, at now: Timestamp
     ) -> SubscriptionMachine? {
@@ -134,7 +135,7 @@ package struct FiringRules: Sendable {
         return machine.fire(ofRevision: target.revision, at: now) == .counts ? machine : nil
     }
 
-    /// Returns the subscription, the item and the pace of a held firing; nil if the firing does not count.
+    /// Returns the subscription, the item and the pace of a throttled firing; nil if the firing is not valid.
     private func delivery(of number: Int64, at now: Timestamp) -> (key: FiringKey, pace: FiringPace)? {
         guard let entry = facts.held[number], let watch = facts.watches[entry.key],
             let subscription = facts.subscriptions[entry.key.subscription], let pace = subscription.pace,
@@ -144,13 +145,14 @@ package struct FiringRules: Sendable {
         return (entry.key, pace)
     }
 
-    // MARK: Holding
+    // MARK: Throttling
 
-    /// Decides whether a firing is held. Firings that wait longer make room for it.
-    package mutating func hold(_ firing: HeldFiring, at now: Timestamp) -> HoldResult {
+    /// Decides whether a firing is throttled. If a limit is reached, the new firing replaces the oldest firings of the same
+    /// queue.
+    package mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> ThrottleResult {
         let key = firing.key
         guard let machine = fired(firing.target, on: firing.item, by: firing.number, at: now) else { return .late }
-        // It fires once, whenever that is.
+        // The subscription fires only once, so its firing is not throttled.
         guard machine.policy != .once else { return .due }
         var queue = queue(of: key)
         if isDue(firing, behind: queue, at: now) { return .due }
@@ -164,29 +166,31 @@ package struct FiringRules: Sendable {
         guard hasRoom(for: firing) else { return .full }
         queue.append(Queued(bytes: firing.body.count, place: added.count))
         added.append(firing)
-        facts.usage[firing.device, default: HeldUsage()].firings += 1
-        facts.usage[firing.device, default: HeldUsage()].bytes += firing.body.count
+        facts.usage[firing.device, default: ThrottledUsage()].firings += 1
+        facts.usage[firing.device, default: ThrottledUsage()].bytes += firing.body.count
         changed.dues[key] = freeAt(of: firing, at: now)
         note(machine, of: key.subscription)
         changeWatch(key) { $0.lastFiring = firing.number }
         return .held(insteadOf: replaced)
     }
 
-    /// Whether a firing counts and is not the only one of its subscription.
-    private func canWait(_ firing: HeldFiring, at now: Timestamp) -> Bool {
+    /// Whether a firing is valid and its subscription can fire more than once.
+    private func canWait(_ firing: ThrottledFiring, at now: Timestamp) -> Bool {
         let machine = fired(firing.target, on: firing.item, by: firing.number, at: now)
         return machine.map { $0.policy != .once } ?? false
     }
 
     /// Whether a firing can be delivered at once.
-    private func isDue(_ firing: HeldFiring, behind queue: [Queued], at now: Timestamp) -> Bool {
+    private func isDue(_ firing: ThrottledFiring, behind queue: [Queued], at now: Timestamp) -> Bool {
         queue.isEmpty && freeAt(of: firing, at: now) <= now
     }
 
-    /// When the subscription of a firing may be told of the item again.
-    private func freeAt(of firing: HeldFiring, at now: Timestamp) -> Timestamp {
-        guard let freeAt = facts.watches[firing.key]?.toldAt?.adding(milliseconds: firing.milliseconds) else { return now }
-        // A clock that was set back holds up no firing.
+    /// Returns when the device can next be notified about the item.
+    private func freeAt(of firing: ThrottledFiring, at now: Timestamp) -> Timestamp {
+        guard let freeAt = facts.watches[firing.key]?.notifiedAt?.adding(milliseconds: firing.milliseconds) else {
+            return now
+        }
+        // If the clock was set back, the firing is not delayed.
         return freeAt > now.adding(milliseconds: firing.milliseconds) ? now : freeAt
     }
 
@@ -194,9 +198,9 @@ package struct FiringRules: Sendable {
         queues[key] ?? (facts.queues[key] ?? []).map { Queued(bytes: $0.bytes, number: $0.number) }
     }
 
-    /// The first firing of a device has room, however large it is.
-    private func hasRoom(for firing: HeldFiring) -> Bool {
-        let usage = facts.usage[firing.device] ?? HeldUsage()
+    /// The first firing of a device is accepted with any size.
+    private func hasRoom(for firing: ThrottledFiring) -> Bool {
+        let usage = facts.usage[firing.device] ?? ThrottledUsage()
         return usage.firings == 0
             || usage.firings < limits.firings && usage.bytes + firing.body.count <= limits.bytes
     }
@@ -204,13 +208,13 @@ package struct FiringRules: Sendable {
     private mutating func remove(_ queued: Queued, of device: DeviceSerial) {
         if let number = queued.number { changed.removed.append(number) }
         if let place = queued.place { added[place] = nil }
-        facts.usage[device, default: HeldUsage()].firings -= 1
-        facts.usage[device, default: HeldUsage()].bytes -= queued.bytes
+        facts.usage[device, default: ThrottledUsage()].firings -= 1
+        facts.usage[device, default: ThrottledUsage()].bytes -= queued.bytes
     }
 
     // MARK: Dropping
 
-    /// Drops a held firing that does not count any more; the firing behind it is due at once.
+    /// Drops a throttled firing that is not valid any more. The next firing of the queue is due at once.
     package mutating func drop(_ number: Int64, at now: Timestamp) {
         guard let entry = facts.held[number] else { return }
         facts.held[number] = nil
@@ -218,7 +222,7 @@ package struct FiringRules: Sendable {
         changed.dues[entry.key] = now
     }
 
-    /// Returns the due time of a held firing after the clock was set back; nil if the due time stays.
+    /// Returns the new due time of a throttled firing after the clock was set back; nil if the due time stays the same.
     package static func dueTime(broughtBackFrom dueAt: Timestamp, by pace: FiringPace, at now: Timestamp) -> Timestamp? {
         let latest = now.adding(milliseconds: pace.milliseconds)
         return dueAt > latest ? latest : nil
@@ -239,6 +243,6 @@ package struct FiringRules: Sendable {
     }
 }
 
-extension HeldFiring {
+extension ThrottledFiring {
     package var key: FiringKey { FiringKey(target.subscription, on: item) }
 }

@@ -1,0 +1,82 @@
+import CarillonBasics
+import CarillonWire
+import Logging
+
+/// The events of services that the server or another app sent, in their order.
+extension ServiceEngine {
+    func runEvents() async {
+        var place: Int64 = 0
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                // The app named another user: what is stored is not reported to that user.
+                guard !isBetweenUsers else {
+                    await runner.serviceChanges.wait()
+                    continue
+                }
+                await notifyHeldBackResults()
+                do {
+                    let arrivals = activity.arrivals
+                    let (events, repeated, last) = try await storage.storing {
+                        try await box.events(after: place, at: Self.now, limit: Self.eventsAtOnce)
+                    }
+                    if repeated > 0 {
+                        logger.warning("received requests again", metadata: ["count": "\(repeated)"])
+                    }
+                    for event in events {
+                        activity.began()
+                        if await takeShort(event) {
+                            activity.ended(isEvent: true)
+                            continue
+                        }
+                        group.addTask {
+                            await self.take(event)
+                            self.activity.ended(isEvent: true)
+                        }
+                    }
+                    if let last {
+                        place = last
+                        continue
+                    }
+                    activity.read(upTo: arrivals)
+                } catch {
+                    if Task.isCancelled { break }
+                    logger.error("cannot read received requests", metadata: ["reason": "\(error)"])
+                }
+                await runner.serviceChanges.wait()
+            }
+            group.cancelAll()
+        }
+    }
+
+    /// What is done at once, in its order. Answers false for what takes its time.
+    private func takeShort(_ stored: StoredServiceEvent) async -> Bool {
+        switch stored.event {
+        // The end of a request can wait for the storage.
+        case .reply, .failed: return false
+        case .request(let header, _, _, _):
+            incoming.began(header.id.description, stored)
+            return false
+        case .cancelled(let id):
+            await cancelled(id.description)
+            await forget(stored)
+        case .received(let id):
+            await notifyReceived(id.description, stored.number)
+        }
+        return true
+    }
+
+    private func take(_ stored: StoredServiceEvent) async {
+        switch stored.event {
+        case .request(let header, let from, let expiresAt, let content):
+            await takeRequest(stored, header, from, expiresAt, content)
+        case .reply(let id, let from, let content): await takeReply(stored, id.description, from, content)
+        case .failed(let id, let code):
+            await finish(id.description, .failure(ServiceError(.init(code), "The server ended the request.")), stored)
+        case .cancelled, .received: break
+        }
+    }
+
+    func forget(_ stored: StoredServiceEvent) async {
+        await storage.change("forget event") { [box] in try await box.done(stored.number) }
+    }
+}

@@ -1,0 +1,168 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct GatewayBreakerTests {
+    private let start = Timestamp(milliseconds: 1_700_000_000_000)
+
+    private let push = Bytes16(high: 0, low: 1)
+
+    private func after(_ seconds: Int64) -> Timestamp { start.adding(seconds: seconds) }
+
+    @Test func `as many may be under way as the window is wide`() {
+        var queue = GatewayBreaker()
+        #expect(queue.room(at: start) == GatewayBreaker.widest)
+        queue.began(GatewayBreaker.widest - 1)
+        #expect(queue.room(at: start) == 1)
+        queue.began(1)
+        #expect(queue.room(at: start) == 0)
+        queue.ended(.well, of: push, at: start)
+        #expect(queue.room(at: start) == 1)
+    }
+
+    @Test func `silence narrows the window to one, and answers widen it again`() {
+        var queue = GatewayBreaker()
+        queue.began(100)
+        for _ in 0..<20 { queue.ended(.silent, of: push, at: start) }
+        #expect(queue.window == 1)
+        #expect(queue.room(at: start) == 0, "eighty are under way")
+        for _ in 0..<80 { queue.ended(.well, of: push, at: start) }
+        #expect(queue.window == GatewayBreaker.widest)
+    }
+
+    @Test
+    func `credentials that are refused pause the push queue for a minute, then one push sees whether they are now taken`() {
+        var queue = GatewayBreaker()
+        queue.began(3)
+        let turn1 = queue.ended(.credentialsRefused(reason: "InvalidProviderToken"), of: push, at: start)
+        #expect(turn1)
+        #expect(queue.fault?.reason == "InvalidProviderToken" && queue.fault?.areCredentialsRefused == true)
+        #expect(queue.fault?.since == start)
+        // What was under way with it is told once.
+        let turn2 = queue.ended(.credentialsRefused(reason: "InvalidProviderToken"), of: push, at: start)
+        #expect(!turn2)
+        let turn3 = queue.ended(.nothing, of: push, at: start)
+        #expect(!turn3)
+        #expect(queue.room(at: after(59)) == 0)
+        #expect(queue.room(at: after(60)) == 1)
+        queue.began(1)
+        #expect(queue.room(at: after(61)) == 0, "one at a time")
+        let turn4 = queue.ended(.credentialsRefused(reason: "InvalidProviderToken"), of: push, at: after(61))
+        #expect(!turn4)
+        #expect(queue.fault?.since == start)
+        #expect(queue.room(at: after(120)) == 0)
+        #expect(queue.room(at: after(121)) == 1)
+        queue.began(1)
+        let turn5 = queue.ended(.well, of: push, at: after(121))
+        #expect(turn5, "it is open again")
+        #expect(queue.fault == nil)
+        #expect(queue.room(at: after(121)) == GatewayBreaker.widest)
+    }
+
+    @Test func `a service that cannot be reached is tried after 1, 2, 4 seconds, up to a minute`() {
+        var queue = GatewayBreaker()
+        var now = start
+        var pauses: [Int64] = []
+        for _ in 0..<9 {
+            queue.began(1)
+            queue.ended(.unreachable(reason: "connectionFailed"), of: push, at: now)
+            let next = (1...100).first { queue.room(at: now.adding(seconds: $0)) == 1 } ?? 0
+            pauses.append(next)
+            now = now.adding(seconds: next)
+        }
+        #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60])
+        queue.began(1)
+        queue.ended(.well, of: push, at: now)
+        queue.began(1)
+        queue.ended(.unreachable(reason: "connectionFailed"), of: push, at: now)
+        #expect(queue.room(at: now.adding(seconds: 1)) == 1, "it begins again with a second")
+    }
+
+    @Test func `what was under way when it was paused makes the pause no longer`() {
+        var queue = GatewayBreaker()
+        queue.began(10)
+        for second in Int64(0)..<5 { queue.ended(.credentialsRefused(reason: "Forbidden"), of: push, at: after(second)) }
+        for _ in 0..<5 { queue.ended(.nothing, of: push, at: after(5)) }
+        #expect(queue.room(at: after(60)) == 1)
+        var other = GatewayBreaker()
+        other.began(10)
+        for _ in 0..<10 { other.ended(.unreachable(reason: "down"), of: push, at: start) }
+        #expect(other.room(at: after(1)) == 1)
+    }
+
+    @Test func `new credentials open it at once`() {
+        var queue = GatewayBreaker()
+        queue.began(1)
+        queue.ended(.credentialsRefused(reason: "Forbidden"), of: push, at: start)
+        queue.renewed()
+        #expect(queue.fault == nil)
+        #expect(queue.room(at: start) == GatewayBreaker.widest)
+    }
+
+    @Test func `a clock that was set back holds a push queue up for no longer than a pause`() {
+        var queue = GatewayBreaker()
+        queue.began(1)
+        queue.ended(.credentialsRefused(reason: "Forbidden"), of: push, at: start)
+        #expect(queue.room(at: after(-3600)) == 1)
+    }
+
+    private func answerAsStranger(_ pushes: ClosedRange<UInt64>, _ queue: inout GatewayBreaker, at now: Timestamp) -> Bool {
+        var hasTurned = false
+        for number in pushes {
+            queue.began(1)
+            let push = Bytes16(high: 0, low: number)
+            hasTurned = queue.ended(.unknown(description: "404: no"), of: push, at: now) || hasTurned
+        }
+        return hasTurned
+    }
+
+    @Test func `ten pushes in a row with an answer of a stranger pause the push queue as an unreachable service does`() {
+        var queue = GatewayBreaker()
+        let isPausedByNine = answerAsStranger(1...9, &queue, at: start)
+        #expect(!isPausedByNine)
+        #expect(queue.fault == nil && queue.room(at: start) == GatewayBreaker.widest)
+        let isPausedByTen = answerAsStranger(10...10, &queue, at: start)
+        #expect(isPausedByTen)
+        #expect(queue.fault?.reason == "404: no" && queue.fault?.areCredentialsRefused == false)
+        #expect(queue.room(at: start) == 0)
+        #expect(queue.room(at: after(1)) == 1)
+        // The probe is one push, and its answer pauses the push queue for longer.
+        _ = answerAsStranger(11...11, &queue, at: after(1))
+        #expect(queue.room(at: after(2)) == 0)
+        #expect(queue.room(at: after(3)) == 1)
+        queue.began(1)
+        let isOpened = queue.ended(.well, of: push, at: after(3))
+        #expect(isOpened)
+        #expect(queue == GatewayBreaker())
+    }
+
+    @Test func `an answer of the service ends the row of strangers, and silence does not`() {
+        var queue = GatewayBreaker()
+        _ = answerAsStranger(1...9, &queue, at: start)
+        queue.began(1)
+        queue.ended(.well, of: push, at: start)
+        let isPaused = answerAsStranger(10...18, &queue, at: start)
+        #expect(!isPaused)
+        queue.began(1)
+        queue.ended(.silent, of: push, at: start)
+        let isPausedByTenth = answerAsStranger(19...19, &queue, at: start)
+        #expect(isPausedByTenth)
+    }
+
+    @Test func `one push that always has an answer of a stranger pauses nothing`() {
+        var queue = GatewayBreaker()
+        for _ in 0..<100 {
+            let isPaused = answerAsStranger(7...7, &queue, at: start)
+            #expect(!isPaused)
+        }
+        #expect(queue.room(at: start) == GatewayBreaker.widest)
+    }
+
+    @Test func `new credentials forget the row of strangers`() {
+        var queue = GatewayBreaker()
+        _ = answerAsStranger(1...9, &queue, at: start)
+        queue.renewed()
+        let isPaused = answerAsStranger(10...18, &queue, at: start)
+        #expect(!isPaused)
+    }
+}
