@@ -104,8 +104,8 @@ struct InterruptedRequestTests {
     // MARK: Files of replies
 
     /// The files that were received.
-    private func inbox(_ fixture: ServiceEngineFixture) async -> [String] {
-        let root = await fixture.engine.inbox.root
+    private func inbox(_ fixture: ServiceEngineFixture) -> [String] {
+        let root = fixture.engine.inbox.root
         let paths = (try? FileManager.default.subpathsOfDirectory(atPath: root)) ?? []
         return paths.filter { path in
             var isDirectory: ObjCBool = false
@@ -186,7 +186,7 @@ struct InterruptedRequestTests {
         let events = consumer.client.events
         let run = Task { await consumer.engine.run() }
         let result = await result(events)
-        let files = await inbox(consumer)
+        let files = inbox(consumer)
         switch result {
         case .success(let reply)?: #expect(!isDefined && reply.attachments.count == 1 && files.count == 1)
         case .failure(let error)?: #expect(isDefined && error.code == .serviceParametersInvalid && files.isEmpty)
@@ -209,7 +209,7 @@ struct InterruptedRequestTests {
             return
         }
         #expect(error.code == .storageUnavailable)
-        #expect(await inbox(consumer).isEmpty)
+        #expect(inbox(consumer).isEmpty)
         run.cancel()
         await run.value
     }

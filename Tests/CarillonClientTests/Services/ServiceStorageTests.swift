@@ -9,10 +9,10 @@ import Testing
 @testable import CarillonClient
 
 extension ServiceEngine {
-    fileprivate func expect(_ id: String, _ result: PendingResult<ServiceReply>) { pending[id] = result }
+    fileprivate func expect(_ id: String, _ result: PendingResult<ServiceReply>) { outgoing.pending[id] = result }
 
     fileprivate func fail(within seconds: Double) async throws {
-        try await storing(until: { Date.now + seconds }) { () async throws -> Void in
+        try await storage.storing(until: { Date.now + seconds }) { () async throws -> Void in
             throw PushError(.storageUnavailable, "full")
         }
     }

@@ -43,13 +43,13 @@ struct RestoreSessionTests {
     @Test func `one that the server does not know any more begins anew, and a server of before is connected to as it is`() {
         var lost = restored(renewal: "s")
         let actions = lost.renewalRefused(at: Base.start, random: 0)
-        #expect(actions.contains(.write(.eraseIdentity)) && lost.identity == nil)
+        #expect(actions.contains(.write(.eraseIdentity)) && lost.registration.identity == nil)
         #expect(actions.contains(.deliver(.notifyError(code: 201), to: Base.name)))
-        #expect(lost.move == .rest && !lost.isRestored && lost.renewal == nil)
+        #expect(lost.move == .rest && !lost.registration.isRestored && lost.registration.renewal == nil)
         var early = restored()
         _ = early.renewalBegan(secret: "s")
         let none = early.renewalUnsupported()
-        #expect(none == [.write(.saveRenewal(nil))] && early.renewal == nil)
+        #expect(none == [.write(.saveRenewal(nil))] && early.registration.renewal == nil)
         #expect(early.move == .openSocket(Base.identity))
     }
 

@@ -282,7 +282,7 @@ struct ServerIdentityTests {
         let said = session.deregistered(first)
         #expect(said == [.write(.removeDeregistration(device: "1")), .deregister(second)])
         let last = session.deregistered(second)
-        #expect(last == [.write(.removeDeregistration(device: "2"))] && session.farewellDueAt == nil)
+        #expect(last == [.write(.removeDeregistration(device: "2"))] && session.deregistrations.dueAt == nil)
     }
 
     @Test func `a deregistration that an earlier process owes is said at the start`() {

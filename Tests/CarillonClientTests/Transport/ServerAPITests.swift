@@ -106,10 +106,10 @@ struct ServerAPITests {
     @Test func `the transport drops a body that is too long, and the answer is another program's`() async throws {
         let long = String(repeating: " ", count: Limits.apiBodyBytes) + Self.success
         for (status, result) in [(200, "foreign -"), (503, "foreign 7")] {
-            let text =
+            let head =
                 "HTTP/1.1 \(status) Any\r\nContent-Type: application/json\r\nCarillon-Server: s\r\nRetry-After: 7\r\n"
                 + "Content-Length: \(long.utf8.count)\r\n\r\n\(long)"
-            try await TransportConformanceTests().withListener(saying: text) { port in
+            try await TransportConformanceTests().withListener(saying: head) { port in
                 let transport = try TransportConformanceTests.Kind.posix.transport()
                 let api = ServerAPI("http://127.0.0.1:\(port)", over: transport)
                 let question = try #require(api.question(.get, "/v1/server", bearer: nil))
