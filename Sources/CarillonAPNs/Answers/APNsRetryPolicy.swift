@@ -25,7 +25,7 @@ public struct APNsRetryPolicy: Sendable {
 
     /// How often a push is sent again if its connection broke and the outcome is unknown; 0 by default. All attempts carry
     /// the same `apns-id`, but a device can still show the notification twice. A push that timed out is not sent again, and
-    /// requests that create or delete a channel are never sent again.
+    /// neither are requests that create or delete a channel.
     public var resendsOfUnknownFate: Int
 
     /// Returns the delay before the push is sent again, or nil if the rejection is final. The client then adds a random delay
