@@ -1,12 +1,12 @@
-/// What `apns-load` prints, as one line of JSON, and the bench reads.
+/// The output of `apns-load`: one line of JSON, which the bench reads.
 package enum Figures {
     /// One round of pushes.
     package struct Round: Codable, Sendable {
         package var pushes: Int
         package var seconds: Double
-        /// User and system time of the whole process.
+        /// The user and system time of the whole process.
         package var cpuMicroseconds: Double
-        /// Answered with anything but 200, or not at all.
+        /// Pushes that were answered with another status than 200, or not answered.
         package var failures: Int
 
         package init(pushes: Int, seconds: Double, cpuMicroseconds: Double, failures: Int) {
@@ -17,11 +17,11 @@ package enum Figures {
         }
     }
 
-    /// `apns-load push`.
+    /// The figures of `apns-load push`.
     package struct Pushing: Codable, Sendable {
-        /// From making the client until its first push was answered.
+        /// The time from making the client until the response to its first push.
         package var firstMilliseconds: Double
-        /// From making the client on, with the first push.
+        /// The round from making the client, including the first push.
         package var cold: Round
         package var warm: Round
 
@@ -32,18 +32,18 @@ package enum Figures {
         }
     }
 
-    /// `apns-load stall`.
+    /// The figures of `apns-load stall`.
     package struct Stall: Codable, Sendable {
         package var offered: Int
         package var answered: Int
         package var timedOut: Int
-        /// Ended in another way.
+        /// Pushes that ended in another way.
         package var others: Int
         package var seconds: Double
-        /// The resident memory when the connection stood and nothing was offered yet.
+        /// The resident memory after the connection was opened and before the first push.
         package var residentBefore: Int
         package var residentAfter: Int
-        /// The most at any time of the process.
+        /// The largest resident memory of the process.
         package var residentAtMost: Int
 
         package init(
@@ -61,15 +61,15 @@ package enum Figures {
         }
     }
 
-    /// `apns-load busy peers`.
+    /// The figures of `apns-load crowd`.
     package struct Crowd: Codable, Sendable {
         package var offered: Int
-        /// The most that may be under way or wait.
+        /// The limit of pushes that are under way or waiting.
         package var bound: Int
         package var answered: Int
-        /// Refused with `queueFull`.
+        /// Pushes that were rejected with `queueFull`.
         package var refused: Int
-        /// Ended in another way while they were offered.
+        /// Pushes that ended in another way before the measurement ended.
         package var others: Int
         package var residentBefore: Int
         package var residentAfter: Int
