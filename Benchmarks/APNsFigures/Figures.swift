@@ -1,12 +1,12 @@
-/// What `apns-load` prints, as one line of JSON, and the bench reads.
+/// The output of `apns-load`: one line of JSON, which the bench reads.
 public enum Figures {
     /// One round of pushes.
     public struct Round: Codable, Sendable {
         public var pushes: Int
         public var seconds: Double
-        /// User and system time of the whole process.
+        /// The user and system time of the whole process.
         public var cpuMicroseconds: Double
-        /// Answered with anything but 200, or not at all.
+        /// Pushes that were answered with another status than 200, or not answered.
         public var failures: Int
 
         public init(pushes: Int, seconds: Double, cpuMicroseconds: Double, failures: Int) {
@@ -17,11 +17,11 @@ public enum Figures {
         }
     }
 
-    /// `apns-load push`.
+    /// The figures of `apns-load push`.
     public struct Pushing: Codable, Sendable {
-        /// From making the client until its first push was answered.
+        /// The time from making the client until the response to its first push.
         public var firstMilliseconds: Double
-        /// From making the client on, with the first push.
+        /// The round from making the client, including the first push.
         public var cold: Round
         public var warm: Round
 
@@ -32,18 +32,18 @@ public enum Figures {
         }
     }
 
-    /// `apns-load stall`.
+    /// The figures of `apns-load stall`.
     public struct Stall: Codable, Sendable {
         public var offered: Int
         public var answered: Int
         public var timedOut: Int
-        /// Ended in another way.
+        /// Pushes that ended in another way.
         public var others: Int
         public var seconds: Double
-        /// The resident memory when the connection stood and nothing was offered yet.
+        /// The resident memory after the connection was opened and before the first push.
         public var residentBefore: Int
         public var residentAfter: Int
-        /// The most at any time of the process.
+        /// The largest resident memory of the process.
         public var residentAtMost: Int
 
         public init(
@@ -61,15 +61,15 @@ public enum Figures {
         }
     }
 
-    /// `apns-load crowd`.
+    /// The figures of `apns-load crowd`.
     public struct Crowd: Codable, Sendable {
         public var offered: Int
-        /// The most that may be under way or wait.
+        /// The limit of pushes that are under way or waiting.
         public var bound: Int
         public var answered: Int
-        /// Refused with `queueFull`.
+        /// Pushes that were rejected with `queueFull`.
         public var refused: Int
-        /// Ended in another way while they were offered.
+        /// Pushes that ended in another way before the measurement ended.
         public var others: Int
         public var residentBefore: Int
         public var residentAfter: Int

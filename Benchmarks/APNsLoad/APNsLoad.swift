@@ -2,7 +2,7 @@ import APNsFigures
 import ArgumentParser
 import Foundation
 
-/// Sends with CarillonAPNs and does nothing else, so that the process's CPU and memory are the library's and its caller's.
+/// A process that only sends with CarillonAPNs, so that its CPU time and memory are those of the library and its caller.
 /// `carillon-bench` starts it.
 @main
 struct APNsLoad: AsyncParsableCommand {

@@ -15,7 +15,7 @@ struct CrowdCommand: AsyncParsableCommand {
         case answered, refused, other
     }
 
-    /// How the pushes ended, over all tasks.
+    /// Counts the results of the pushes, over all tasks.
     private final class Tally: Sendable {
         private let ends = Mutex((answered: 0, refused: 0, others: 0))
 
@@ -40,7 +40,7 @@ struct CrowdCommand: AsyncParsableCommand {
         let tally = Tally()
         let before = try OwnUsage.resident()
         let figures = try await withThrowingTaskGroup(of: Void.self) { group in
-            // Groups of a thousand: a task that ends looks through the others of its own.
+            // The tasks are in groups of a thousand, because a finished task searches the others of its group.
             for first in stride(from: 0, to: offer, by: 1000) {
                 let numbers = first..<min(first + 1000, offer)
                 group.addTask {
@@ -55,7 +55,7 @@ struct CrowdCommand: AsyncParsableCommand {
             let figures = Figures.Crowd(
                 offered: offer, bound: client.configuration.queueLimit, answered: ends.answered, refused: ends.refused,
                 others: ends.others, residentBefore: before, residentAfter: try OwnUsage.resident())
-            // Ends those that wait.
+            // The waiting pushes end.
             await client.shutDown(drains: false)
             return figures
         }
@@ -73,7 +73,7 @@ struct CrowdCommand: AsyncParsableCommand {
         }
     }
 
-    /// Waits until nothing has ended for a second; the service answers nothing more then.
+    /// Waits until no push has ended for a second, because the service sends no more responses then.
     private static func settled(_ tally: Tally) async throws -> (answered: Int, refused: Int, others: Int) {
         var last = tally.now
         while true {

@@ -1,4 +1,4 @@
-/// Device tokens of 64 digits. There are a thousand, which come again: what is measured is the library, not this list.
+/// A thousand device tokens of 64 digits, which are reused, because the library is measured and not this list.
 struct DeviceTokens: Sendable {
     private let tokens: [String]
 
@@ -15,7 +15,7 @@ struct DeviceTokens: Sendable {
 
     subscript(number: Int) -> String { tokens[number % tokens.count] }
 
-    /// So many, made while they are read.
+    /// Returns the given number of tokens, which are made while they are read.
     func first(_ count: Int) -> some Sequence<String> {
         (0..<count).lazy.map { [tokens] in tokens[$0 % tokens.count] }
     }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// What this process has used.
+/// The CPU time and memory of this process.
 enum OwnUsage {
     /// User and system time, in microseconds.
     static func cpuMicroseconds() throws -> Double {
@@ -13,7 +13,7 @@ enum OwnUsage {
     /// The resident memory in bytes.
     static func resident() throws -> Int { try memory("VmRSS:") }
 
-    /// The most resident memory that there was, in bytes.
+    /// The largest resident memory so far, in bytes.
     static func residentAtMost() throws -> Int { try memory("VmHWM:") }
 
     private static func memory(_ name: String) throws -> Int {

@@ -31,7 +31,7 @@ struct PushCommand: AsyncParsableCommand {
         _ sender: Sender, _ count: Int, since beginning: Start? = nil, already: Int
     ) async throws -> Figures.Round {
         let rest = count - already
-        // Whoever has a batch has its list.
+        // A caller of a batch has a list of recipients, so the list is made before the batch call.
         let recipients = batch ? Array(sender.tokens.first(rest)) : []
         let start = beginning ?? Start()
         let failures =
@@ -42,7 +42,7 @@ struct PushCommand: AsyncParsableCommand {
     }
 }
 
-/// When a round began, on the wall and on the CPU.
+/// The start of a round, in wall time and CPU time.
 struct Start {
     private let time = ContinuousClock.now
     private let cpu = Result { try OwnUsage.cpuMicroseconds() }

@@ -2,13 +2,13 @@ import APNsFigures
 import CarillonAPNs
 import Synchronization
 
-/// Sends rounds of pushes, either each by a call of its own or all by one.
+/// Sends rounds of pushes, either with one call for each push or with one call for all.
 struct Sender: Sendable {
     let client: APNsClient
     let alert: VaryingAlert
     let tokens = DeviceTokens()
 
-    /// How often something began, over all tasks.
+    /// Counts over all tasks.
     private final class Count: Sendable {
         private let value = Atomic<Int>(0)
         func next() -> Int { value.wrappingAdd(1, ordering: .relaxed).oldValue }
@@ -19,8 +19,8 @@ struct Sender: Sendable {
         guard response.isAccepted else { throw FirstPushRefused(status: response.status) }
     }
 
-    /// So many tasks that each make a notification, send it and wait for the answer, over and over.
-    /// - Returns: how many were not accepted.
+    /// Runs tasks that each make a notification, send it and wait for the response, repeatedly.
+    /// - Returns: The number of pushes that were not accepted.
     func singles(_ count: Int, inFlight: Int) async -> Int {
         let numbers = Count()
         return await withTaskGroup(of: Int.self) { group in
@@ -43,8 +43,8 @@ struct Sender: Sendable {
         }
     }
 
-    /// One notification to many devices.
-    /// - Returns: how many were not accepted.
+    /// Sends one notification to many devices.
+    /// - Returns: The number of pushes that were not accepted.
     func batch(_ recipients: [String]) async throws -> Int {
         var accepted = 0
         for await result in try client.send(alert.notification(1), to: recipients) where result.isAccepted {

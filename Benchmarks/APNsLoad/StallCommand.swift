@@ -13,7 +13,7 @@ struct StallCommand: AsyncParsableCommand {
 
     func run() async throws {
         var configuration = try simulator.configuration()
-        // What is given up makes room for the next; with the default of 30 seconds it would take four hours.
+        // A push that times out makes room for the next one. With the default of 30 seconds this would take four hours.
         configuration.timeout = .milliseconds(timeout)
         let client = try APNsClient(configuration)
         let alert = try VaryingAlert(payloadBytes: simulator.payload)

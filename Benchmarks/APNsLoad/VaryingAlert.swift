@@ -1,7 +1,7 @@
 import ArgumentParser
 import CarillonAPNs
 
-/// An alert as an app's server would make it, another one for each number, whose payload always has the same length.
+/// An alert as an app's backend makes it, different for each number. Its payload always has the same length.
 struct VaryingAlert: Sendable {
     private let filler: String
 
@@ -20,7 +20,7 @@ struct VaryingAlert: Sendable {
     func notification(_ number: Int) -> APNsNotification { Self.notification(number, filler: filler) }
 
     private static func notification(_ number: Int, filler: String) -> APNsNotification {
-        // Seven digits, so that the length stays.
+        // The number has seven digits, so that the length is constant.
         let order = 1_000_000 + number % 9_000_000
         return .alert(title: "Order \(order) is ready", body: "Collect it at counter \(10 + number % 90)\(filler)")
             .sound("default")

@@ -1,5 +1,6 @@
 extension Bench {
-    /// Services between apps: called by clients, carried by the server alone, and found among many.
+    /// Measures services between apps: calls between clients, the load of the server alone, and the search among many
+    /// devices.
     func services(_ table: inout Table) async {
         let calls = await runs("calls of services between two clients") {
             try await ServiceCallMeasurement(scale: scale, setup: carillon).measure()

@@ -1,11 +1,11 @@
 import Foundation
 import NIOCore
 
-/// Starts the servers, measures, and fills the table.
+/// Starts the servers, runs the measurements, and fills the table.
 struct Bench: Sendable {
     let scale: Scale
     let carillon: CarillonSetup
-    /// Nchan, or why there is none.
+    /// Nchan, or the reason why it cannot be measured.
     let nchan: Result<NchanSetup, NotMeasured>
     let wanted: Set<RowGroup>
 
@@ -302,7 +302,7 @@ struct Bench: Sendable {
         }
     }
 
-    /// The same load among few devices and among many, by turns.
+    /// Measures the same load with few devices and with many, alternately.
     private func crowd(_ table: inout Table) async {
         let measurement = AcceptMeasurement(scale: scale)
         let counts = [scale.offlineDevices, scale.busyDevices]
@@ -431,7 +431,7 @@ struct Bench: Sendable {
 
     // MARK: Runs
 
-    /// Measures Carillon a number of times, each time a new process. Devices are registered before it starts.
+    /// Measures Carillon several times, each time in a new process. The devices are registered before the process starts.
     private func carillonRuns<Value: Sendable>(
         _ what: String, devices count: Int, isAnonymous: Bool = false, withMetrics: Bool = false,
         _ measure: (CarillonUnderTest) async throws -> Value
@@ -489,12 +489,12 @@ struct Bench: Sendable {
     }
 }
 
-/// Says on standard error what is being done.
+/// Prints a progress message on standard error.
 func say(_ text: String) {
     FileHandle.standardError.write(Data((text + "\n").utf8))
 }
 
-/// What the runs of a measurement gave.
+/// The results of a measurement's runs.
 struct Runs<Value: Sendable>: Sendable {
     var values: [Value]
     var fault: NotMeasured?

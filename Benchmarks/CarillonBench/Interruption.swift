@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Ctrl-C, and SIGTERM, leave no server behind.
+/// Ends all servers after Ctrl-C and SIGTERM.
 enum Interruption {
     static func watch(_ scratch: ScratchDirectory) -> [any DispatchSourceSignal] {
         [SIGINT, SIGTERM].map { number in

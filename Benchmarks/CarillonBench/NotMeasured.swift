@@ -1,4 +1,4 @@
-/// Why a figure could not be measured; it stands in the table in the figure's place.
+/// Why a figure could not be measured. The table contains this text instead of the figure.
 struct NotMeasured: Error, CustomStringConvertible {
     var reason: String
 

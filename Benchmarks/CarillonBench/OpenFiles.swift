@@ -1,6 +1,6 @@
 import Foundation
 
-/// How many sockets this process, and each server that it starts, may have.
+/// Raises and checks the limit of open files, for this process and the servers that it starts.
 enum OpenFiles {
     static func raiseLimit() {
         var limit = rlimit()

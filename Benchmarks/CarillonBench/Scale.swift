@@ -1,4 +1,4 @@
-/// How much of everything.
+/// The amounts of all measurements.
 struct Scale: Sendable {
     var runs = 3
     var connections = 10_000
@@ -17,7 +17,7 @@ struct Scale: Sendable {
     var firings = 100_000
     var updateDevices = 1_000_000
     var updateProbe = 20_000
-    /// Whether it is only tried.
+    /// Whether this is a quick trial.
     var isQuick = false
     var busyDevices = 200_000
     var liveDevices = 1000

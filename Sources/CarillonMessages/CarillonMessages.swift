@@ -1,2 +1,3 @@
-// What an app and its notification service extension need alike: how an encrypted message is opened, and the folder in which the
-// app leaves its keys and the extension what it showed. `Encryption/SubscriptionKeys.swift` and `Folder/SharedFolder.swift`.
+// Code that an app and its notification service extension share: the decryption of messages
+// (`Encryption/SubscriptionKeys.swift`), and a folder in which the app stores its keys and the extension records the messages
+// that it showed (`Folder/SharedFolder.swift`).

@@ -7,7 +7,8 @@ import CarillonWire
     public import Foundation
 #endif
 
-/// What a subscription on items shows, which the vendor's service could not read: its placeholders are filled in.
+/// The private notification of an item subscription, with its placeholders filled in. It was sent encrypted, so that Apple's
+/// push service could not read it.
 ///
 /// ```swift
 /// if let shown = reader.privateNotification(in: request.content.userInfo) {
@@ -25,31 +26,31 @@ public struct PrivateNotification: Sendable {
         self.fired = fired
     }
 
-    /// The server's name for the subscription: 32 hexadecimal digits.
+    /// The server's ID of the item subscription: 32 hexadecimal digits.
     public var subscriptionID: String { fired.subscription.description }
-    /// The app's own name for it.
+    /// The app's own key of the item subscription; nil if it has none.
     public var key: String? { fired.key }
-    /// The item whose update fired.
+    /// The item whose update fired the subscription.
     public var item: String { fired.item }
-    /// When the item was updated, by the server's clock.
+    /// The time of the item update, by the server's clock.
     public var updatedAt: Date { Date(timeIntervalSince1970: Double(fired.at) / 1000) }
 
-    /// The title.
+    /// The title of the notification; nil if there is none.
     public var title: String? { text("title") }
-    /// The text below the title.
+    /// The text below the title; nil if there is none.
     public var subtitle: String? { text("subtitle") }
-    /// The text.
+    /// The text of the notification; nil if there is none.
     public var body: String? { text("body") }
-    /// The category, whose actions the app has.
+    /// The notification category that the app registered with its actions; nil if there is none.
     public var category: String? { text("category") }
-    /// The group of notifications that it stands in.
+    /// The thread that groups this notification with others; nil if there is none.
     public var thread: String? { text("thread") }
-    /// A sound's name; `default` is the system's.
+    /// The name of a sound; `default` is the system's sound.
     public var sound: String? {
         if case .string(let name)? = fired.notification["sound"]?["name"] { name } else { text("sound") }
     }
 
-    /// All of it, as JSON in the members of the format.
+    /// The whole notification as JSON, with the members of the notification format.
     public var jsonText: String { String(decoding: fired.notification.bytes, as: UTF8.self) }
 
     private func text(_ name: String) -> String? {

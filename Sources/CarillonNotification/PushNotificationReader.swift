@@ -8,11 +8,12 @@ import CarillonWire
     public import Foundation
 #endif
 
-/// Reads the real message out of a notification that Carillon's server sent through Apple, in a notification service extension.
+/// Decrypts the message in a notification that Carillon's server sent through Apple's push service. Use it in a notification
+/// service extension.
 ///
-/// The server sends an encrypted message with its alert when it fits. The extension opens it with the keys that the app left in a
-/// folder that both share, and shows what it says instead of the text that Apple was sent. Whatever goes wrong, there is no
-/// message, and the configured text is shown.
+/// The server includes an encrypted message in its alert if the message fits. The extension decrypts it with the keys that
+/// the app stored in a shared folder, and shows its text instead of the configured text. After any fault the reader returns
+/// no message, and the system shows the configured text.
 ///
 /// ```swift
 /// let reader = PushNotificationReader(sharedDirectory: folder)
@@ -24,13 +25,14 @@ import CarillonWire
 public struct PushNotificationReader: Sendable {
     private let folder: SharedFolder
 
-    /// Does no I/O.
-    /// - Parameter sharedDirectory: the directory that the app's `PushClient.Configuration.sharedDirectory` names, in a container
-    ///   of the app group.
+    /// Makes a reader. This does no I/O.
+    /// - Parameter sharedDirectory: the directory of the app's `PushClient.Configuration.sharedDirectory`, in a container of
+    ///   the app group.
     public init(sharedDirectory: String) { folder = SharedFolder(path: sharedDirectory) }
 
-    /// The message of a notification; nil when there is none in it, or it cannot be opened: the keys are missing, belong to a
-    /// channel that was opened anew since, or cannot be read as the phone is locked.
+    /// Returns the message of a notification. Returns nil if the notification contains no message, or if the message cannot
+    /// be decrypted: the keys are missing, the channel was opened again with other keys, or the keys cannot be read because
+    /// the phone is locked.
     /// - Parameter userInfo: the notification's payload.
     public func message(in userInfo: [AnyHashable: Any]) -> PushNotificationMessage? {
         guard let fields = userInfo["carillon"] as? [String: Any] else { return nil }
@@ -40,7 +42,7 @@ public struct PushNotificationReader: Sendable {
             fields["encryption"] as? String, fields["cryptoKey"] as? String)
     }
 
-    /// The message of a notification whose payload is JSON.
+    /// Returns the message of a notification whose payload is JSON, or nil as ``message(in:)`` does.
     /// - Parameter payload: the payload's bytes.
     public func message(inPayload payload: Data) -> PushNotificationMessage? {
         guard let fields = JSONValue(parsing: Array(payload))?["carillon"] else { return nil }
@@ -59,14 +61,16 @@ public struct PushNotificationReader: Sendable {
         return PushNotificationMessage(hash: hash, channelID: "\(channel)", body: content)
     }
 
-    /// What a subscription on items shows whose format is private; nil when there is none in it, or it cannot be opened.
+    /// Returns the private notification of an item subscription, or nil if the payload contains none or it cannot be
+    /// decrypted.
     /// - Parameter userInfo: the notification's payload.
     public func privateNotification(in userInfo: [AnyHashable: Any]) -> PrivateNotification? {
         guard let fields = userInfo["carillon"] as? [String: Any], fields["kind"] as? String == "fired" else { return nil }
         return privateNotification(fields["message"] as? String, fields["body"] as? String, fields["coding"] as? String)
     }
 
-    /// The same of a payload that is JSON.
+    /// Returns the private notification of an item subscription from a payload that is JSON, or nil as
+    /// ``privateNotification(in:)`` does.
     /// - Parameter payload: the payload's bytes.
     public func privateNotification(inPayload payload: Data) -> PrivateNotification? {
         guard let fields = JSONValue(parsing: Array(payload))?["carillon"], fields["kind"] == .string("fired") else {
@@ -84,19 +88,20 @@ public struct PushNotificationReader: Sendable {
         return PrivateNotification(hash: hash, fired: fired)
     }
 
-    /// Remembers that the user saw it.
-    /// - Returns: whether it could be written down.
+    /// Records that the extension showed the notification.
+    /// - Returns: whether the record was written.
     @discardableResult
     public func noteShown(_ notification: PrivateNotification) -> Bool { note(notification.hash) }
 
-    /// Remembers that the user saw the message, so that the app, which gets it as well, need not show it again: there
-    /// `PushMessage.wasPresented` is true.
-    /// - Returns: whether it could be written down.
+    /// Records that the extension showed the message. The app receives the message as well, and does not need to show it
+    /// again: `PushMessage.wasPresented` is then true.
+    /// - Returns: whether the record was written.
     @discardableResult
     public func noteShown(_ message: PushNotificationMessage) -> Bool { note(message.hash) }
 
-    /// The same of a notification that was shown with the configured text.
+    /// Records that a notification was shown with the configured text.
     /// - Parameter userInfo: the notification's payload.
+    /// - Returns: whether the record was written.
     @discardableResult
     public func noteShown(_ userInfo: [AnyHashable: Any]) -> Bool {
         guard let fields = userInfo["carillon"] as? [String: Any], let hash = fields["message"] as? String else {
@@ -115,14 +120,15 @@ public struct PushNotificationReader: Sendable {
     }
 }
 
-/// A message as its sender wrote it.
+/// A decrypted message.
 public struct PushNotificationMessage: Hashable, Sendable {
     let hash: String
-    /// The server's name for the channel, as `PushChannel` does not show it; the same for all messages of one opening.
+    /// The server's ID of the channel. All messages have the same ID until the channel is opened again. `PushChannel` does
+    /// not contain this ID.
     public let channelID: String
-    /// The bytes that the sender wrote.
+    /// The bytes that the sender encrypted.
     public let body: [UInt8]
 
-    /// The body as text; nil when it is not UTF-8.
+    /// The body as text; nil if it is not UTF-8.
     public var text: String? { String(validating: body, as: UTF8.self) }
 }

@@ -1,7 +1,8 @@
 import NIOCore
 
 extension ByteBuffer {
-    /// Where a text begins in what is readable, without regard to the case of ASCII letters; the text is lower-case.
+    /// Returns the offset of a text in the readable bytes, without regard to the case of ASCII letters. The text must be in
+    /// lower case.
     func offset(of text: StaticString, from start: Int = 0) -> Int? {
         withUnsafeReadableBytes { bytes in
             let count = text.utf8CodeUnitCount
@@ -17,7 +18,8 @@ extension ByteBuffer {
         }
     }
 
-    /// The value of a member of a JSON object, a text without escapes, named as `"name":"`, in lower case.
+    /// Returns the value of a member of a JSON object. The value is a text without escapes. The name is written as `"name":"`
+    /// in lower case.
     func text(after name: StaticString) -> ByteBuffer? {
         guard let place = offset(of: name) else { return nil }
         let start = readerIndex + place + name.utf8CodeUnitCount
@@ -26,7 +28,7 @@ extension ByteBuffer {
         return getSlice(at: start, length: end - start)
     }
 
-    /// The number that begins somewhere in what is readable; spaces before it are passed over.
+    /// Returns the number at an offset of the readable bytes. Spaces before the number are skipped.
     func number(at offset: Int) -> Int {
         withUnsafeReadableBytes { bytes in
             var at = offset

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// WebSocket frames as a client sends them, masked (RFC 6455 section 5.2).
+/// Makes WebSocket frames of a client, which are masked (RFC 6455 section 5.2).
 enum ClientFrame {
     private static let mask: [UInt8] = [0x37, 0xfa, 0x21, 0x3d]
 
@@ -16,7 +16,7 @@ enum ClientFrame {
         return buffer
     }
 
-    /// The acknowledgement of one notification, added to a buffer.
+    /// Adds the acknowledgement of one notification to a buffer.
     static func acknowledge(channel: ByteBuffer, version: ByteBuffer, to buffer: inout ByteBuffer) {
         write(0x1, to: &buffer) { buffer in
             buffer.writeStaticString(#"{"messageType":"ack","updates":[{"channelID":""#)
@@ -27,7 +27,7 @@ enum ClientFrame {
         }
     }
 
-    /// The acknowledgement of something that belongs to no channel, added to a buffer.
+    /// Adds the acknowledgement of an envelope without a channel to a buffer.
     static func acknowledge(version: ByteBuffer, to buffer: inout ByteBuffer) {
         write(0x1, to: &buffer) { buffer in
             buffer.writeStaticString(#"{"messageType":"ack","updates":[{"version":""#)
@@ -36,7 +36,7 @@ enum ClientFrame {
         }
     }
 
-    /// The length takes two bytes always, so that it can be filled in afterwards.
+    /// The length always takes two bytes, so that it can be set afterwards.
     private static func write(_ opcode: UInt8, to buffer: inout ByteBuffer, _ payload: (inout ByteBuffer) -> Void) {
         let start = buffer.writerIndex
         buffer.writeInteger(0x80 | opcode)
@@ -49,7 +49,7 @@ enum ClientFrame {
         if length > 125 {
             buffer.setInteger(UInt16(length), at: start + 2)
         } else {
-            // Control frames, and strict servers, want the short form.
+            // Control frames and strict servers require the short form.
             let payload = buffer.getSlice(at: payloadStart, length: length) ?? ByteBuffer()
             buffer.moveWriterIndex(to: start + 1)
             buffer.writeInteger(0x80 | UInt8(length))

@@ -1,12 +1,12 @@
 import NIOCore
 
-/// An HTTP/1.1 answer with a `Content-Length`, or without a body.
+/// An HTTP/1.1 response with a `Content-Length`, or without a body.
 struct HTTPAnswer: Sendable {
     var status: Int
     var head: ByteBuffer
     var body: ByteBuffer
 
-    /// Takes the first answer off a buffer; nil while it is not complete.
+    /// Removes the first response from a buffer. Returns nil while it is not complete.
     static func take(from buffer: inout ByteBuffer) -> HTTPAnswer? {
         guard let end = buffer.offset(of: "\r\n\r\n") else { return nil }
         let headLength = end + 4
@@ -19,7 +19,7 @@ struct HTTPAnswer: Sendable {
         return HTTPAnswer(status: status, head: head, body: body)
     }
 
-    /// Carillon says how an accepted message stands.
+    /// Whether Carillon reports that the accepted message is waiting.
     var isWaiting: Bool { head.offset(of: "\r\ncarillon-outcome: waiting") != nil }
     var isAcknowledged: Bool { head.offset(of: "\r\ncarillon-outcome: acknowledged") != nil }
 

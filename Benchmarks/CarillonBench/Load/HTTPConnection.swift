@@ -1,8 +1,8 @@
 import NIOCore
 
-/// A keep-alive connection that carries one request at a time.
+/// A keep-alive connection with one request at a time.
 ///
-/// `@unchecked Sendable`: it lives on ``LoadLoop``.
+/// `@unchecked Sendable`: it is used only on ``LoadLoop``.
 final class HTTPConnection: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -53,7 +53,7 @@ final class HTTPConnection: ChannelInboundHandler, @unchecked Sendable {
 }
 
 extension HTTPConnection {
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     static func exchange(_ request: ByteBuffer, _ address: SocketAddress) async throws -> HTTPAnswer {
         try await LoadLoop.run {
             open(address).flatMap { connection in

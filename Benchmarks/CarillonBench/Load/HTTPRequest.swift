@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The bytes of an HTTP/1.1 request.
+/// Makes the bytes of HTTP/1.1 requests.
 enum HTTPRequest {
     static func bytes(_ method: String, _ path: String, headers: [String] = [], body: ByteBuffer? = nil) -> ByteBuffer {
         var text = "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -11,7 +11,7 @@ enum HTTPRequest {
         return buffer
     }
 
-    /// A WebSocket handshake; the key is the example of RFC 6455, as the answer to it is not checked.
+    /// Makes a WebSocket handshake. Its key is the example of RFC 6455, because the response is not checked.
     static func handshake(_ path: String) -> ByteBuffer {
         bytes(
             "GET", path,

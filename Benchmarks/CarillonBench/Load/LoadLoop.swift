@@ -1,15 +1,15 @@
 import NIOCore
 import NIOPosix
 
-/// The one event loop, on one thread, on which the whole load is made.
+/// The event loop, on one thread, that makes the whole load.
 ///
-/// Everything in `Load/` lives on it. That is what lets those classes be `@unchecked Sendable`: they are made, called
-/// and let go there.
+/// All objects of `Load/` are made, called and released only on this loop. Their classes can therefore be
+/// `@unchecked Sendable`.
 enum LoadLoop {
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     static let loop: any EventLoop = group.next()
 
-    /// Does something on the loop, and waits for what it promises.
+    /// Runs a closure on the loop, and waits for its future.
     static func run<Value: Sendable>(
         _ work: @escaping @Sendable () throws -> EventLoopFuture<Value>
     ) async throws -> Value {
@@ -38,5 +38,5 @@ enum LoadLoop {
     }
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Returns the nanoseconds of the monotonic clock.
 func nanoseconds() -> UInt64 { NIODeadline.now().uptimeNanoseconds }

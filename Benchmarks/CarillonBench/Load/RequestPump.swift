@@ -1,8 +1,8 @@
 import NIOCore
 
-/// Sends a number of requests over a number of connections, as many at a time as there are connections.
+/// Sends a number of requests over a number of connections, one request at a time on each connection.
 ///
-/// `@unchecked Sendable`: it lives on ``LoadLoop``.
+/// `@unchecked Sendable`: it is used only on ``LoadLoop``.
 final class RequestPump: @unchecked Sendable {
     private let count: Int
     private let request: @Sendable (Int) -> ByteBuffer
@@ -12,7 +12,7 @@ final class RequestPump: @unchecked Sendable {
     private var answered = 0
     private var isOver = false
 
-    /// - Parameter check: Whether the answer to the n-th request is right. One that is not ends it all.
+    /// - Parameter check: Whether the response to the n-th request is correct. An incorrect response ends the run.
     private init(
         count: Int, request: @escaping @Sendable (Int) -> ByteBuffer,
         check: @escaping @Sendable (Int, HTTPAnswer) -> Bool
@@ -23,7 +23,7 @@ final class RequestPump: @unchecked Sendable {
         promise = LoadLoop.loop.makePromise()
     }
 
-    /// Ends when all were answered, or when there was no answer for a while.
+    /// Completes after all responses, or with an error if no response arrives for a while.
     static func run(
         _ count: Int, over connections: [HTTPConnection], request: @escaping @Sendable (Int) -> ByteBuffer,
         check: @escaping @Sendable (Int, HTTPAnswer) -> Bool

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// A WebSocket frame as a server sends it: whole, and not masked.
+/// A WebSocket frame of a server: not fragmented and not masked.
 struct ServerFrame {
     enum Opcode {
         case text, ping, close, other
@@ -9,7 +9,7 @@ struct ServerFrame {
     var opcode: Opcode
     var payload: ByteBuffer
 
-    /// Takes the first frame off a buffer; nil while it is not complete.
+    /// Removes the first frame from a buffer. Returns nil while it is not complete.
     static func take(from buffer: inout ByteBuffer) -> ServerFrame? {
         guard let first: UInt8 = buffer.getInteger(at: buffer.readerIndex),
             let second: UInt8 = buffer.getInteger(at: buffer.readerIndex + 1)

@@ -1,12 +1,13 @@
 import Foundation
 
-/// What a device of the load seals with. The server looks at its shape only, so it is made of chance, and what is sealed as well.
+/// The key of a simulated device for sealed messages. The server checks only its form, so the key and the sealed content are
+/// random.
 struct ServiceKey: Sendable {
     let id: String
-    /// JSON, as it goes with an offer and with whatever is sealed.
+    /// The key bundle as JSON, which is part of an offer and of every sealed message.
     let bundle: String
 
-    /// What 500 bytes become when they are padded and sealed.
+    /// The length of 500 bytes after padding and sealing.
     private static let bodyBytes = 528
     private static let lifetimeMilliseconds: Int64 = 7 * 86_400_000
 
@@ -20,7 +21,7 @@ struct ServiceKey: Sendable {
             + #""signature":"\#(Self.chance(64))"}"#
     }
 
-    /// What this device has inside for another: members of a JSON object.
+    /// Returns a sealed message of this device for another device: members of a JSON object.
     func sealed(to other: ServiceKey) -> String {
         #""suite":"Curve25519_SHA256_ChachaPoly","keyID":"\#(other.id)","sender":\#(bundle),"#
             + #""enc":"\#(Self.chance(32))","body":"\#(Self.chance(Self.bodyBytes))","files":0,"fileBytes":0"#

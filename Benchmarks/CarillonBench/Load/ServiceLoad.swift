@@ -1,25 +1,26 @@
 import NIOCore
 
-/// Has consumers ask and providers answer; whoever is told of it acknowledges. A request is finished when its consumer has the result.
+/// Makes consumers send requests and providers send replies. Each acknowledges its events. A request is finished when its
+/// consumer has received the result.
 ///
-/// `@unchecked Sendable`: it lives on ``LoadLoop``; its figures are read when it is over.
+/// `@unchecked Sendable`: it is used only on ``LoadLoop``; its figures are read after the run.
 final class ServiceLoad: @unchecked Sendable {
     struct Plan: Sendable {
         var count: Int
-        /// How many may be unfinished at a time.
+        /// The largest number of unfinished requests.
         var room: Int
-        /// Nothing is answered before everything was asked.
+        /// Whether the replies are sent only after all requests were sent.
         var answersLast = false
     }
 
     private let plan: Plan
     private let pairs: [ServicePair]
     private let promise = LoadLoop.loop.makePromise(of: Void.self)
-    /// Connections that carry no request at the moment.
+    /// Connections without a request at present.
     private var askers: [HTTPConnection]
     private var answerers: [HTTPConnection]
     private var unfinished: Set<String> = []
-    /// What came to the providers, in its order.
+    /// The requests that arrived at the providers, in the order of arrival.
     private var arrived: [(pair: Int, id: String)] = []
     private var asked = 0
     private var accepted = 0
@@ -30,7 +31,7 @@ final class ServiceLoad: @unchecked Sendable {
     private var lastAt: UInt64 = 0
     private(set) var finished = 0
 
-    /// From the first request until the last result was read.
+    /// The seconds from the first request until the last result was read.
     var seconds: Double { Double(lastAt - beganAt) / 1e9 }
 
     init(_ plan: Plan, _ pairs: [ServicePair], over connections: [HTTPConnection]) {
@@ -40,7 +41,7 @@ final class ServiceLoad: @unchecked Sendable {
         answerers = Array(connections[(connections.count / 2)...])
     }
 
-    /// - Parameter herd: The sockets of the pairs, as ``ServicePair/subscription(_:of:)`` numbers them.
+    /// - Parameter herd: The sockets of the pairs, numbered as in ``ServicePair/subscription(_:of:)``.
     func run(_ herd: SubscriberHerd) -> EventLoopFuture<ServiceLoad> {
         herd.onMessage = { message, subscriber in self.received(message, subscriber) }
         beganAt = nanoseconds()

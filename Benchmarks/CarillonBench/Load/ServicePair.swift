@@ -1,10 +1,10 @@
 import NIOCore
 
-/// A device that asks, one of the same user that answers, and what they send.
+/// A consumer device and a provider device of the same user, with the requests that they send.
 struct ServicePair: Sendable {
     let consumer: Device
     let provider: Device
-    /// By which the provider says what it offers.
+    /// The request with which the provider publishes its service.
     let offer: ByteBuffer
     let request: RequestTemplate
     let reply: RequestTemplate
@@ -37,7 +37,7 @@ struct ServicePair: Sendable {
             method, path, headers: ["Authorization: Bearer \(device.credential)"], body: ByteBuffer(string: body))
     }
 
-    /// Their sockets: an even number is a consumer's, and the next its provider's.
+    /// Returns the sockets of the pairs. An even number is a consumer, and the next number is its provider.
     static func subscription(_ number: Int, of pairs: [ServicePair]) -> Subscription {
         let pair = pairs[number / 2]
         let device = number.isMultiple(of: 2) ? pair.consumer : pair.provider

@@ -1,8 +1,9 @@
 import NIOCore
 
-/// Notices that something makes no progress any more.
+/// Detects a run that makes no progress.
 enum Stall {
-    /// Looks at a number now and then until the future is complete; says so when it stays the same.
+    /// Compares the progress every 15 seconds until the future is complete, and calls `stalled` if the progress has not
+    /// changed.
     static func watch(
         _ future: EventLoopFuture<Void>, progress: @escaping @Sendable () -> Int, stalled: @escaping @Sendable () -> Void
     ) {
@@ -18,7 +19,7 @@ enum Stall {
         future.whenComplete { _ in task.cancel() }
     }
 
-    /// `@unchecked Sendable`: it lives on ``LoadLoop``.
+    /// `@unchecked Sendable`: it is used only on ``LoadLoop``.
     private final class Seen: @unchecked Sendable {
         var progress = -1
     }

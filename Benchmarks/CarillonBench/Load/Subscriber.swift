@@ -1,19 +1,19 @@
 import NIOCore
 
-/// How a subscriber begins: the handshake, and for Carillon a hello.
+/// The start of a subscriber: the handshake, and a hello for Carillon.
 struct Subscription: Sendable {
     enum Beginning: Sendable {
-        /// Subscribed when the handshake is answered.
+        /// The subscriber is ready after the response to the handshake.
         case handshake
-        /// Ready when the hello is answered.
+        /// The subscriber is ready after the response to the hello.
         case hello(ByteBuffer)
-        /// Ready when everything that waits was given.
+        /// The subscriber is ready after all waiting messages were delivered.
         case helloUntilCaughtUp(ByteBuffer)
     }
 
     var handshake: ByteBuffer
     var beginning: Beginning
-    /// How late each message is acknowledged.
+    /// The delay of each acknowledgement.
     var acknowledgesAfter = TimeAmount.zero
 }
 
@@ -23,10 +23,10 @@ protocol SubscriberEvents: AnyObject, Sendable {
     func closed(_ subscriber: Subscriber, _ reason: String)
 }
 
-/// One WebSocket that receives messages, and acknowledges each where the server wants that: at once, or as late as its subscription
-/// says.
+/// A WebSocket that receives messages. If the server requires acknowledgements, it sends them at once or after the delay of
+/// its subscription.
 ///
-/// `@unchecked Sendable`: it lives on ``LoadLoop``.
+/// `@unchecked Sendable`: it is used only on ``LoadLoop``.
 final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -74,7 +74,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
         if phase == .awaitingHandshake { readHandshake(context) }
         guard phase != .awaitingHandshake else { return }
         while let frame = ServerFrame.take(from: &received) { read(frame, context) }
-        // An idle subscriber keeps no buffer.
+        // An idle subscriber has no buffer, so that it uses little memory.
         if received.readableBytes == 0 { received = ByteBuffer() }
     }
 
@@ -132,13 +132,13 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     }
 
     private func readCarillonFrame(_ text: ByteBuffer) {
-        // {"messageType":"…: the type's first letters tell enough.
+        // The frame starts with {"messageType":"…, and the first letter of the type identifies it.
         let type = text.getInteger(at: text.readerIndex + 16, as: UInt8.self) ?? 0
         switch type {
         case UInt8(ascii: "n"):
             guard let channel = text.text(after: "\"channelid\":\""), let version = text.text(after: "\"version\":\"")
             else { return }
-            // Before the acknowledgement, whose making is no part of the way to here.
+            // The message is recorded first, because making the acknowledgement is not part of the latency.
             take(text)
             ClientFrame.acknowledge(channel: channel, version: version, to: &acknowledgements)
         case UInt8(ascii: "s"):

@@ -1,8 +1,8 @@
 import NIOCore
 
-/// Many subscribers, connected a bounded number at a time.
+/// Many subscribers, of which a limited number connect at the same time.
 ///
-/// `@unchecked Sendable`: it lives on ``LoadLoop``.
+/// `@unchecked Sendable`: it is used only on ``LoadLoop``.
 final class SubscriberHerd: SubscriberEvents, @unchecked Sendable {
     private let address: SocketAddress
     private let subscription: @Sendable (Int) -> Subscription
@@ -18,7 +18,7 @@ final class SubscriberHerd: SubscriberEvents, @unchecked Sendable {
     private var closeWaiter: EventLoopPromise<Void>?
     private var fault: NotMeasured?
 
-    /// Told of each message the moment its frame was read.
+    /// Called for each message as soon as its frame was read.
     var onMessage: (@Sendable (ByteBuffer, Int) -> Void)?
 
     init(_ address: SocketAddress, subscription: @escaping @Sendable (Int) -> Subscription) {
@@ -26,7 +26,7 @@ final class SubscriberHerd: SubscriberEvents, @unchecked Sendable {
         self.subscription = subscription
     }
 
-    /// Connects until so many are ready.
+    /// Connects until the given number of subscribers is ready.
     func connect(_ count: Int, inFlight: Int) -> EventLoopFuture<Void> {
         wanted = count
         subscribers.reserveCapacity(count)
@@ -36,14 +36,14 @@ final class SubscriberHerd: SubscriberEvents, @unchecked Sendable {
         return future
     }
 
-    /// Waits until so many messages have arrived at all of them together, counted from the beginning.
+    /// Waits until all subscribers together have received the given number of messages, counted from the start.
     func receive(_ count: Int) -> EventLoopFuture<Void> {
         expected = count
         let future = wait(what: "messages arrived", of: count) { self.received }
         return received >= count ? complete(future) : future
     }
 
-    /// How many messages each has.
+    /// The number of messages of each subscriber.
     var counts: [Int] {
         subscribers.sorted { $0.index < $1.index }.map(\.messageCount)
     }
@@ -102,7 +102,7 @@ final class SubscriberHerd: SubscriberEvents, @unchecked Sendable {
         return future
     }
 
-    /// Lets go of the waiter first: who waited may wait for the next thing at once.
+    /// Removes the waiter first, because a resumed caller can wait again at once.
     private func complete() {
         let waiter = waiter
         self.waiter = nil

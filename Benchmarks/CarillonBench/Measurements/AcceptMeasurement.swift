@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Messages to subscribers that are not there: how many are accepted in a second.
+/// Measures how many messages per second are accepted for subscribers that are not connected.
 struct AcceptMeasurement: Sendable {
     let scale: Scale
 
@@ -11,7 +11,7 @@ struct AcceptMeasurement: Sendable {
         var loadShare: Double
     }
 
-    /// - Parameter devices: To how many they go, each in its turn.
+    /// - Parameter devices: The number of devices, which receive the messages in turn.
     func measure(_ server: some PushServer, devices: Int) async throws -> Result {
         let body = ByteBuffer(repeating: UInt8(ascii: "b"), count: 256)
         return try await Self.send(scale.offlineMessages, of: body, to: devices, senders: scale.senders, server)

@@ -1,7 +1,8 @@
 import Foundation
 import NIOCore
 
-/// One large file, brought and fetched by curl: from Carillon, and from nginx's DAV and its static files; and sealed by the client.
+/// Measures the upload and download of one large file by curl, with Carillon and with nginx (DAV and static files), and the
+/// speed at which the client seals a file.
 struct AttachmentMeasurement: Sendable {
     let setup: CarillonSetup
 
@@ -51,7 +52,7 @@ struct AttachmentMeasurement: Sendable {
         }
     }
 
-    /// In MiB a second.
+    /// Returns the speed in MiB per second.
     private func time(_ arguments: [String]) async throws -> Double {
         let start = ContinuousClock.now
         _ = try await ServerProcess.output(Self.curl, ["-sSf", "-H", "Expect:"] + arguments, log: scratch.file("curl.log"))
@@ -82,7 +83,7 @@ struct AttachmentMeasurement: Sendable {
             Self.nginx, ["-p", scratch.path, "-c", configuration], log: scratch.file("dav.log"))
         do {
             try await Task.sleep(for: .milliseconds(500))
-            // nginx leaves it to the kernel when it is on disk; what it took is synced like ours.
+            // nginx leaves the write to disk to the kernel, so the file is synced as Carillon's is.
             let url = "http://127.0.0.1:\(port)/file"
             let start = ContinuousClock.now
             _ = try await ServerProcess.output(
@@ -104,7 +105,8 @@ struct AttachmentMeasurement: Sendable {
 
     // MARK: The client
 
-    /// How fast a file is sealed, in MB a second, until its sealed copy is there: read from memory and written to it.
+    /// Returns the speed of sealing in MB per second, until the sealed copy is complete. The file is read from memory and the
+    /// copy is written to memory.
     func measureSealing() async throws -> Double {
         let memory = "/dev/shm/carillon-bench-\(getpid())"
         try FileManager.default.createDirectory(atPath: memory, withIntermediateDirectories: true)

@@ -1,17 +1,17 @@
 import NIOCore
 
-/// Devices that come back all at once to what waited for them: how many messages a second they are given.
+/// Measures how many waiting messages per second are delivered to devices that connect at the same time.
 struct CatchUpMeasurement: Sendable {
     let scale: Scale
 
-    /// Lets messages wait, for as many devices as the scale says.
+    /// Sends messages that wait for the devices.
     func fill(_ server: some PushServer) async throws {
         _ = try await AcceptMeasurement.send(
             scale.catchUpDevices * scale.catchUpEach, of: ByteBuffer(repeating: UInt8(ascii: "b"), count: 256),
             to: scale.catchUpDevices, senders: scale.senders, server)
     }
 
-    /// Messages per second, until every one was received.
+    /// Returns the messages per second, until all messages were received.
     func measure(_ server: some PushServer) async throws -> Double {
         let scale = scale
         let count = scale.catchUpDevices * scale.catchUpEach

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Opens many idle subscribers: how fast that goes, and what each costs the server's memory.
+/// Measures how fast many idle subscribers connect, and how much memory of the server each one uses.
 struct ConnectionMeasurement: Sendable {
     let scale: Scale
 
@@ -13,7 +13,7 @@ struct ConnectionMeasurement: Sendable {
     func measure(_ server: some PushServer) async throws -> Result {
         try OpenFiles.check(room: scale.connections)
         let scale = scale
-        // What is loaded with the first connections of all is not a connection's own.
+        // Memory that the first connections of the process allocate is not counted for a connection.
         let warmUp = SubscriberHerd(server.address) { server.subscription($0) }
         try await LoadLoop.run { warmUp.connect(32, inFlight: 32).flatMap { warmUp.close() } }
         try await Task.sleep(for: .seconds(1))
@@ -27,7 +27,7 @@ struct ConnectionMeasurement: Sendable {
         let loadShare = (try ProcessUsage.ownMicroseconds() - ownCPU) / (seconds * 1e6)
         try await Task.sleep(for: scale.settle)
         let after = try server.usage()
-        // Nobody was dropped meanwhile, or the figure would flatter.
+        // Fails if a subscriber was disconnected, because the memory figure would be too small.
         try await LoadLoop.run { herd.receive(0) }
         try await LoadLoop.run { herd.close() }
         return Result(

@@ -1,6 +1,6 @@
 import CarillonExpression
 
-/// What a condition costs on one core: to accept it, and to ask it.
+/// Measures the time that a condition needs on one core: to be accepted, and to be evaluated.
 struct ExpressionMeasurement: Sendable {
     let scale: Scale
 

@@ -2,7 +2,7 @@ import Foundation
 import NIOCore
 import Synchronization
 
-/// Items and what waits on them: in the engine alone, which `ItemBench` measures in its own process, and through the door.
+/// Measures items and item subscriptions: in the engine alone, in the process of `ItemBench`, and over the HTTP API.
 struct ItemMeasurement: Sendable {
     let scale: Scale
     let setup: CarillonSetup
@@ -29,7 +29,7 @@ struct ItemMeasurement: Sendable {
         }
     }
 
-    // MARK: The door
+    // MARK: The HTTP API
 
     private static let data = "items"
     private static let items = 10_000
@@ -100,7 +100,7 @@ struct ItemMeasurement: Sendable {
             server: server, metrics: try SocketAddress(ipAddress: "127.0.0.1", port: port), sender: sender)
     }
 
-    /// Sends requests over some connections, and answers how many seconds it took.
+    /// Sends requests over some connections, and returns the seconds that it took.
     private func send(
         _ count: Int, over connections: Int, to world: World, expecting status: Int,
         _ request: @escaping @Sendable (Int) -> ByteBuffer
@@ -124,7 +124,7 @@ struct ItemMeasurement: Sendable {
             var text = ""
             for line in 0..<lines {
                 let number = body * lines + line
-                // In no order: neighbours are updated together nowhere else.
+                // The order is scattered, because neighbouring items are not updated together in practice either.
                 text +=
                     #"{"item":"stock.\#(number &* 7919 % Self.items)","fields":{"price":\#(number % 900).25,"volume":5}}"#
                 text += "\n"
@@ -138,7 +138,7 @@ struct ItemMeasurement: Sendable {
         ]
     }
 
-    /// Each device makes a hundred, all with the same condition.
+    /// Each device creates a hundred subscriptions, all with the same condition.
     private func subscribe(_ world: World) async throws -> [Result] {
         let devices = world.server.devices
         let count = devices.count * Self.each
@@ -170,7 +170,7 @@ struct ItemMeasurement: Sendable {
             world.post("/v1/items/stock.1/updates", #"{"fields":{"price":2000.5}}"#), world.server.address)
         let answered = Double(nanoseconds() - start) / 1e9
         guard answer.status == 200 else { throw NotMeasured("an update was answered with \(answer.description)") }
-        // While it fires, another item is updated, and messages are sent to a device that is connected.
+        // During the firings, another item is updated, and messages are sent to a connected device.
         let firing = Firing()
         async let busy = live(world, during: firing)
         var others: [Double] = []
@@ -203,10 +203,10 @@ struct ItemMeasurement: Sendable {
         ]
     }
 
-    /// As many as an item may have.
+    /// The largest number of such conditions of an item.
     private static let mostUnguarded = 100_000
 
-    /// An item with many conditions that cannot be looked up, and what its updates cost those of another.
+    /// Measures an item with many conditions that the index cannot serve, and how its updates affect those of another item.
     private func burden(_ world: World) async throws -> [Result] {
         let devices = world.server.devices
         let count = min(devices.count * Self.each, Self.mostUnguarded)
@@ -245,14 +245,15 @@ struct ItemMeasurement: Sendable {
         ]
     }
 
-    /// Of a message to a device that is connected, the 99th percentile in milliseconds, the median of rounds.
+    /// Returns the 99th percentile of the latency of messages to a connected device, in milliseconds: the median of several
+    /// rounds.
     private func live(_ world: World, during firing: Firing? = nil) async throws -> Double {
         var scale = scale
         scale.latencyMessages = 200
         var rounds: [Double] = []
         repeat {
             rounds.append(try await LatencyMeasurement(scale: scale).measure(world.server).frame99)
-            // What is fired needs the cores more than the load does.
+            // The pause leaves the cores to the firings.
             try await Task.sleep(for: .milliseconds(250))
         } while !(firing?.isOver.withLock { $0 } ?? true)
         return rounds.sorted()[rounds.count / 2]

@@ -1,10 +1,10 @@
 import NIOCore
 
-/// One message to one live subscriber, one at a time: from just before the request is written until the frame was
-/// read, and until the sender was answered.
+/// Measures the latency of single messages to one live subscriber: from just before the request is written until the frame is
+/// read, and until the sender has its response.
 struct LatencyMeasurement: Sendable {
     let scale: Scale
-    /// How late the subscriber acknowledges.
+    /// The delay of the subscriber's acknowledgements.
     var acknowledgesAfter = TimeAmount.zero
 
     struct Result: Sendable {
@@ -12,7 +12,7 @@ struct LatencyMeasurement: Sendable {
         var frame99: Double
         var answerMedian: Double
         var answer99: Double
-        /// How many were answered as acknowledged, of all.
+        /// The share of responses with the outcome `acknowledged`.
         var acknowledgedShare: Double
         var cpuMicroseconds: Double
         var waits: Double

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Messages to live subscribers that acknowledge: how many are sent, delivered and answered in a second, and what one
-/// costs the server.
+/// Measures messages to live subscribers that acknowledge: how many are sent, delivered and answered per second, and how much
+/// CPU time of the server one message takes.
 struct LiveMeasurement: Sendable {
     let scale: Scale
 
@@ -39,7 +39,7 @@ struct LiveMeasurement: Sendable {
         }
         let seconds = Double(nanoseconds() - start) / 1e9
         let loadShare = (try ProcessUsage.ownMicroseconds() - ownCPU) / (seconds * 1e6)
-        // The last outcomes are written a little later, and are part of the price.
+        // The last outcomes are written a little later, and are part of the cost.
         try await Task.sleep(for: .milliseconds(200))
         let after = try server.usage()
         try await LoadLoop.run { herd.close() }
@@ -53,7 +53,7 @@ struct LiveMeasurement: Sendable {
             acknowledgedShare: Double(tally.acknowledged) / Double(count), loadShare: loadShare)
     }
 
-    /// `@unchecked Sendable`: it lives on ``LoadLoop`` until the pump is done.
+    /// `@unchecked Sendable`: it is used only on ``LoadLoop`` until the pump is done.
     private final class Tally: @unchecked Sendable {
         var acknowledged = 0
     }

@@ -1,8 +1,8 @@
 import NIOCore
 
-/// Sends the next message when the last was both received and answered.
+/// Sends the next message after the previous one was received and answered.
 ///
-/// `@unchecked Sendable`: it lives on ``LoadLoop``; its times are read when it is over.
+/// `@unchecked Sendable`: it is used only on ``LoadLoop``; its times are read after the run.
 final class Rally: @unchecked Sendable {
     private let count: Int
     private let connection: HTTPConnection
@@ -80,7 +80,7 @@ final class Rally: @unchecked Sendable {
         }
     }
 
-    /// In a new turn of the loop, so that an acknowledgement is on its way first.
+    /// The next message is sent in a new turn of the loop, so that an acknowledgement is sent first.
     private func goOn() {
         guard isReceived, isAnswered, !isOver else { return }
         if answerTimes.count == count { return end(.success(())) }

@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 
-/// Many devices with push tokens: how fast they register, and what they cost.
+/// Measures many devices with push tokens: the rate of registrations, and the cost of the devices.
 struct RegistryMeasurement: Sendable {
     let scale: Scale
     let setup: CarillonSetup
@@ -12,7 +12,7 @@ struct RegistryMeasurement: Sendable {
         /// Registrations per second among few devices, and among many.
         var amongFew: Double
         var amongMany: Double
-        /// Devices that say per second what they said before.
+        /// Devices per second that report unchanged data.
         var unchanged: Double
         var bytesEach: Double
         /// Seconds until the server is ready.

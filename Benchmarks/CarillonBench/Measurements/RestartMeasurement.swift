@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 
-/// How long Carillon takes to come back when much is waiting.
+/// Measures how long Carillon takes to start when many messages are waiting.
 struct RestartMeasurement: Sendable {
     let scale: Scale
     let setup: CarillonSetup
@@ -9,13 +9,13 @@ struct RestartMeasurement: Sendable {
     static let data = "restart"
 
     struct Result: Sendable {
-        /// Seconds from the start of the process until `/health/ready` is answered with 200.
+        /// Seconds from the start of the process until the response to `/health/ready` is 200.
         var ready: Double
         /// Seconds until one message to one live device was delivered as well.
         var delivered: Double
     }
 
-    /// Makes the data directory; its last device has nothing waiting. Answers the server, running.
+    /// Makes the data directory. Its last device has no waiting messages. Returns the running server.
     func fill() async throws -> CarillonUnderTest {
         let devices = try await setup.register(scale.restartDevices + 1, data: Self.data)
         let server = try await setup.start(data: Self.data, devices: devices)

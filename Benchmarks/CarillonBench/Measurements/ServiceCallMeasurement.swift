@@ -1,6 +1,6 @@
 import CarillonClient
 
-/// Calls from one client to another, which lives in this process as well: sealed, stored, answered, and opened.
+/// Measures service calls from one client to another in the same process: sealed, stored, answered, and opened.
 struct ServiceCallMeasurement: Sendable {
     let scale: Scale
     let setup: CarillonSetup
@@ -8,7 +8,7 @@ struct ServiceCallMeasurement: Sendable {
     struct Result: Sendable {
         var median: Double
         var ninetyNinth: Double
-        /// With many under way, and how busy both clients were meanwhile, and the server.
+        /// The rate with many calls under way, with the CPU use of both clients and of the server.
         var callsPerSecond: Double
         var clientShare: Double
         var serverShare: Double

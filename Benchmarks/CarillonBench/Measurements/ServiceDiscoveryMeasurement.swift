@@ -2,7 +2,8 @@ import Crypto
 import Foundation
 import NIOCore
 
-/// Who provides a service, asked by devices among very many: each finds the other devices of its user, in two apps.
+/// Measures the search for providers of a service among very many devices. Each device finds the other devices of its user,
+/// in two apps.
 struct ServiceDiscoveryMeasurement: Sendable {
     let scale: Scale
     let setup: CarillonSetup
@@ -13,7 +14,7 @@ struct ServiceDiscoveryMeasurement: Sendable {
     }
 
     private static let data = "service-discovery"
-    /// Three of the one app, and two of the other.
+    /// Three devices of one app, and two of the other.
     private static let devicesEach = 5
     private var userCount: Int { scale.serviceProviders / Self.devicesEach }
     private var warmUp: Int { scale.serviceSearches / 10 }
@@ -27,7 +28,7 @@ struct ServiceDiscoveryMeasurement: Sendable {
 
     // MARK: The devices
 
-    /// Writes them into the database, and answers the credentials of some, of so many users.
+    /// Writes the devices into the database. Returns the credentials of some devices, each of a different user.
     private func fill() async throws -> [String] {
         let places = ["/usr/bin/sqlite3", "/usr/local/bin/sqlite3"]
         guard let sqlite = places.first(where: FileManager.default.isExecutableFile) else {
@@ -40,7 +41,7 @@ struct ServiceDiscoveryMeasurement: Sendable {
             let id = Data.chance(16).hexadecimal
             let credential = "\(id).\(Data.chance(24).base64URL)"
             let hash = Data(SHA256.hash(data: Data(credential.utf8))).hexadecimal
-            // Devices have the numbers from 1 on.
+            // The devices are numbered from 1.
             let device = user + userCount * Int.random(in: 0..<Self.devicesEach) + 1
             statements += "UPDATE device SET id = x'\(id)', credential_hash = x'\(hash)' WHERE serial = \(device);\n"
             return credential
@@ -54,7 +55,8 @@ struct ServiceDiscoveryMeasurement: Sendable {
         return credentials
     }
 
-    /// The devices of a user lie far from each other, as they were registered at other times.
+    /// The devices of a user are far from each other in the table, because they are registered at different times in
+    /// practice.
     private var insertions: String {
         let now = Int64(Date.now.timeIntervalSince1970 * 1000)
         let apps = (ServiceRealm.consumerApp, ServiceRealm.providerApp)
@@ -83,13 +85,13 @@ struct ServiceDiscoveryMeasurement: Sendable {
 
     // MARK: Searching
 
-    /// `@unchecked Sendable`: it lives on ``LoadLoop`` until the pump is done.
+    /// `@unchecked Sendable`: it is used only on ``LoadLoop`` until the pump is done.
     private final class Times: @unchecked Sendable {
         var beganAt: UInt64 = 0
         var milliseconds: [Double] = []
     }
 
-    /// One after the other, on one connection.
+    /// Sends the searches one after the other, on one connection.
     private func search(_ server: CarillonUnderTest, _ credentials: [String]) async throws -> Result {
         let (address, times) = (server.address, Times())
         let questions = credentials.map { credential in

@@ -1,22 +1,23 @@
 import NIOCore
 
-/// Requests of services and their replies, made by hand, so that the server alone is measured: at full speed, and with many unfinished.
+/// Measures service requests and their replies without the client library, so that only the server is measured: at full
+/// speed, and with many unfinished requests.
 struct ServiceLoadMeasurement: Sendable {
     let scale: Scale
     let setup: CarillonSetup
 
     struct Result: Sendable {
-        /// With the result at the consumer.
+        /// Requests per second whose result the consumer has received.
         var requestsPerSecond: Double
         var cpuMicroseconds: Double
         var loadShare: Double
-        /// Of those that were unfinished at once, how many got their result, and when the last did.
+        /// How many of the unfinished requests received a result, and the time of the last one.
         var finished: Double
         var seconds: Double
     }
 
     private static let data = "service-load"
-    /// A device may have 1,000 requests without a result.
+    /// The number of pairs, because a device can have at most 1,000 requests without a result.
     private static let pairCount = 20
     private static let room = 512
 
@@ -62,7 +63,7 @@ struct ServiceLoadMeasurement: Sendable {
         let busy = ServiceLoad.Plan(count: scale.serviceRequests, room: Self.room)
         let fast = try await run(busy, pairs, herd, server.address)
         let loadShare = (try ProcessUsage.ownMicroseconds() - ownCPU) / (fast.seconds * 1e6)
-        // The last outcomes are written a little later, and are part of the price.
+        // The last outcomes are written a little later, and are part of the cost.
         try await Task.sleep(for: .milliseconds(200))
         let used = try server.usage().cpuMicroseconds - before.cpuMicroseconds
         let most = scale.servicesUnfinished
@@ -86,7 +87,7 @@ struct ServiceLoadMeasurement: Sendable {
         }
     }
 
-    /// Nothing came twice, and nothing waits any more.
+    /// Checks that no event arrived twice, and that no event is waiting.
     private func check(
         _ server: CarillonUnderTest, _ pairs: [ServicePair], _ herd: SubscriberHerd, _ count: Int
     ) async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 
-/// Updates for audiences, through the door: published among few devices and among many, polled, and done.
+/// Measures audience updates over the HTTP API: published with few and with many devices, polled, and processed.
 struct UpdateMeasurement: Sendable {
     let scale: Scale
     let setup: CarillonSetup
@@ -13,10 +13,10 @@ struct UpdateMeasurement: Sendable {
 
     private static let data = "updates"
     private static let regions = 1000
-    /// Live at the end, one for each region; half of them are published among few.
+    /// The number of live updates at the end, one for each region. Half of them are published with few devices.
     private static let updates = 1000
     private static let few = 1000
-    /// After so long a device that does not wait is not there any more.
+    /// The time without a poll after which a device counts as absent.
     private static let absence = Duration.seconds(8)
 
     private struct World: Sendable {
@@ -26,7 +26,7 @@ struct UpdateMeasurement: Sendable {
         var devices: [Device] = []
     }
 
-    /// `@unchecked Sendable`: it lives on ``LoadLoop`` until the pumps are done.
+    /// `@unchecked Sendable`: it is used only on ``LoadLoop`` until the pumps are done.
     private final class Phones: @unchecked Sendable {
         var positions: [String] = []
         var updates: [String] = []
@@ -61,7 +61,7 @@ struct UpdateMeasurement: Sendable {
         }
         let (client, sender) = (try await key("client"), try await key("sender"))
         _ = try await run(["apps", "parameters", "set", CarillonSetup.app, "region=string"])
-        // As many as wait at once, and those that measure.
+        // The connections of the waiting devices, and of the measurement.
         let server = try setup.launch(
             data: Self.data, devices: [], settings: ["max-connections": String(scale.connections + 100)])
         try await setup.waitUntilReady(server)
@@ -106,7 +106,7 @@ struct UpdateMeasurement: Sendable {
         return results
     }
 
-    /// Devices poll, 64 at a time; answers how many seconds it took.
+    /// Polls for devices, 64 at a time. Returns the seconds that it took.
     private func poll(
         _ world: World, _ range: Range<Int>, _ phones: Phones, _ members: String, withResults: Bool = false,
         connections count: Int = 64
@@ -146,7 +146,7 @@ struct UpdateMeasurement: Sendable {
         return Double(nanoseconds() - start) / 1e9
     }
 
-    /// One after the other, each for another region; answers how long each took, in milliseconds, ascending.
+    /// Publishes one update after the other, each for another region. Returns the durations in milliseconds, ascending.
     private func publish(_ world: World, _ regions: Range<Int>) async throws -> [Double] {
         let (address, sender) = (world.server.address, world.sender)
         final class Times: @unchecked Sendable {
@@ -177,7 +177,7 @@ struct UpdateMeasurement: Sendable {
                 string: #"{"kind":"content","payload":{"action":"refresh","object":"o\#(object)"}\#(audience)}"#))
     }
 
-    /// How long it takes until all that wait have what is for all.
+    /// Measures the time until all waiting devices have received an update for all devices.
     private func notifyAll(_ world: World, _ phones: Phones) async throws -> Result {
         let count = min(scale.connections, scale.updateDevices)
         _ = try await poll(world, 0..<count, phones, "")

@@ -1,21 +1,21 @@
 import Foundation
 import NIOCore
 
-/// Pushes to devices that sleep, through the outbox, to a simulator of Apple's service on the same machine.
+/// Measures pushes to devices that are not connected, through the outbox, to a simulator of APNs on the same machine.
 struct WakeMeasurement: Sendable {
     let scale: Scale
     let setup: CarillonSetup
 
     struct Result: Sendable {
-        /// From the first message that is sent until all pushes are settled.
+        /// Pushes per second, from the first message until all pushes have a result.
         var settledPerSecond: Double
         var cpuMicroseconds: Double
-        /// Pushes that waited for credentials, and then went out.
+        /// Pushes per second that waited for push credentials, after these were set.
         var drainedPerSecond: Double
         var drainCPU: Double
     }
 
-    /// One message to each of many devices.
+    /// Sends one message to each of many devices.
     func measure() async throws -> Result {
         let simulator = try await SimulatedAPNs.start(setup.executable, setup.scratch)
         defer { setup.scratch.remove("simulator") }
@@ -33,7 +33,7 @@ struct WakeMeasurement: Sendable {
         let count = scale.wakes
         let devices = try await setup.register(2 * count, data: "wakes", withPushTokens: true)
         defer { setup.scratch.remove("wakes") }
-        // The first half waits for credentials.
+        // The pushes of the first half wait for push credentials.
         var waiting = try await setup.startPushing(data: "wakes", devices: Array(devices[..<count]), simulator)
         do {
             _ = try await send(count, waiting.server)
@@ -67,7 +67,8 @@ struct WakeMeasurement: Sendable {
             senders: scale.senders, server)
     }
 
-    /// Many messages to few devices that sleep, with push tokens and without: the CPU of each message.
+    /// Measures many messages to few devices that are not connected, with and without push tokens. Returns the CPU time of
+    /// each message.
     func measureSleepers() async throws -> (withTokens: Double, without: Double, wakes: Int) {
         let simulator = try await SimulatedAPNs.start(setup.executable, setup.scratch)
         defer {
@@ -94,13 +95,13 @@ struct WakeMeasurement: Sendable {
     }
 }
 
-/// A server that pushes, and where it counts.
+/// A server that sends pushes, and the address of its metrics.
 struct PushingCarillon: Sendable {
     let server: CarillonUnderTest
     let metrics: SocketAddress
     let admin: String
 
-    /// How many pushes Apple took, as the server counts.
+    /// Returns how many pushes APNs accepted, by the server's metrics.
     func handed() async throws -> Int {
         let answer = try await HTTPConnection.exchange(HTTPRequest.bytes("GET", "/metrics"), metrics)
         let name: StaticString = "carillon_pushes_total{result=\"handed\"} "

@@ -1,6 +1,6 @@
 import Foundation
 
-/// How long the disk takes to make a small write durable, which bounds what any durable server can do.
+/// Measures how long the disk takes to make a small write durable. This limits the speed of every durable server.
 enum DiskProbe {
     static func describe(_ scratch: ScratchDirectory) -> String {
         let path = scratch.file("probe")

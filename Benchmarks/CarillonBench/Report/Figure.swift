@@ -1,10 +1,10 @@
 import Foundation
 
-/// One figure of one server: the runs, of which the median counts; or why there is none.
+/// One figure of one server: the results of the runs, whose median is used, or the reason why there is none.
 enum Figure: Sendable {
     case runs([Double])
     case notMeasured(String)
-    /// The server does not have the notion.
+    /// The server does not have the measured feature.
     case absent
 
     var median: Double? {
@@ -14,7 +14,7 @@ enum Figure: Sendable {
         return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
     }
 
-    /// The median, and in brackets the least and the greatest.
+    /// The median, with the least and the greatest in parentheses.
     var text: String {
         switch self {
         case .runs(let runs):
@@ -26,13 +26,13 @@ enum Figure: Sendable {
         }
     }
 
-    /// How it stands to another server's figure.
+    /// Returns the ratio to the figure of another server.
     func ratio(to other: Figure) -> String {
         guard let own = median, let others = other.median, others > 0 else { return "–" }
         return Self.text(own / others)
     }
 
-    /// Three digits that matter; thousands in groups.
+    /// Returns a number with three significant digits, and with groups of thousands.
     static func text(_ number: Double) -> String {
         switch abs(number) {
         case 1000...:

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the figures were measured on.
+/// Describes the machine of the measurement.
 enum Machine {
     static func description(executable: String, scratch: ScratchDirectory) async -> [String] {
         var lines: [String] = []
@@ -15,7 +15,7 @@ enum Machine {
         let load = read("/proc/loadavg").split(separator: " ").first ?? "unknown"
         let date = Date.now.formatted(.iso8601.year().month().day())
         lines.append("\(date), load average before the run \(load); loopback, the load on the same cores")
-        // Of the checkout that the executable was built in; one that lies elsewhere has none.
+        // The commit of the checkout in which the executable was built; nil for an executable in another place.
         let place = (executable as NSString).deletingLastPathComponent
         let commit = try? await ServerProcess.output(
             "/usr/bin/git", ["-C", place.isEmpty ? "." : place, "describe", "--always", "--dirty"],
@@ -37,7 +37,7 @@ enum Machine {
         String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
     }
 
-    /// The value of the first line that begins with a name, after `:` or `=`.
+    /// Returns the value of the first line that starts with a name, after `:` or `=`.
     private static func value(_ name: String, in text: String) -> String? {
         for line in text.split(separator: "\n") where line.hasPrefix(name) {
             guard let separator = line.firstIndex(where: { $0 == ":" || $0 == "=" }) else { continue }

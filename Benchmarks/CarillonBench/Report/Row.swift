@@ -1,4 +1,4 @@
-/// The rows of the tables, by the names that `--only` knows.
+/// The groups of rows, by the names for `--only`.
 enum RowGroup: String, CaseIterable, Sendable {
     case memory, registration, registry, connects, latency, offline, crowd, live, cpu
     case catchUp = "catch-up"
@@ -19,7 +19,7 @@ struct Row: Sendable {
     var carillon: Figure
     var nchan: Figure
 
-    /// Whether Carillon's own figure could not be measured.
+    /// Whether the figure of Carillon could not be measured.
     var isMissing: Bool {
         if case .notMeasured = carillon { return true }
         return false

@@ -1,13 +1,13 @@
-/// The second table: the APNs client beside h2load.
+/// The second table: the APNs client in comparison with h2load.
 struct SendingTable: Sendable {
     struct Row: Sendable {
         var name: String
         var carillon: Figure
         var h2load: Figure = .absent
-        /// What the figure is to reach, in words.
+        /// The target of the figure, in words.
         var aim = ""
 
-        /// Whether Carillon's own figure could not be measured.
+        /// Whether the figure of Carillon could not be measured.
         var isMissing: Bool {
             if case .notMeasured = carillon { return true }
             return false

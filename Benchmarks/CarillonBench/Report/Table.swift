@@ -1,4 +1,4 @@
-/// What is printed: the server's table, and the one of the APNs client.
+/// The printed report: the table of the server, and the table of the APNs client.
 struct Table: Sendable {
     var machine: [String]
     var rows: [Row] = []

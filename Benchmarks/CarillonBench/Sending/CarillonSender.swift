@@ -63,6 +63,6 @@ extension Figures.Round {
 }
 
 extension Figures.Crowd {
-    /// Those that have no end.
+    /// The number of pushes without a result.
     var waiting: Int { offered - answered - refused - others }
 }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Runs h2load, from Debian's nghttp2-client, with the requests of a provider: what a C program needs that encodes
-/// nothing and hands no answer to anybody.
+/// Runs h2load, from Debian's nghttp2-client, with the requests of a provider. It shows the
+/// time of a C program that encodes no payload and delivers no responses to a caller.
 struct H2Load: Sendable {
     private let executable: String
     private let scratch: ScratchDirectory
@@ -31,7 +31,7 @@ struct H2Load: Sendable {
         return try Self.result(of: ended, load)
     }
 
-    /// A thousand device tokens, as the other sender has.
+    /// Makes a thousand device tokens, as for the other sender.
     private static func uris(port: Int) -> String {
         (0..<1000).map { number in
             let digits = String(number, radix: 16)
@@ -45,7 +45,7 @@ struct H2Load: Sendable {
         return bare.replacing(#""body":""#, with: #""body":""# + String(repeating: ".", count: bytes - bare.utf8.count))
     }
 
-    // MARK: What it prints
+    // MARK: The output
 
     private static func result(of ended: ServerProcess.Ended, _ load: SendingLoad) throws -> SendingResult {
         let printed = ended.printed
@@ -66,7 +66,7 @@ struct H2Load: Sendable {
         return Double(String(digits.reversed()))
     }
 
-    /// The first of the times on a line, in whatever unit h2load chose.
+    /// Returns the first of the times on a line. h2load chooses the unit.
     private static func milliseconds(after name: String, in text: String) -> Double? {
         guard let start = text.firstRange(of: name)?.upperBound,
             let word = text[start...].split(whereSeparator: \.isWhitespace).first

@@ -1,6 +1,6 @@
 import APNsFigures
 
-/// Measures the APNs client beside h2load, against one simulator, and fills the second table.
+/// Measures the APNs client and h2load with the same simulator, and fills the second table.
 struct SendingBench: Sendable {
     let scale: SendingScale
     let runs: Int
@@ -43,7 +43,7 @@ struct SendingBench: Sendable {
         ) -> SendingTable.Row {
             .init(name: name, carillon: outcome.carillon.figure(path), aim: aim)
         }
-        // The batch call is set beside the same requests of h2load.
+        // The batch call is compared with the same requests of h2load.
         let batchBesides = SendingDuel.Outcome(carillon: batch.carillon, h2load: full.h2load)
         table.rows += [
             row(
@@ -72,7 +72,7 @@ struct SendingBench: Sendable {
     private func windows(_ duel: SendingDuel, _ table: inout SendingTable) async {
         let conditions = SimulatedAPNs.Conditions(roundTripMilliseconds: 50)
         let payload = 200
-        // What a connection can have on its way in one round trip.
+        // The number of pushes per second that the window of a connection allows with this round trip.
         let allowed =
             Double(conditions.connectionWindow) / Double(payload)
             / (Double(conditions.roundTripMilliseconds) / 1000)

@@ -1,8 +1,8 @@
-/// Gives the same load to Carillon and to h2load by turns, against the same simulator.
+/// Runs the same load with Carillon and with h2load alternately, with the same simulator.
 struct SendingDuel: Sendable {
     let simulator: SimulatedAPNs
     let carillon: CarillonSender
-    /// h2load, or why there is none.
+    /// h2load, or the reason why it cannot be measured.
     let h2load: Result<H2Load, NotMeasured>
     let runs: Int
 
@@ -43,7 +43,7 @@ struct SendingDuel: Sendable {
         }
     }
 
-    /// Adds what the simulator knows, which must agree with what the sender counted.
+    /// Adds the figures of the simulator, which must agree with those of the sender.
     private func watched(_ push: () async throws -> SendingResult) async throws -> SendingResult {
         let newest = try await simulator.connections().last?.number ?? 0
         let before = try ProcessUsage(of: simulator.process.pid)

@@ -1,15 +1,15 @@
-/// How much is sent to the simulator.
+/// The amounts of the pushes to the simulator.
 struct SendingScale: Sendable {
-    /// Pushes of the first round of a new process, and of the one that is measured as warm.
+    /// The pushes of the first round of a new process, and of the second round, which is measured as warm.
     var cold = 50_000
     var warm = 200_000
-    /// The same with one push at a time.
+    /// The pushes of both rounds with one push at a time.
     var coldAlone = 2000
     var warmAlone = 20_000
-    /// Seconds for which the window is to be filled, before the measurement and in it.
+    /// The seconds for which the window is full, before the measurement and during it.
     var windowSeconds = (before: 2.5, measured: 3.0)
     var pools = [1, 2, 4, 8]
-    /// Pushes that are offered to a service that stands still.
+    /// The pushes that are offered to a service that has stopped.
     var offered = 1_000_000
     var crowd = 60_000
 
@@ -18,7 +18,7 @@ struct SendingScale: Sendable {
         offered: 50_000, crowd: 51_000)
 }
 
-/// One way to send, which each sender is given alike.
+/// One load, which is the same for each sender.
 struct SendingLoad: Sendable {
     var connections = 1
     var inFlight = 500
@@ -28,14 +28,14 @@ struct SendingLoad: Sendable {
     var warm: Int
 }
 
-/// What one run of one sender gave.
+/// The result of one run of one sender.
 struct SendingResult: Sendable {
     var perSecond: Double
-    /// CPU of the sender for each push, in microseconds.
+    /// The CPU time of the sender for each push, in microseconds.
     var cpuMicroseconds: Double
     var simulatorMicroseconds = 0.0
     var headerBlockBytes = 0.0
-    /// From making the client, or starting the process, until the first answer.
+    /// The time from making the client, or starting the process, until the first response.
     var firstMilliseconds: Double
     var coldPerSecond = 0.0
     var coldMicroseconds = 0.0

@@ -1,22 +1,22 @@
 import Foundation
 import NIOCore
 
-/// Carillon's APNs simulator in a process of its own, which accepts everything on one thread.
+/// Carillon's APNs simulator in its own process. It accepts every push, on one thread.
 struct SimulatedAPNs: Sendable {
     let process: ServerProcess
-    /// Its data directory, with the authority and the signing key.
+    /// The data directory of the simulator, with the authority and the signing key.
     let data: String
     let port: Int
     private let control: SocketAddress
 
-    /// How it treats connections that begin from now on.
+    /// The behaviour towards new connections.
     struct Conditions: Encodable, Sendable {
         var streamWindow = 65_535
         var connectionWindow = 65_535
         var roundTripMilliseconds = 0
     }
 
-    /// What it says of one connection.
+    /// The simulator's report about one connection.
     struct Connection: Decodable, Sendable {
         var number: Int
         var accepted: Int
@@ -52,13 +52,13 @@ struct SimulatedAPNs: Sendable {
         _ = try await ask("PATCH", "/api/conditions", ByteBuffer(bytes: JSONEncoder().encode(conditions)))
     }
 
-    /// The connections that it saw, oldest first.
+    /// Returns the connections of the simulator, the oldest first.
     func connections() async throws -> [Connection] {
         let body = try await ask("GET", "/api/connections")
         return try JSONDecoder().decode([Connection].self, from: Data(body.readableBytesView))
     }
 
-    /// A provider token that it believes, signed as every other.
+    /// Returns a provider token that the simulator accepts, signed like any other.
     func providerToken() async throws -> String {
         String(buffer: try await ask("GET", "/api/provider-token"))
             .trimmingCharacters(in: .whitespacesAndNewlines)

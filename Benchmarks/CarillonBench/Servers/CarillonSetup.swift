@@ -1,19 +1,19 @@
 import Foundation
 import NIOCore
 
-/// Makes data directories for Carillon with devices in them, and starts it over them.
+/// Makes data directories with registered devices, and starts Carillon with them.
 struct CarillonSetup: Sendable {
     let executable: String
     let scratch: ScratchDirectory
 
     static let app = "com.example.bench"
 
-    /// A new data directory, with so many devices that have a channel each.
+    /// Makes a new data directory with the given number of devices, each with a channel.
     func register(_ count: Int, data name: String, withPushTokens: Bool = false) async throws -> [Device] {
         try await registering(count, data: name, withPushTokens: withPushTokens).devices
     }
 
-    /// The same, and how many were registered in a second.
+    /// Makes a new data directory, and returns the registrations per second as well.
     func registering(
         _ count: Int, data name: String, withPushTokens: Bool = false
     ) async throws -> (devices: [Device], perSecond: Double) {
@@ -32,7 +32,7 @@ struct CarillonSetup: Sendable {
         }
     }
 
-    /// Starts the server over a new data directory, with a key to register devices with.
+    /// Starts the server with a new data directory, and returns an API key that can register devices.
     func startEmpty(data name: String) async throws -> (server: CarillonUnderTest, clientKey: String) {
         let data = scratch.file(name)
         let log = scratch.file("\(name)-command.log")
@@ -45,7 +45,7 @@ struct CarillonSetup: Sendable {
         return (try await start(data: name, devices: []), String(buffer: key))
     }
 
-    /// Starts the server, and waits until it says that it is ready.
+    /// Starts the server, and waits until it reports that it is ready.
     func start(
         data name: String, devices: [Device], isAnonymous: Bool = false, withMetrics: Bool = false
     ) async throws -> CarillonUnderTest {
@@ -74,7 +74,8 @@ struct CarillonSetup: Sendable {
             isAnonymous: isAnonymous)
     }
 
-    /// Rates are counted as always, and never reached: the load comes from one address, and part of it goes to one channel.
+    /// Rates are counted as usual, but their limits are never reached: the load comes from one address, and a part of it uses
+    /// one channel.
     private func configuration(_ settings: [String: String]) throws -> String {
         let file = scratch.file("carillon.json")
         let rates = ["channel", "device", "app", "item", "registration", "address"].map {

@@ -1,12 +1,12 @@
 import Foundation
 import NIOCore
 
-/// A Carillon that runs over a data directory.
+/// A running Carillon server with a data directory.
 struct CarillonUnderTest: PushServer {
     let process: ServerProcess
     let address: SocketAddress
     let devices: [Device]
-    /// Subscribers that only say hello, in place of the registered devices.
+    /// Whether subscribers are not registered devices and only send a hello.
     var isAnonymous = false
 
     func subscription(_ index: Int) -> Subscription {
@@ -34,7 +34,7 @@ struct CarillonUnderTest: PushServer {
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    /// How many messages wait in all inboxes together, as the devices are told.
+    /// Returns the number of waiting messages in all inboxes, as reported to the devices.
     func waitingCount() async throws -> Int {
         let address = address
         let requests = devices.map {
@@ -55,7 +55,7 @@ struct CarillonUnderTest: PushServer {
         return sum.value
     }
 
-    /// `@unchecked Sendable`: it lives on ``LoadLoop`` until the pump is done.
+    /// `@unchecked Sendable`: it is used only on ``LoadLoop`` until the pump is done.
     private final class Sum: @unchecked Sendable {
         var value = 0
     }

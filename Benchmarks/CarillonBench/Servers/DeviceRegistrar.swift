@@ -7,10 +7,10 @@ struct DeviceRegistrar: Sendable {
     let app: String
     var withPushTokens = false
     var withChannels = true
-    /// That say whose they are, in their order; empty: they are nobody's.
+    /// The user tokens of the devices, in their order; empty for devices without a user.
     var userTokens: [String] = []
 
-    /// - Parameter first: The number of the first, from which its push token is made.
+    /// - Parameter first: The number of the first device. The push tokens are made from the numbers.
     func register(_ count: Int, from first: Int = 0) async throws -> [Device] {
         let (address, channels) = (address, withChannels ? count : 0)
         @Sendable func registration(_ index: Int) -> ByteBuffer {
@@ -51,9 +51,9 @@ struct DeviceRegistrar: Sendable {
         return registered.devices
     }
 
-    /// Has devices say their push tokens once more, those of a step apart.
+    /// Reports the push tokens of some devices once more, with a constant step between the devices.
     ///
-    /// - Parameter devices: In the order of their numbers, from 0.
+    /// - Parameter devices: The devices in the order of their numbers, from 0.
     func repeatTokens(_ count: Int, of devices: [Device]) async throws {
         let (address, step) = (address, max(1, devices.count / count))
         try await LoadLoop.run {
@@ -70,13 +70,13 @@ struct DeviceRegistrar: Sendable {
         }
     }
 
-    /// As long as Apple's are.
+    /// Makes a push token with the length of Apple's device tokens.
     private func token(_ index: Int) -> String {
         let digits = String(index, radix: 16)
         return String(repeating: "0", count: 64 - digits.count) + digits
     }
 
-    /// `@unchecked Sendable`: it lives on ``LoadLoop`` until the pumps are done.
+    /// `@unchecked Sendable`: it is used only on ``LoadLoop`` until the pumps are done.
     private final class Registered: @unchecked Sendable {
         var devices: [Device]
 

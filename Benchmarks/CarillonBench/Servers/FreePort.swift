@@ -1,6 +1,6 @@
 import Foundation
 
-/// A port of the loopback address on which nobody listens.
+/// Returns a port of the loopback address on which no process listens.
 func freePort() throws -> Int {
     #if canImport(Glibc)
         let type = Int32(SOCK_STREAM.rawValue)

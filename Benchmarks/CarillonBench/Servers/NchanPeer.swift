@@ -1,12 +1,12 @@
 import NIOCore
 
-/// An nginx with Nchan that runs.
+/// A running nginx with Nchan.
 struct NchanPeer: PushServer {
     let process: ServerProcess
     let address: SocketAddress
-    /// All subscribers on one channel, in place of one channel each.
+    /// Whether all subscribers use one channel, instead of one channel each.
     var isShared = false
-    /// Subscribers begin with what was published before they came.
+    /// Whether subscribers start with the messages that were published before they connected.
     var fromOldest = false
 
     func subscription(_ index: Int) -> Subscription {
@@ -19,7 +19,7 @@ struct NchanPeer: PushServer {
         HTTPRequest.bytes("POST", "/pub/channel\(isShared ? 0 : index)", body: body)
     }
 
-    /// 201: somebody was subscribed; 202: nobody was.
+    /// Nchan returns 201 if there was a subscriber, and 202 if there was none.
     func isAccepted(_ answer: HTTPAnswer) -> Bool { answer.status == 201 || answer.status == 202 }
 
     func text(of body: String) -> String { body }

@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 
-/// Starts nginx with Nchan, from Debian's packages, with a configuration of its own.
+/// Starts nginx with Nchan, from Debian's packages, with its own configuration.
 struct NchanSetup: Sendable {
     let scratch: ScratchDirectory
     private let nginx: String

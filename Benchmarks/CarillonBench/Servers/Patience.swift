@@ -1,8 +1,8 @@
 import NIOCore
 
-/// Asks a server that is just starting.
+/// Repeats requests to a server that is starting.
 enum Patience {
-    /// Until it answers with 200.
+    /// Repeats a request until the response is 200.
     static func ask(_ request: ByteBuffer, _ server: some PushServer) async throws {
         let start = ContinuousClock.now
         while ContinuousClock.now - start < .seconds(60), !server.process.hasEnded {

@@ -1,12 +1,12 @@
 import Foundation
 
-/// What a process and its children have used, as Linux tells under `/proc`.
+/// The memory and CPU time of a process and its children, as Linux reports them under `/proc`.
 struct ProcessUsage {
-    /// The proportional share of the memory that they have, in KiB: what is shared between them counts once.
+    /// The proportional set size of their memory in KiB: shared memory counts once.
     var memoryKiB: Double
     /// User and system time, in microseconds.
     var cpuMicroseconds: Double
-    /// How often one of their threads began to wait.
+    /// How often one of their threads started to wait.
     var waits: Double
 
     init(of pid: pid_t) throws {
@@ -41,7 +41,7 @@ struct ProcessUsage {
         return nil
     }
 
-    /// The 14th and 15th fields; the second, the name, is in parentheses and may have spaces.
+    /// Returns the 14th and 15th fields. The second field, the name, is in parentheses and can contain spaces.
     private static func cpuTicks(_ stat: String) -> Double? {
         guard let parenthesis = stat.lastIndex(of: ")") else { return nil }
         let fields = stat[stat.index(after: parenthesis)...].split(separator: " ")

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// A server that runs, as the measurements see it: subscribers by number, and messages to them.
+/// A running server for the measurements: its subscribers by number, and the messages to them.
 protocol PushServer: Sendable {
     var process: ServerProcess { get }
     var address: SocketAddress { get }
@@ -9,12 +9,12 @@ protocol PushServer: Sendable {
     /// The request that sends a message to a subscriber.
     func message(_ body: ByteBuffer, to index: Int) -> ByteBuffer
     func isAccepted(_ answer: HTTPAnswer) -> Bool
-    /// What a subscriber's frame has of this body.
+    /// Returns the form that the body has in a subscriber's frame.
     func text(of body: String) -> String
 }
 
 extension PushServer {
-    /// Ready-made requests to so many subscribers.
+    /// Returns prepared requests to the given number of subscribers.
     func messages(_ body: ByteBuffer, to count: Int) -> [ByteBuffer] {
         (0..<count).map { message(body, to: $0) }
     }

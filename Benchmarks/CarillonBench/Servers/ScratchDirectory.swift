@@ -1,6 +1,6 @@
 import Foundation
 
-/// A directory for data, configurations and logs, which goes with the run.
+/// A directory for data, configurations and logs, which is removed after the run.
 struct ScratchDirectory: Sendable {
     let path: String
 
@@ -13,7 +13,7 @@ struct ScratchDirectory: Sendable {
 
     func remove(_ name: String) { try? FileManager.default.removeItem(atPath: file(name)) }
 
-    /// Of all files in a directory of it.
+    /// Returns the size of all files in one of its directories.
     func bytes(in name: String) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: file(name)).reduce(0) { sum, entry in
             let attributes = try FileManager.default.attributesOfItem(atPath: "\(file(name))/\(entry)")

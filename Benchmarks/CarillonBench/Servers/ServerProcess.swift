@@ -2,7 +2,7 @@ import Foundation
 import NIOCore
 import Synchronization
 
-/// A child process, with what it prints in a file.
+/// A child process whose output is in a file.
 final class ServerProcess: Sendable {
     let pid: pid_t
     let name: String
@@ -33,13 +33,13 @@ final class ServerProcess: Sendable {
         return ServerProcess(pid: pid, name: (path as NSString).lastPathComponent, log: log)
     }
 
-    /// What a command printed, and the user and system time that it took.
+    /// The output of a command, with its user and system time.
     struct Ended: Sendable {
         var printed: String
         var cpuMicroseconds: Double
     }
 
-    /// Runs a command to its end.
+    /// Runs a command until it ends.
     static func run(_ path: String, _ arguments: [String], log: String) async throws -> Ended {
         let process = try start(path, arguments, log: log)
         let (status, usage) = try await process.ended()
@@ -50,23 +50,23 @@ final class ServerProcess: Sendable {
             printed: process.printed, cpuMicroseconds: usage.ru_utime.microseconds + usage.ru_stime.microseconds)
     }
 
-    /// Runs a command to its end, and answers what it printed.
+    /// Runs a command until it ends, and returns its output.
     static func output(_ path: String, _ arguments: [String], log: String) async throws -> String {
         try await run(path, arguments, log: log).printed
     }
 
-    /// The end of what it printed.
+    /// The output of the process so far.
     var printed: String {
         String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self)
     }
 
-    /// Whether it ended by itself; its status is still there to be read.
+    /// Whether the process has ended. Its status can still be read after this.
     var hasEnded: Bool {
         var info = siginfo_t()
         return waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
     }
 
-    /// Sends a signal, and waits for the end, which is forced after a while.
+    /// Sends a signal, and waits for the end. The process is killed after a while.
     func stop(_ signal: Int32 = SIGTERM) async {
         kill(pid, signal)
         do {
@@ -78,7 +78,7 @@ final class ServerProcess: Sendable {
         }
     }
 
-    /// Waits for the process to end; answers its exit status, or the signal's number below zero, and what it used.
+    /// Waits for the process to end. Returns its exit status, or the negative number of the signal, and its resource usage.
     private func ended(within limit: Duration = .seconds(600)) async throws -> (status: Int32, usage: rusage) {
         let start = ContinuousClock.now
         var status: Int32 = 0
@@ -96,7 +96,7 @@ extension timeval {
     fileprivate var microseconds: Double { Double(tv_sec) * 1e6 + Double(tv_usec) }
 }
 
-/// The processes that must not outlive this one.
+/// The processes that must not outlive this process.
 enum Running {
     private static let pids = Mutex<Set<pid_t>>([])
 

@@ -2,7 +2,7 @@ import CarillonClient
 import Foundation
 import NIOCore
 
-/// A data directory with two apps that share their users, so that devices of one may call those of the other.
+/// A data directory with two apps in one realm, so that devices of one app can call devices of the other.
 struct ServiceRealm: Sendable {
     private let setup: CarillonSetup
     private let data: String
@@ -13,7 +13,7 @@ struct ServiceRealm: Sendable {
     static let providerApp = "com.example.files"
     private static let apps = [consumerApp, providerApp]
 
-    /// Makes the directory; nobody serves from it yet.
+    /// Makes the directory. No server uses it yet.
     init(_ setup: CarillonSetup, data: String) async throws {
         self.setup = setup
         self.data = data
@@ -38,7 +38,7 @@ struct ServiceRealm: Sendable {
         self.clientKeys = clientKeys
     }
 
-    /// Serves from it, and stops when the work is done. No device's rate is reached.
+    /// Runs a server with the directory until the work is done. No rate limit of a device is reached.
     func serving<Value>(_ work: (CarillonUnderTest) async throws -> Value) async throws -> Value {
         let server = try setup.launch(
             data: data, devices: [], settings: ["service-request-rate": "1000000:10000000"])
@@ -59,7 +59,7 @@ struct ServiceRealm: Sendable {
 
     // MARK: Devices
 
-    /// New devices of an app, one for each user.
+    /// Registers new devices of an app, one for each user.
     func register(_ users: [String], of app: String, on server: CarillonUnderTest) async throws -> [Device] {
         let registrar = DeviceRegistrar(
             address: server.address, key: clientKeys[app] ?? "", app: app, withChannels: false,
@@ -67,7 +67,7 @@ struct ServiceRealm: Sendable {
         return try await registrar.register(users.count)
     }
 
-    /// A client of an app that is connected, and belongs to a user.
+    /// Returns a connected client of an app, for a user.
     func client(of user: String, _ app: String, on server: CarillonUnderTest) async throws -> PushClient {
         let client = try PushClient(
             configuration: .init(

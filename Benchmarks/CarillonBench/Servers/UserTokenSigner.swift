@@ -1,16 +1,16 @@
 import Crypto
 import Foundation
 
-/// Signs tokens of users (RFC 7519), as the server of an app does.
+/// Signs user tokens (RFC 7519), as the backend of an app does.
 struct UserTokenSigner: Sendable {
     private let key = Curve25519.Signing.PrivateKey()
 
-    /// By which they are verified (RFC 7517).
+    /// The key set with which the tokens are verified (RFC 7517).
     var keySet: String {
         #"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"\#(key.publicKey.rawRepresentation.base64URL)"}]}"#
     }
 
-    /// One that counts in several apps, for a day.
+    /// Returns a token that is valid in several apps, for a day.
     func token(of user: String, for apps: [String]) throws -> String {
         let audience = apps.map { "\"\($0)\"" }.joined(separator: ",")
         let expiry = Int(Date.now.timeIntervalSince1970) + 86_400

@@ -5,6 +5,6 @@
 #endif
 
 extension APNsError: LocalizedError {
-    /// ``message``.
+    /// The same text as ``message``.
     public var errorDescription: String? { message }
 }

@@ -1,51 +1,51 @@
-/// Why there is no answer from the service: what went wrong, for a program (``code``), for a person (``message``) and for
-/// the log (``cause``).
+/// The reason why a request has no response from APNs: ``code`` for a program, ``message`` for a person, and ``cause`` for
+/// the log.
 ///
-/// What the service answered is never an error: see ``APNsResponse``. After an error, ``mayHaveBeenProcessed`` says
-/// whether the push can have reached the service all the same.
+/// A response of APNs is never an error, also not a rejection: see ``APNsResponse``. After an error, ``mayHaveBeenProcessed``
+/// is true if APNs may have processed the push.
 public struct APNsError: Error, Sendable {
-    /// The kind of fault. More kinds may come: keep a `default` when you switch over it.
+    /// The kind of an error. Later versions can add kinds, so a `switch` needs a `default`.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The stable name of the kind.
         public let description: String
 
         private init(_ description: String) { self.description = description }
 
-        /// The notification breaks a rule of the service; the message says which.
+        /// The notification breaks a rule of APNs. The message names the rule.
         public static let notificationInvalid = Code("notificationInvalid")
-        /// The payload is larger than the service takes.
+        /// The payload is larger than APNs allows.
         public static let payloadTooLarge = Code("payloadTooLarge")
         /// A device token is not a text of hexadecimal digits.
         public static let tokenInvalid = Code("tokenInvalid")
         /// A key or a certificate cannot be used.
         public static let credentialsInvalid = Code("credentialsInvalid")
-        /// A setting has a value that cannot work; the message names it.
+        /// A setting has an invalid value. The message names the setting.
         public static let configurationInvalid = Code("configurationInvalid")
-        /// There is no connection to the service; the cause is the last attempt's.
+        /// There is no connection to APNs. The cause is the error of the last attempt.
         public static let connectionFailed = Code("connectionFailed")
-        /// The connection ended before the answer came.
+        /// The connection ended before the response arrived.
         public static let connectionLost = Code("connectionLost")
-        /// The push found no connection with room for it in time, and was never sent.
+        /// No connection with a free stream was available in time. The push was never sent.
         public static let notSent = Code("notSent")
-        /// The service did not answer in time.
+        /// APNs did not respond in time.
         public static let timedOut = Code("timedOut")
-        /// As many pushes wait as may wait.
+        /// The number of waiting pushes has reached its limit.
         public static let queueFull = Code("queueFull")
-        /// The task that sent was cancelled.
+        /// The sending task was cancelled.
         public static let cancelled = Code("cancelled")
         /// The client was shut down.
         public static let shutDown = Code("shutDown")
-        /// The answer is not one that the service gives, for instance status 200 without the notification's ID.
+        /// APNs does not send such a response, for instance status 200 without the notification's ID.
         public static let answerInvalid = Code("answerInvalid")
     }
 
-    /// What kind of fault it is.
+    /// The kind of the error.
     public var code: Code
-    /// What was wrong, where, and what would be right. It never holds a token, a key or a payload.
+    /// A sentence that names the fault, its place and the valid value. It never contains a token, a key or a payload.
     public var message: String
-    /// Whether the service can have taken the push although it did not say so. When false, it has certainly not.
+    /// Whether APNs may have processed the push although no response arrived. If false, APNs has not processed the push.
     public var mayHaveBeenProcessed: Bool
-    /// The fault beneath, when there was one.
+    /// The underlying error; nil if there is none.
     public var cause: (any Error)?
 
     /// Makes an error, for instance in the tests of a backend.

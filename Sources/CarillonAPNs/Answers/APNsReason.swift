@@ -1,13 +1,13 @@
-/// Why the service rejected a request, in its own words.
+/// The reason of a rejection, as APNs names it.
 ///
-/// The set is open: a reason that this version has no name for is kept as it came.
+/// The set is open: a reason that this version has no name for keeps its text.
 public struct APNsReason: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The text of the answer's `reason`.
+    /// The text of `reason` in the response.
     public let rawValue: String
-    /// The text of the answer's `reason`.
+    /// The text of `reason` in the response.
     public var description: String { rawValue }
 
-    /// A reason by its text.
+    /// Makes a reason from its text.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     private init(_ rawValue: String) { self.rawValue = rawValue }
@@ -15,9 +15,9 @@ public struct APNsReason: RawRepresentable, Hashable, Sendable, CustomStringConv
 
 extension APNsReason {
     // Status 400
-    /// The collapse ID is too long.
+    /// The collapse ID is too long (more than 64 bytes).
     public static let badCollapseID = APNsReason("BadCollapseId")
-    /// The token is malformed, or of the other environment.
+    /// The token is malformed, or belongs to the other environment.
     public static let badDeviceToken = APNsReason("BadDeviceToken")
     /// The expiration is not a time.
     public static let badExpirationDate = APNsReason("BadExpirationDate")
@@ -25,11 +25,11 @@ extension APNsReason {
     public static let badMessageID = APNsReason("BadMessageId")
     /// The priority is not allowed.
     public static let badPriority = APNsReason("BadPriority")
-    /// The topic is invalid.
+    /// The APNs topic is invalid.
     public static let badTopic = APNsReason("BadTopic")
-    /// The token belongs to another app.
+    /// The token does not belong to the APNs topic.
     public static let deviceTokenNotForTopic = APNsReason("DeviceTokenNotForTopic")
-    /// A header came twice.
+    /// A header occurs twice.
     public static let duplicateHeaders = APNsReason("DuplicateHeaders")
     /// The connection was idle for too long.
     public static let idleTimeout = APNsReason("IdleTimeout")
@@ -37,29 +37,29 @@ extension APNsReason {
     public static let invalidPushType = APNsReason("InvalidPushType")
     /// The path has no token.
     public static let missingDeviceToken = APNsReason("MissingDeviceToken")
-    /// The topic is missing.
+    /// The APNs topic is missing.
     public static let missingTopic = APNsReason("MissingTopic")
     /// There is no payload.
     public static let payloadEmpty = APNsReason("PayloadEmpty")
-    /// The credentials may not push to this topic.
+    /// The push credentials do not allow this APNs topic.
     public static let topicDisallowed = APNsReason("TopicDisallowed")
 
     // Status 400 of broadcasts and channels
-    /// Broadcasts are not switched on for the app.
+    /// Broadcasts are not enabled for the app.
     public static let featureNotEnabled = APNsReason("FeatureNotEnabled")
     /// The channel's ID is missing.
     public static let missingChannelID = APNsReason("MissingChannelId")
     /// The channel's ID is malformed.
     public static let badChannelID = APNsReason("BadChannelId")
-    /// There is no such channel.
+    /// There is no channel with this ID.
     public static let channelNotRegistered = APNsReason("ChannelNotRegistered")
-    /// A parameter is wrong.
+    /// A parameter of the request is invalid.
     public static let badRequestParams = APNsReason("BadRequestParams")
-    /// The body is wrong.
+    /// The body of the request is invalid.
     public static let badRequestPayload = APNsReason("BadRequestPayload")
     /// The push type is missing.
     public static let missingPushType = APNsReason("MissingPushType")
-    /// The app has as many channels as it may have.
+    /// The app has reached its limit of channels.
     public static let cannotCreateChannelConfig = APNsReason("CannotCreateChannelConfig")
     /// The storage policy is missing.
     public static let missingChannelQueueSize = APNsReason("MissingChannelQueueSize")
@@ -69,7 +69,7 @@ extension APNsReason {
     public static let badCertificate = APNsReason("BadCertificate")
     /// The certificate is for the other environment.
     public static let badCertificateEnvironment = APNsReason("BadCertificateEnvironment")
-    /// The provider token is too old.
+    /// The provider token has expired.
     public static let expiredProviderToken = APNsReason("ExpiredProviderToken")
     /// The action is not allowed.
     public static let forbidden = APNsReason("Forbidden")
@@ -77,38 +77,38 @@ extension APNsReason {
     public static let invalidProviderToken = APNsReason("InvalidProviderToken")
     /// There is no certificate and no provider token.
     public static let missingProviderToken = APNsReason("MissingProviderToken")
-    /// The key is not related to the one that this connection was opened with.
+    /// The signing key is not related to the key of the connection's first provider token.
     public static let unrelatedKeyIDInToken = APNsReason("UnrelatedKeyIdInToken")
-    /// The key is for the other environment.
+    /// The signing key belongs to the other environment.
     public static let badEnvironmentKeyIDInToken = APNsReason("BadEnvironmentKeyIdInToken")
-    /// The live service's other spelling of ``badEnvironmentKeyIDInToken``.
+    /// A different spelling of ``badEnvironmentKeyIDInToken``, which the live service sends.
     public static let badEnvironmentKeyInToken = APNsReason("BadEnvironmentKeyInToken")
-    /// The topic is not the channel's.
+    /// The APNs topic is not the topic of the channel.
     public static let topicMismatch = APNsReason("TopicMismatch")
 
-    // Status 404 and beyond
-    /// The path is wrong.
+    // Status 404 and higher
+    /// The path is invalid.
     public static let badPath = APNsReason("BadPath")
     /// The method is not POST.
     public static let methodNotAllowed = APNsReason("MethodNotAllowed")
-    /// The token expired.
+    /// The device token has expired.
     public static let expiredToken = APNsReason("ExpiredToken")
-    /// The app is no longer on the device, or the token is not for it any more.
+    /// The device token is not active for the APNs topic, for instance because the app was removed from the device.
     public static let unregistered = APNsReason("Unregistered")
     /// The payload is larger than the limit.
     public static let payloadTooLarge = APNsReason("PayloadTooLarge")
-    /// The provider token is renewed too often.
+    /// The provider token was renewed too often.
     public static let tooManyProviderTokenUpdates = APNsReason("TooManyProviderTokenUpdates")
-    /// Too many pushes to one device.
+    /// Too many pushes were sent to one device.
     public static let tooManyRequests = APNsReason("TooManyRequests")
-    /// The service has a fault.
+    /// APNs has an internal fault.
     public static let internalServerError = APNsReason("InternalServerError")
-    /// The service is not available.
+    /// APNs is unavailable.
     public static let serviceUnavailable = APNsReason("ServiceUnavailable")
-    /// The server is shutting down.
+    /// The server of APNs is shutting down.
     public static let shutdown = APNsReason("Shutdown")
 
-    /// The reasons that this version has names for.
+    /// All reasons that this version has names for.
     public static let known: [APNsReason] = [
         badCollapseID, badDeviceToken, badExpirationDate, badMessageID, badPriority, badTopic, deviceTokenNotForTopic,
         duplicateHeaders, idleTimeout, invalidPushType, missingDeviceToken, missingTopic, payloadEmpty, topicDisallowed,

@@ -1,5 +1,5 @@
 extension APNsRejection {
-    /// What to do about the refusal, as a sentence for a person.
+    /// A sentence for a person about how to correct the fault.
     public var advice: String {
         if let reason, let known = Self.advice[reason] { return known }
         switch kind {

@@ -4,35 +4,37 @@
     public import Foundation
 #endif
 
-/// The service's refusal of one request.
+/// The rejection of one request by APNs.
 public struct APNsRejection: Hashable, Sendable {
-    /// What is to be done about a rejection.
+    /// The reaction that a rejection requires.
     public enum Kind: Hashable, Sendable, CaseIterable {
-        /// Forget the token: it will not come alive again. Where tokens of both environments are kept, look at the
-        /// environment first when the reason is ``APNsReason/badDeviceToken``: the other one's tokens are bad, too.
+        /// Remove the token from your store: it will not become valid again. If you store tokens of both environments, check
+        /// the environment first when the reason is ``APNsReason/badDeviceToken``: a token of the other environment has this
+        /// reason, too.
         case deadToken
         /// The request is wrong; the same request will be rejected again.
         case fixRequest
-        /// The key, the certificate or its rights are wrong.
+        /// The key or certificate is invalid, or does not allow the request.
         case fixCredentials
-        /// Too fast; wait and send again.
+        /// Too many requests were sent. Wait, then send again.
         case slowDown
-        /// The service has trouble; send again later.
+        /// APNs has a fault. Send again later.
         case tryLater
-        /// The answer is not the service's, or is one that this version does not know. It says nothing about the token,
-        /// the request or the credentials: a proxy or a firewall on the way can have sent it.
+        /// The response does not come from APNs, or this version does not know its reason. A proxy or a firewall may have
+        /// sent it. The response does not show a fault of the token, the request or the push credentials.
         case unknown
     }
 
     /// The HTTP status.
     public let status: Int
-    /// The reason, typed; nil when the answer had none that could be read.
+    /// The reason; nil if the response contains no readable reason.
     public let reason: APNsReason?
-    /// What the answer's body said when it was not what the service documents; at most 512 bytes.
+    /// The body of the response if it does not have the documented form; at most 512 bytes.
     public let text: String?
-    /// With status 410: since when the token is known to be invalid. A token that the device registered later is valid.
+    /// With status 410, the time since which the token is known to be invalid. A token that the device registered after this
+    /// time is valid.
     public let invalidSince: Date?
-    /// How long the service asked to wait.
+    /// The time to wait that the response contains; nil if there is none.
     public let retryAfter: Duration?
 
     /// Makes a rejection, for instance in the tests of a backend.
@@ -47,10 +49,10 @@ public struct APNsRejection: Hashable, Sendable {
         self.retryAfter = retryAfter
     }
 
-    /// What is to be done about it.
+    /// The reaction that the rejection requires.
     ///
-    /// Without a reason, only 429 and 5xx have a meaning: the service gives a reason with each of its refusals, so that any
-    /// other answer without one is ``Kind/unknown``.
+    /// Without a reason, only 429 and 5xx have a meaning. APNs sends a reason with each rejection, so any other response
+    /// without a reason is ``Kind/unknown``.
     public var kind: Kind {
         switch reason {
         case .badDeviceToken, .unregistered, .expiredToken: return .deadToken
@@ -76,7 +78,7 @@ public struct APNsRejection: Hashable, Sendable {
 }
 
 extension APNsRejection: CustomStringConvertible {
-    /// Status and reason.
+    /// The status and the reason.
     public var description: String {
         "\(status) \(reason?.rawValue ?? text.map { "without a reason: \($0)" } ?? "without a reason")"
     }

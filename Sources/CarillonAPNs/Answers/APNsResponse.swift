@@ -1,25 +1,25 @@
-/// The service's answer to one push.
+/// The response of APNs to one push.
 public struct APNsResponse: Hashable, Sendable {
-    /// What the service decided.
+    /// Whether APNs accepted or rejected the push.
     public enum Outcome: Hashable, Sendable {
-        /// The service took the push. Whether the device gets it, the service does not say.
+        /// APNs accepted the push. APNs does not report whether the device receives it.
         case accepted
-        /// The service refused the push.
+        /// APNs rejected the push.
         case rejected(APNsRejection)
     }
 
-    /// What the service decided.
+    /// Whether APNs accepted or rejected the push.
     public let outcome: Outcome
     /// The HTTP status.
     public let status: Int
-    /// The notification's ID as the service gave it back: its own when the notification had none.
+    /// The notification's ID, as APNs returned it. APNs generates an ID if the notification has none.
     ///
-    /// Nil for a push that waited when the service refused the credentials or the topic of another push. The service has not
-    /// processed it: it was not sent, or it was sent and came back, for instance because the service refused its stream.
+    /// Nil for a push that was waiting when APNs rejected the push credentials or the APNs topic of another push. APNs has
+    /// not processed this push: it was not sent, or was sent and returned, for instance because APNs refused its stream.
     public let id: String?
-    /// The ID by which Apple's Push Notifications Console finds the push. The sandbox alone gives it.
+    /// The ID of the push in Apple's Push Notifications Console. Only the sandbox returns it.
     public let uniqueID: String?
-    /// The ID of the request, which broadcasts have.
+    /// The ID of the request. Only the responses to broadcasts have one.
     public let requestID: String?
 
     /// Makes a response, for instance in the tests of a backend.
@@ -33,10 +33,10 @@ public struct APNsResponse: Hashable, Sendable {
         self.requestID = requestID
     }
 
-    /// Whether the service took the push.
+    /// Whether APNs accepted the push.
     public var isAccepted: Bool { outcome == .accepted }
 
-    /// The refusal; nil when the service took the push.
+    /// The rejection; nil if APNs accepted the push.
     public var rejection: APNsRejection? {
         guard case .rejected(let rejection) = outcome else { return nil }
         return rejection

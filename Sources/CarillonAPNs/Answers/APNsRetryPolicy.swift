@@ -1,15 +1,15 @@
 import CarillonBasics
 
-/// When a push is sent again.
+/// The rules by which a push is sent again.
 ///
-/// What the service has certainly not processed (a refused stream, a stream above the last of a GOAWAY, a push that never
-/// left) is always sent again, without asking the policy, until its deadline.
+/// A push that APNs has certainly not processed is always sent again until its deadline, without a call of the policy. This
+/// applies to a refused stream, to a stream above the last stream of a GOAWAY, and to a push that was never sent.
 public struct APNsRetryPolicy: Sendable {
-    /// What is known of a push when the policy is asked.
+    /// The facts about a push for which the policy computes a delay.
     public struct Attempt: Sendable {
-        /// How often the push was answered, this answer included: 1 at the first.
+        /// How many responses the push has received, including this one: 1 for the first.
         public let number: Int
-        /// The refusal.
+        /// The rejection of the push.
         public let rejection: APNsRejection
 
         /// Makes an attempt, for the tests of a policy.
@@ -19,20 +19,20 @@ public struct APNsRetryPolicy: Sendable {
         }
     }
 
-    /// The most time that one push spends waiting to be sent again. A wait that would not fit is not begun, and the
-    /// rejection is the answer.
+    /// The longest total time that one push waits to be sent again. A delay that would exceed this time is not started, and
+    /// the rejection is returned.
     public var patience: Duration
 
-    /// How often a push is sent again whose fate is unknown because its connection broke. Each such push carries the same
-    /// `apns-id` every time, and a device can still show it twice. 0 by default. A push that was not answered in time is
-    /// over, and requests that make or delete a channel are never sent again.
+    /// How often a push is sent again if its connection broke and the outcome is unknown; 0 by default. All attempts carry
+    /// the same `apns-id`, but a device can still show the notification twice. A push that timed out is not sent again, and
+    /// neither are requests that create or delete a channel.
     public var resendsOfUnknownFate: Int
 
-    /// Whether and after which time to send again; nil to take the answer as final. It is called before jitter of up to a
-    /// tenth is added.
+    /// Returns the delay before the push is sent again, or nil if the rejection is final. The client then adds a random delay
+    /// of up to a tenth.
     public var delay: @Sendable (Attempt) -> Duration?
 
-    /// A policy of one's own.
+    /// Makes a policy.
     public init(
         patience: Duration, resendsOfUnknownFate: Int = 0, delay: @escaping @Sendable (Attempt) -> Duration?
     ) {
@@ -41,23 +41,24 @@ public struct APNsRetryPolicy: Sendable {
         self.delay = delay
     }
 
-    /// Apple's rules, with up to 30 seconds of waiting: too many requests are sent again after 1, 2, 4, 8 seconds; trouble
-    /// of the service would wait for 15 minutes, which does not fit, and is the answer.
+    /// Apple's rules with at most 30 seconds of waiting. A push that was rejected because of too many requests is sent again
+    /// after 1, 2, 4 and 8 seconds. After a fault of APNs the delay would be 15 minutes, which exceeds the limit, so the
+    /// rejection is returned.
     public static let standard = APNsRetryPolicy(patience: .seconds(30), delay: recommendedDelay)
 
-    /// Apple's rules in full: trouble of the service is waited out, for up to two hours.
+    /// Apple's rules with at most two hours of waiting, so that a push is also sent again after a fault of APNs.
     public static let patient = APNsRetryPolicy(patience: .seconds(7200), delay: recommendedDelay)
 
-    /// Every rejection is the answer.
+    /// No push is sent again: every rejection is returned.
     public static let never = APNsRetryPolicy(patience: .zero) { _ in nil }
 
-    /// What Apple asks of a provider: after 429 a growing delay, after 5xx at least 15 minutes, doubled each time, never
-    /// after what will not change. A `retry-after` of the service comes first, and is at least a second.
+    /// Apple's recommended delays: an increasing delay after 429, and at least 15 minutes, doubled each time, after 5xx. Nil
+    /// for rejections that would not change. A `retry-after` of the response has precedence, and is at least one second.
     public static let recommendedDelay: @Sendable (Attempt) -> Duration? = { attempt in
         let rejection = attempt.rejection
         let doublings = attempt.number - 1
         switch rejection.kind {
-        // The push was sent again already, on a fresh connection, and all pushes share the provider token.
+        // The push was already sent again on a new connection, and all pushes share the provider token.
         case .slowDown where rejection.reason == .tooManyProviderTokenUpdates: return nil
         case .slowDown: return max(rejection.retryAfter ?? slowDownDelay.delay(doublings: doublings), .seconds(1))
         case .tryLater: return max(rejection.retryAfter ?? tryLaterDelay.delay(doublings: doublings), .seconds(1))

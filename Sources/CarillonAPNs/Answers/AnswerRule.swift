@@ -1,16 +1,16 @@
-/// Which answers to a request are the service's consent.
+/// The rule by which a response accepts a request.
 ///
-/// The service gives an ID with each answer. An answer of success without one comes from a program on the way to the service,
-/// and says nothing about what became of the request.
+/// APNs sends an ID with each response. A successful response without an ID comes from another program on the way to APNs,
+/// and the outcome of the request is unknown.
 enum AnswerRule: Sendable {
     /// A push to a device: 200 with an `apns-id`.
     case push
     /// A broadcast: 200 with an `apns-request-id` or an `apns-id`.
     case broadcast
-    /// A request about channels: any status of success, with an `apns-request-id` or an `apns-id`.
+    /// A request about channels: any 2xx status, with an `apns-request-id` or an `apns-id`.
     case management
 
-    /// Returns the result of the request that an answer ends.
+    /// Returns the result of the request for its response.
     func result(_ answer: RawAnswer) -> SubmissionResult {
         guard answer.isSuccess else { return .success(answer.read()) }
         guard answer.status == 200 || self == .management else { return .success(answer.refused()) }

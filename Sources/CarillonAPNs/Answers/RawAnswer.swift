@@ -6,9 +6,9 @@ import CarillonBasics
     import Foundation
 #endif
 
-/// What came back for one request, before it is read.
+/// The response to one request, before its body is decoded.
 struct RawAnswer: Equatable, Sendable {
-    /// What the answer to a push that was accepted does not have.
+    /// The fields that the response to an accepted push does not have.
     private struct Rest: Equatable, Sendable {
         var requestID: String?
         var channelID: String?
@@ -21,7 +21,7 @@ struct RawAnswer: Equatable, Sendable {
     var status: Int
     var id: String?
     var uniqueID: String?
-    /// One at most, in an array so that it stands elsewhere: answers are many, and handed on often.
+    /// At most one element. The array stores it outside of the structure, because responses are many and are copied often.
     private var rest: [Rest] = []
 
     init(status: Int) { self.status = status }
@@ -46,8 +46,8 @@ struct RawAnswer: Equatable, Sendable {
         get { details.retryAfter }
         set { details.retryAfter = newValue }
     }
-    /// When the answer came, by the client's wall clock, in seconds since 1970: a date in `Retry-After` is read by it. The pool
-    /// sets it for an answer with this field.
+    /// The time of the response by the client's wall clock, in seconds since 1970, which a date in `Retry-After` is compared
+    /// with. The pool sets it only for a response with this field.
     var wallSeconds: Int64 {
         get { details.wallSeconds }
         set { details.wallSeconds = newValue }
@@ -56,23 +56,23 @@ struct RawAnswer: Equatable, Sendable {
         get { details.body }
         _modify { yield &details.body }
     }
-    /// The refusal that it is, once it was read.
+    /// The rejection, after the body was decoded.
     var rejection: APNsRejection? {
         get { details.rejection }
         set { details.rejection = newValue }
     }
 
-    /// Whether the status is one of success.
+    /// Whether the status is 2xx.
     var isSuccess: Bool { (200...299).contains(status) }
 
-    /// Whether it is the service's consent. What the ``AnswerRule`` of its request does not take for consent has a refusal.
+    /// Whether APNs accepted the request. A response that the ``AnswerRule`` of its request does not accept has a rejection.
     var isAccepted: Bool { isSuccess && rejection == nil }
 
-    /// Whether the answer shows that the service takes the credentials: the service accepted the request, or refused it for a
-    /// reason that has nothing to do with them.
+    /// Whether the response shows that APNs accepts the push credentials: it accepted the request, or rejected it for a
+    /// reason that is unrelated to the credentials.
     ///
-    /// An answer of success without an ID and a refusal without a reason are not the service's, and a service in trouble may
-    /// not have looked at the credentials.
+    /// A successful response without an ID and a rejection without a reason do not come from APNs. A faulty APNs server may
+    /// not have checked the credentials.
     var showsThatCredentialsAreTaken: Bool {
         if isSuccess { return id != nil || requestID != nil }
         let rejection = self.rejection ?? APNsRejection(self)
@@ -80,13 +80,13 @@ struct RawAnswer: Equatable, Sendable {
         return rejection.kind != .fixCredentials && rejection.kind != .unknown && reason != .tooManyProviderTokenUpdates
     }
 
-    /// The answer with its refusal read.
+    /// Returns the response with its rejection decoded.
     func read() -> RawAnswer {
         guard !isSuccess else { return self }
         return refused()
     }
 
-    /// Returns the answer with a refusal, for any status.
+    /// Returns the response with a rejection, for any status.
     func refused() -> RawAnswer {
         guard rejection == nil else { return self }
         var answer = self
@@ -95,7 +95,7 @@ struct RawAnswer: Equatable, Sendable {
     }
 }
 
-/// Reads answers; nothing that a server can say makes an answer unreadable.
+/// Decodes responses. Every response can be decoded, with any body.
 extension APNsResponse {
     init(_ answer: RawAnswer) {
         self.init(
@@ -105,12 +105,12 @@ extension APNsResponse {
 }
 
 extension APNsRejection {
-    /// What the service writes into the body of a refusal, and into a GOAWAY.
+    /// The body of a rejection, and the debug data of a GOAWAY.
     private struct Body: Decodable {
         var reason: String?
         var timestamp: Double?
 
-        /// Nil for an empty text, which is no reason.
+        /// The reason; nil for an empty text.
         var knownReason: APNsReason? {
             reason.flatMap { $0.isEmpty ? nil : APNsReason(rawValue: APNsRejection.cut($0)) }
         }
@@ -119,7 +119,7 @@ extension APNsRejection {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: CodingKeys.self)
-            // What is of another type than documented takes nothing else with it.
+            // A member of an undocumented type does not prevent the other members from being decoded.
             reason = try? container.decode(String.self, forKey: .reason)
             timestamp =
                 (try? container.decode(Double.self, forKey: .timestamp))
@@ -138,7 +138,7 @@ extension APNsRejection {
             retryAfter: answer.retryAfter.flatMap { RetryAfter.duration($0, at: answer.wallSeconds * 1000) })
     }
 
-    /// Nil for what is no time between 1970 and the year 10000, so that nobody meets it further on.
+    /// Returns nil for a time that is not between 1970 and the year 10000, so that no caller receives it.
     private static func date(_ milliseconds: Double) -> Date? {
         guard (0..<253_402_300_800_000).contains(milliseconds) else { return nil }
         return Date(timeIntervalSince1970: milliseconds / 1000)
@@ -146,7 +146,7 @@ extension APNsRejection {
 
     static func reason(in body: [UInt8]) -> APNsReason? { decode(body)?.knownReason }
 
-    /// A stranger's text, at most 512 bytes of it.
+    /// Cuts a text from the network to at most 512 bytes.
     private static func cut(_ text: String) -> String {
         var text = text
         while text.utf8.count > 512 { text.unicodeScalars.removeLast() }
@@ -161,7 +161,7 @@ extension APNsRejection {
         do {
             return try JSONDecoder().decode(Body.self, from: Data(body))
         } catch {
-            // Another program than the service answered; its text is kept.
+            // The response comes from another program than APNs. Its text is kept.
             return nil
         }
     }

@@ -6,23 +6,23 @@ import CarillonBasics
     import Foundation
 #endif
 
-/// The broadcast channels of one app in one environment: to create, read, list and delete.
+/// Creates, reads, lists and deletes the broadcast channels of one app in one environment.
 ///
-/// An app may have 10,000 channels in each environment, and the environments know nothing of each other's.
+/// An app can have 10,000 channels in each environment. The environments do not share channels.
 public struct APNsChannels: Sendable {
-    /// What the service keeps for devices that are not reachable.
+    /// The messages that APNs stores for devices that are not reachable.
     public enum Storage: Int, Hashable, Sendable, CaseIterable {
-        /// Nothing; broadcasts must expire immediately.
+        /// No message; broadcasts must expire immediately.
         case nothing = 0
         /// The most recent message, for at most 8 hours.
         case mostRecent = 1
     }
 
-    /// A channel as the service describes it.
+    /// A channel as APNs describes it.
     public struct Channel: Hashable, Sendable {
-        /// The ID, of any length.
+        /// The ID. It can have any length.
         public let id: String
-        /// What the service keeps.
+        /// The messages that APNs stores.
         public let storage: Storage
 
         /// Makes a description, for instance in the tests of a backend.
@@ -32,28 +32,28 @@ public struct APNsChannels: Sendable {
         }
     }
 
-    /// The service's answer to a request about channels.
+    /// The response of APNs to a request about channels.
     public struct Answer<Value: Sendable>: Sendable {
-        /// What was asked for, or the refusal.
+        /// The requested value, or the rejection.
         public enum Outcome: Sendable {
-            /// Done.
+            /// APNs accepted the request.
             case done(Value)
-            /// The service refused.
+            /// APNs rejected the request.
             case rejected(APNsRejection)
         }
 
-        /// What was asked for, or the refusal.
+        /// The requested value, or the rejection.
         public let outcome: Outcome
         /// The ID of the request, for Apple's support.
         public let requestID: String?
 
-        /// What was asked for; nil when the service refused.
+        /// The requested value; nil if APNs rejected the request.
         public var value: Value? {
             guard case .done(let value) = outcome else { return nil }
             return value
         }
 
-        /// The refusal; nil when there is none.
+        /// The rejection; nil if there is none.
         public var rejection: APNsRejection? {
             guard case .rejected(let rejection) = outcome else { return nil }
             return rejection
@@ -83,7 +83,7 @@ public struct APNsChannels: Sendable {
         }
     }
 
-    /// Reads how a channel is set.
+    /// Reads the settings of a channel.
     public func read(_ id: String) async throws(APNsError) -> Answer<Channel> {
         let answer = try await client.request(
             try head(.get, id), path: path("channels"), body: .none, at: address,
@@ -97,7 +97,7 @@ public struct APNsChannels: Sendable {
         }
     }
 
-    /// The IDs of all channels.
+    /// Reads the IDs of all channels.
     public func list() async throws(APNsError) -> Answer<[String]> {
         let answer = try await client.request(
             APNsRequestHead(method: .get, fields: []), path: path("all-channels"), body: .none, at: address,
@@ -105,7 +105,7 @@ public struct APNsChannels: Sendable {
         return try read(answer) { answer throws(APNsError) in try Self.decode(ListBody.self, answer.body).channels }
     }
 
-    /// Deletes a channel. Its listeners get no more broadcasts.
+    /// Deletes a channel. Its listeners receive no more broadcasts.
     public func delete(_ id: String) async throws(APNsError) -> Answer<Void> {
         let answer = try await client.request(
             try head(.delete, id), path: path("channels"), body: .none, at: address, rule: .management,
@@ -146,7 +146,7 @@ public struct APNsChannels: Sendable {
     }
 }
 
-/// What stands in the requests of broadcasts.
+/// The parts of broadcast requests.
 enum BroadcastPath {
     static func checked(_ id: String) throws(APNsError) -> String {
         guard !id.isEmpty, id.utf8.count <= 1024, NotificationRules.isPrintable(id) else {

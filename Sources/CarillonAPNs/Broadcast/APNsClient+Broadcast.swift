@@ -1,8 +1,8 @@
 extension APNsClient {
-    /// The broadcast channels of an app.
+    /// Returns the broadcast channels of an app.
     /// - Parameters:
-    ///   - bundleID: the app; the client's own when nil.
-    ///   - environment: the client's default when nil.
+    ///   - bundleID: the app; nil for the client's own.
+    ///   - environment: nil for the client's default.
     public func channels(
         of bundleID: String? = nil, in environment: APNsEnvironment? = nil
     ) throws(APNsError) -> APNsChannels {
@@ -11,15 +11,17 @@ extension APNsClient {
             address: (environment ?? configuration.environment).management)
     }
 
-    /// Sends an update, or the end, of a Live Activity to all who listen to a channel.
+    /// Sends an update or the end of a Live Activity to all listeners of a channel.
     ///
-    /// Without an expiration the service stores nothing. A channel that stores nothing takes no other.
+    /// Without an expiration APNs stores nothing. A channel that stores nothing accepts only broadcasts that expire
+    /// immediately.
     /// - Parameters:
-    ///   - notification: an update or an end.
-    ///   - channelID: as the service gave it.
-    ///   - storage: how the channel was created, when it is known: an expiration that it does not take is refused here.
-    ///   - environment: the client's default when nil.
-    /// - Throws: ``APNsError`` as for a push to a device.
+    ///   - notification: the update or the end of a Live Activity.
+    ///   - channelID: the ID that APNs returned.
+    ///   - storage: the storage with which the channel was created, if you know it. The client then rejects an expiration
+    ///     that the channel does not accept.
+    ///   - environment: nil for the client's default.
+    /// - Throws: ``APNsError``, as for a push to a device.
     public func broadcast(
         _ notification: APNsNotification, to channelID: String, storing storage: APNsChannels.Storage? = nil,
         in environment: APNsEnvironment? = nil

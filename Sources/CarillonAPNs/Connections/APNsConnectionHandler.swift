@@ -2,7 +2,8 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// The end of a connection's pipeline: brings bytes and the socket's fate to the pool, and writes what it is given.
+/// The last handler of a connection's pipeline. It passes received bytes and the state of the socket to the pool, and writes
+/// the pool's output.
 final class APNsConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -53,7 +54,7 @@ final class APNsConnectionHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A peer that closes without saying goodbye in TLS has closed.
+        // A peer that closes the socket without closing TLS has closed the connection; this is not a fault.
         if (error as? NIOSSLError) != .uncleanShutdown, fault == nil { fault = error }
         context.close(promise: nil)
     }
@@ -70,8 +71,8 @@ final class APNsConnectionHandler: ChannelInboundHandler {
     }
 }
 
-/// Why a connection could not be opened although the host answered.
+/// Why a connection could not be opened although the host responded.
 enum ConnectFault: Error {
-    /// TLS did not agree on `h2`.
+    /// TLS did not negotiate `h2`.
     case notHTTP2
 }

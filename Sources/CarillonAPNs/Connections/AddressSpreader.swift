@@ -9,8 +9,8 @@ import NIOPosix
     import Glibc
 #endif
 
-/// Resolves a name anew for each connection, without a cache, and shuffles the addresses, so that a pool's connections
-/// meet different servers.
+/// Resolves the name for each connection, without a cache, and shuffles the addresses, so that the connections of a pool use
+/// different servers.
 final class AddressSpreader: Resolver, Sendable {
     private let loop: any EventLoop
 
@@ -25,7 +25,7 @@ final class AddressSpreader: Resolver, Sendable {
     }
 
     func cancelQueries() {
-        // getaddrinfo cannot be interrupted; its answer is dropped.
+        // `getaddrinfo` cannot be interrupted; its result is ignored.
     }
 
     private func resolve(_ host: String, _ port: Int, _ family: Int32) -> EventLoopFuture<[SocketAddress]> {
@@ -39,7 +39,7 @@ final class AddressSpreader: Resolver, Sendable {
             #endif
             var found: UnsafeMutablePointer<addrinfo>?
             let code = getaddrinfo(host, String(port), &hints, &found)
-            // A name without addresses of one family is no fault; without any, connecting fails.
+            // A name without addresses of one family is not a fault. If there are no addresses at all, connecting fails.
             guard code == 0 else { return [] }
             defer { freeaddrinfo(found) }
             var addresses: [SocketAddress] = []

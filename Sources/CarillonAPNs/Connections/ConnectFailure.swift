@@ -4,10 +4,10 @@ import NIOPosix
 import NIOSOCKS
 import NIOSSL
 
-/// Why a host cannot be talked to, in plain words, with what to do about it.
+/// Explains why a connection to a host failed, and how to correct the fault.
 struct ConnectFailure {
     let error: APNsError
-    /// Whether another attempt would meet it, too, so that nothing need wait for one.
+    /// Whether another attempt would fail in the same way, so that no push needs to wait for it.
     let isLasting: Bool
 
     init(_ cause: any Error, to opener: ConnectionOpener) {
@@ -66,14 +66,14 @@ struct ConnectFailure {
         return ("\(host) cannot be reached.", false)
     }
 
-    /// Without what else the proxy said, which is a stranger's text.
+    /// Returns the status of the proxy's response, without its other text, which is not trusted.
     private static func answer(of error: NIOHTTP1ProxyConnectHandler.Error) -> String {
         if error == .proxyAuthenticationRequired() { return ": it wants authorization" }
         let status = String(describing: error).firstMatch(of: /status: (\d{3})/)?.output.1
         return status.map { ": it answered with status \($0)" } ?? ""
     }
 
-    /// Why a connection that stood is no more, in words.
+    /// Returns a sentence about why an open connection ended.
     static func ending(_ error: any Error) -> String {
         if let alert = alert(in: String(describing: error)) {
             return "The service ended TLS with the alert \"\(alert)\"."
@@ -88,13 +88,13 @@ struct ConnectFailure {
         }
     }
 
-    /// The peer's alert (RFC 8446 section 6), as BoringSSL writes it.
+    /// Returns the peer's TLS alert (RFC 8446 section 6) from the text of a BoringSSL error.
     private static func alert(in detail: String) -> String? {
         guard let match = detail.firstMatch(of: /(?:SSLV3|TLSV1)_(?:ALERT_)?([A-Z_]+)/) else { return nil }
         return match.output.1.lowercased().replacing("_", with: " ")
     }
 
-    /// Whether the peer ended TLS because of our certificate, or because there is none.
+    /// Whether the peer ended TLS because of the client's certificate, or because there is none.
     static func isAboutOwnCertificate(_ error: any Error) -> Bool {
         let detail = String(describing: error)
         return detail.contains("ALERT") && (detail.contains("CERTIFICATE") || detail.contains("UNKNOWN_CA"))

@@ -1,21 +1,21 @@
-/// Why a connection takes no more pushes, or ended.
+/// Why a connection ended, or accepts no more pushes.
 struct ConnectionFault: Error, Equatable, Sendable {
     enum Kind: Equatable, Sendable {
-        /// The service asked to leave: GOAWAY.
+        /// APNs sent GOAWAY.
         case goneAway
         /// The socket closed.
         case closed
-        /// Nothing came for too long, not even the answer to a ping.
+        /// No data arrived for too long, not even the response to a ping.
         case silent
-        /// Several pushes in a row were not answered.
+        /// Several successive pushes had no response.
         case unanswering
         /// The peer does not speak HTTP/2.
         case notHTTP2
-        /// The peer speaks HTTP/2 wrongly.
+        /// The peer violated the rules of HTTP/2.
         case protocolViolated
         /// All stream numbers are used.
         case exhausted
-        /// We asked for it.
+        /// The pool requested the end of the connection.
         case retired
     }
 

@@ -23,7 +23,7 @@ extension ConnectionMachine {
         }
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     private mutating func receivedHeaders(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         try checkStream(head.stream)
@@ -59,7 +59,7 @@ extension ConnectionMachine {
     ) throws(ProtocolFault) {
         let headers: HPACKHeaders
         do {
-            // Also for a stream that is over: the peer's table has changed.
+            // The block is decoded also for a finished stream, because it changes the peer's header table.
             headers = try decoder.decodeHeaders(from: &block)
         } catch {
             throw ProtocolFault(.compressionError, "A header block cannot be read, or is too large.")
@@ -96,7 +96,7 @@ extension ConnectionMachine {
         if head.flags.contains(.endStream) {
             return complete(head.stream, stream, answer, endsCleanly: true)
         }
-        // What a refusal says fits into the limit by far.
+        // The body of a rejection is far smaller than the limit.
         guard answer.body.count < stream.answerLimit else {
             return complete(head.stream, stream, answer, endsCleanly: false)
         }
@@ -147,7 +147,7 @@ extension ConnectionMachine {
             switch name {
             case PeerSettings.headerTableSize: encoder.peerLimitsTable(to: Int(value))
             case PeerSettings.enablePush:
-                // Section 6.5.2: a server says nothing else.
+                // Section 6.5.2: a server may send no other value.
                 guard value == 0 else { throw ProtocolFault(.protocolError, "The service offered to be pushed to.") }
             case PeerSettings.maxConcurrentStreams: peer.maxConcurrentStreams = Int(value)
             case PeerSettings.initialWindowSize: try windowsBegin(at: Int(value))
@@ -186,7 +186,7 @@ extension ConnectionMachine {
         writeReply(APNsFrameHead(length: 8, kind: .ping, flags: .acknowledgement)) { $0.writeInteger(value) }
     }
 
-    /// Priorities mean nothing here, but they must be right (RFC 7540 section 5.3.1).
+    /// Priorities have no effect here, but they must be valid (RFC 7540 section 5.3.1).
     private func receivedPriority(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         guard head.stream != 0 else { throw ProtocolFault(.protocolError, "PRIORITY came for the connection.") }
         guard head.length == 5 else {
@@ -213,7 +213,7 @@ extension ConnectionMachine {
                 .goneAway,
                 "The service asked to leave (HTTP/2 code \(code)\(reason.map { ", \($0.rawValue)" } ?? ""))."
                     + (reason.map { " " + APNsRejection(status: 0, reason: $0).advice } ?? "")), reason)
-        // Returned in the order in which they were sent.
+        // Pushes are returned in the order in which they were sent.
         for id in streams.keys.filter({ $0 > lastPeerStream }).sorted() {
             guard let stream = streams.removeValue(forKey: id) else { continue }
             if !stream.isWhole { blocked.removeAll { $0 == id } }
@@ -246,7 +246,7 @@ extension ConnectionMachine {
         guard stream.window <= 0x7FFF_FFFF else {
             return fail(id, stream, .flowControlError, "The service opened a window too far.")
         }
-        // The others wait for their own windows, or for the connection's.
+        // The other streams wait for their own windows, or for the window of the connection.
         if !stream.isWhole {
             writeBody(of: id, &stream)
             if stream.isWhole { blocked.removeAll { $0 == id } }
@@ -254,7 +254,7 @@ extension ConnectionMachine {
         streams[id] = stream
     }
 
-    /// A frame can only be about a stream that was opened, or is over.
+    /// A frame must refer to a stream that was opened, also if it is finished.
     private func checkStream(_ id: UInt32) throws(ProtocolFault) {
         guard id % 2 == 1, id < nextStream else {
             throw ProtocolFault(.protocolError, "A frame came for stream \(id), which was never opened.")
@@ -271,8 +271,8 @@ extension ConnectionMachine {
 }
 
 extension RawAnswer {
-    /// Nil when the head is malformed (RFC 9113 section 8.3): no status or two, another pseudo-header, one after a field,
-    /// a name with capitals.
+    /// Returns nil if the head is malformed (RFC 9113 section 8.3): no status or two, another pseudo-header, a pseudo-header
+    /// after a field, or a name with capitals.
     init?(_ headers: HPACKHeaders) {
         self.init(status: 0)
         var hasFields = false
@@ -297,7 +297,7 @@ extension RawAnswer {
         guard status > 0 else { return nil }
     }
 
-    /// Whether the headers may stand behind a body: fields alone (section 8.1).
+    /// Whether the headers are valid after a body: only fields (section 8.1).
     static func areTrailers(_ headers: HPACKHeaders) -> Bool {
         headers.allSatisfy { name, _, _ in name.utf8.first != UInt8(ascii: ":") && isFieldName(name) }
     }

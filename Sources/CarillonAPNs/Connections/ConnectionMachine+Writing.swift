@@ -6,7 +6,7 @@ extension ConnectionMachine {
         _ id: UInt32, _ head: APNsRequestHead, _ authorization: ProviderToken?, path: String, endsStream: Bool
     ) {
         let start = output.writerIndex
-        // The head is written again when the block's length is known.
+        // The head of the frame is written again when the length of the block is known.
         APNsFrameHead(length: 0, kind: .headers, stream: id).write(into: &output)
         encoder.encode(head, authorization, path: path, into: &output)
         let length = output.writerIndex - start - APNsFrameHead.bytes
@@ -15,7 +15,7 @@ extension ConnectionMachine {
             return rewrite(
                 APNsFrameHead(length: length, kind: .headers, flags: end.union(.endHeaders), stream: id), at: start)
         }
-        // A path longer than a frame: a token may have any length.
+        // A path can be longer than a frame, because a token can have any length.
         var block = output.getSlice(at: start + APNsFrameHead.bytes, length: length) ?? ByteBuffer()
         output.moveWriterIndex(to: start)
         var kind = APNsFrameHead.Kind.headers
@@ -37,7 +37,7 @@ extension ConnectionMachine {
         output.moveWriterIndex(to: end)
     }
 
-    /// Writes as much of a stream's body as the windows allow.
+    /// Writes as much of a stream's body as the flow-control windows allow.
     mutating func writeBody(of id: UInt32, _ stream: inout Stream) {
         while !stream.isWhole {
             let length = min(stream.body.readableBytes, APNsFrameHead.largestPayload, sendWindow, stream.window)
@@ -51,7 +51,7 @@ extension ConnectionMachine {
         }
     }
 
-    /// A window opened: the oldest body goes on first.
+    /// Writes waiting bodies after a window was opened, the oldest first.
     mutating func writeBlockedBodies() {
         guard !blocked.isEmpty else { return }
         var still: [UInt32] = []
@@ -77,7 +77,8 @@ extension ConnectionMachine {
         writeReply(APNsFrameHead(length: 4, kind: .windowUpdate, stream: id)) { $0.writeInteger(UInt32(bytes)) }
     }
 
-    /// Writes what a peer can make us say as often as it likes. How much of it waits to be written is counted.
+    /// Writes a reply to a frame of the peer. The peer can provoke any number of replies, so the bytes of waiting replies are
+    /// counted.
     mutating func writeReply(_ head: APNsFrameHead, _ payload: (inout ByteBuffer) -> Void = { _ in }) {
         head.write(into: &output)
         payload(&output)

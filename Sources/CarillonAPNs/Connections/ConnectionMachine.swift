@@ -1,26 +1,27 @@
 import NIOCore
 import NIOHPACK
 
-/// One HTTP/2 connection to the service, as a machine: bytes and pushes go in, bytes and events come out.
+/// The state machine of one HTTP/2 connection to APNs. Its inputs are bytes and pushes; its outputs are bytes and events.
 ///
-/// It is a client of RFC 9113 that knows only what pushing needs: it opens streams with a request, takes one answer on
-/// each, keeps to the peer's settings and windows, and says of every push that it was given exactly one thing:
+/// It is a client of RFC 9113 with only the features that pushing needs. It opens a stream for each request, accepts one
+/// response on each stream, and obeys the peer's settings and windows. It reports exactly one event for each push:
 ///
-/// - `answered`: the service said what it decided;
-/// - `returned`: the service has certainly not processed it (refused, above the last stream of a GOAWAY, or its body never
-///   left whole): it can be sent on another connection;
-/// - `lost`: nobody knows.
+/// - `answered`: APNs accepted or rejected the push.
+/// - `returned`: APNs has certainly not processed the push, so it can be sent on another connection. The stream was refused,
+///   was above the last stream of a GOAWAY, or its body was not sent completely.
+/// - `lost`: the outcome is unknown.
 ///
-/// A push whose status was read is answered, whatever becomes of its stream, of the connection or of the push's time.
-/// A push that the caller gives up otherwise is reset and not spoken of again.
+/// After the status of a push was received, the push is answered, even if its stream or the connection fails or its time is
+/// over. A push that the caller abandons before that is reset, and has no event.
 ///
-/// Phases: `awaitingSettings` until the peer's first SETTINGS; `open` while it takes pushes; `draining` while answers are
-/// awaited but no push is taken (a GOAWAY, a retirement, no stream numbers left); `ended` when nothing is to come: what
-/// `output` holds is to be written and the socket closed. From every phase a fault or the socket's end leads to `ended`.
+/// The phases are: `awaitingSettings` until the peer's first SETTINGS. `open` while pushes are accepted. `draining` while
+/// responses are awaited but no push is accepted (after a GOAWAY, a retirement, or the last stream number). `ended` when
+/// nothing more can arrive: the caller writes `output` and closes the socket. In every phase, a fault or the end of the
+/// socket leads to `ended`.
 ///
-/// The bytes to write are in ``output``, the events in ``takeEvents()``. While the socket takes no more of them
-/// (``outputPaused(_:)``) no push is taken and they stay here, where those that the peer provokes are bounded: a peer that
-/// asks and does not read is left.
+/// The bytes to write are in ``output``, and the events are in ``takeEvents()``. While the socket accepts no more bytes
+/// (``outputPaused(_:)``), no push is accepted and the bytes stay in ``output``. The size of the replies that the peer
+/// provokes is limited: the connection to a peer that sends requests and does not read the replies is ended.
 struct ConnectionMachine {
     enum Phase: Equatable {
         case awaitingSettings
@@ -32,34 +33,36 @@ struct ConnectionMachine {
     enum Event: Equatable {
         case opened
         case answered(PushID, RawAnswer)
-        /// It comes back unprocessed: because the service refused its stream, or because the connection ended before it.
+        /// The push was not processed, because APNs refused its stream, or because the connection ended before the push was
+        /// sent.
         case returned(PushID, isRefused: Bool = false)
         case lost(PushID, mayHaveBeenProcessed: Bool, detail: String)
-        /// No push is taken any more; the answers to those under way are awaited.
+        /// No more pushes are accepted. The responses to the pushes under way are awaited.
         case draining(ConnectionFault, APNsReason?)
         case ended(ConnectionFault)
     }
 
     struct Options: Sendable {
-        /// The most streams at once, whatever the peer allows.
+        /// The largest number of concurrent streams, even if the peer allows more.
         var maximumStreams = 1000
-        /// One stream until the first answer that shows that the service takes the credentials, which the service demands of
-        /// those with a token key.
+        /// Whether only one stream is used until the first response that shows that APNs accepts the push credentials. APNs
+        /// requires this of clients with a signing key.
         var startsWithOneStream = true
-        /// A ping after so long without a byte.
+        /// The time without received data after which a connection without pushes is pinged.
         var pingsAfterIdle: Duration = .seconds(600)
-        /// A ping when an answer is awaited and nothing came for so long.
+        /// The time without received data after which a connection that waits for responses is pinged.
         var suspectsAfter: Duration = .seconds(5)
-        /// How long the answer to a ping, or the first SETTINGS, may take.
+        /// The time limit for the response to a ping, and for the first SETTINGS.
         var answersPingWithin: Duration = .seconds(5)
-        /// An idle connection that has no room for so long, with its window or its streams used up, is given up.
+        /// The time after which an idle connection without a free stream is drained, because the peer opens neither its
+        /// window nor its limit of streams.
         var staysFullFor: Duration = .seconds(10)
-        /// A socket that takes nothing for so long is given up.
+        /// The time after which a connection is ended if the socket accepts no output.
         var takesOutputWithin: Duration = .seconds(10)
-        /// So many bytes of answers to the peer's own frames may wait to be written. One read of its frames makes a
-        /// fraction of it.
+        /// The largest number of bytes of replies to the peer's frames that wait to be written. One read of such frames makes
+        /// a fraction of it.
         var largestBacklog = 512 << 10
-        /// So many unanswered pushes in a row end the connection's use.
+        /// The number of successive pushes without a response after which the connection is drained.
         var toleratedTimeouts = 3
         var authority = "api.push.apple.com"
         var isSecure = true
@@ -77,9 +80,9 @@ struct ConnectionMachine {
         var isWhole: Bool { body.readableBytes == 0 }
     }
 
-    /// What becomes of a push that its caller gives up.
+    /// The result of a push that its caller abandons.
     enum GivenUp: Equatable {
-        /// Its status was there already.
+        /// The status of the push was already received.
         case answered(RawAnswer)
         case unanswered(mayHaveBeenProcessed: Bool)
     }
@@ -87,12 +90,12 @@ struct ConnectionMachine {
     let options: Options
     var phase = Phase.awaitingSettings
     var output = ByteBuffer()
-    /// How many bytes of the output the peer provoked.
+    /// The number of bytes in the output that the peer provoked.
     var repliesWaiting = 0
     var events: [Event] = []
     var peer = PeerSettings()
     var streams: [UInt32: Stream] = [:]
-    /// Streams whose body waits for a window, oldest first.
+    /// Streams whose body waits for a window, the oldest first.
     var blocked: [UInt32] = []
     var sendWindow = 65_535
     var unacknowledgedBytes = 0
@@ -101,23 +104,24 @@ struct ConnectionMachine {
     var encoder: HeaderEncoder
     var decoder: HPACKDecoder
     var inbound = ByteBuffer()
-    /// A header block that is not whole yet.
+    /// A header block that is not complete.
     var headerBlock: (stream: UInt32, endsStream: Bool, bytes: ByteBuffer)?
 
-    /// Whether an answer on this connection showed that the service takes the credentials.
+    /// Whether a response on this connection showed that APNs accepts the push credentials.
     private(set) var isProven = false
-    /// Our own limit, which falls when streams are refused or the service has trouble, and rises with each answer that shows
-    /// that the service takes the credentials.
+    /// The client's own limit of streams. It is reduced when streams are refused or APNs has a fault, and increased with each
+    /// response that shows that APNs accepts the push credentials.
     private(set) var ownLimit: Int
     private(set) var timeoutsInARow = 0
     private var heardAt: Moment
     private var pingedAt: Moment?
-    /// Since when answers are awaited, and since when there is no room although nothing is under way; seen by the clock.
+    /// The times since which responses are awaited, and since which no stream is free although no push is under way.
+    /// ``timePassed(_:)`` sets both.
     private var awaitsSince: Moment?
     private var fullSince: Moment?
-    /// Since when the socket takes no output.
+    /// The time since which the socket accepts no output.
     private(set) var pausedSince: Moment?
-    /// Why no push is taken any more.
+    /// Why no more pushes are accepted.
     private var drainFault: ConnectionFault?
 
     init(options: Options, now: Moment) {
@@ -135,13 +139,13 @@ struct ConnectionMachine {
         output.writeMultipleIntegers(PeerSettings.maxHeaderListSize, 16_384 as UInt32)
     }
 
-    /// How many pushes can be given now.
+    /// The number of pushes that can be sent now.
     var freeStreams: Int {
         guard phase == .open, sendWindow > 0, pausedSince == nil else { return 0 }
         return max(0, streamLimit - streams.count)
     }
 
-    /// How many pushes the connection can hold at once, as things stand.
+    /// The number of pushes that can be under way at once, by the present limits.
     var streamLimit: Int {
         min(peer.maxConcurrentStreams, ownLimit, options.startsWithOneStream && !isProven ? 1 : .max)
     }
@@ -152,7 +156,7 @@ struct ConnectionMachine {
         return events
     }
 
-    /// What is to be written now.
+    /// Returns the bytes to write now.
     mutating func takeOutput() -> ByteBuffer? {
         guard output.readableBytes > 0 else { return nil }
         defer {
@@ -164,7 +168,7 @@ struct ConnectionMachine {
 
     // MARK: Pushes
 
-    /// Sends a request on a stream of its own. Call it only while ``freeStreams`` is above 0.
+    /// Sends a request on a new stream. Call it only while ``freeStreams`` is above 0.
     mutating func send(
         _ push: PushID, _ head: APNsRequestHead, _ authorization: ProviderToken?, path: String, body: RequestBody
     ) -> UInt32 {
@@ -181,10 +185,10 @@ struct ConnectionMachine {
         return id
     }
 
-    /// Gives a push up. Nothing more is said of it.
+    /// Abandons a push. It has no event.
     @discardableResult
     mutating func cancelled(_ id: UInt32) -> GivenUp {
-        // What is no longer here has an event that was not read yet: then nobody knows.
+        // A stream that is not in the table has an event that was not read yet, so the outcome is unknown.
         guard let stream = streams.removeValue(forKey: id) else { return .unanswered(mayHaveBeenProcessed: true) }
         if !blocked.isEmpty { blocked.removeAll { $0 == id } }
         writeReset(id, .cancel)
@@ -193,7 +197,7 @@ struct ConnectionMachine {
         return stream.answer.map(GivenUp.answered) ?? .unanswered(mayHaveBeenProcessed: stream.isWhole)
     }
 
-    /// Gives a push up because its time is over, which speaks against the connection when there is no status.
+    /// Abandons a push because its time is over. Without a status, this counts against the connection.
     mutating func timedOut(_ id: UInt32) -> GivenUp {
         if let stream = streams[id], stream.answer == nil { timeoutsInARow += 1 }
         let end = cancelled(id)
@@ -203,7 +207,7 @@ struct ConnectionMachine {
         return end
     }
 
-    /// Takes no more pushes; ends when the answers to those under way are there.
+    /// Accepts no more pushes, and ends after the responses to the pushes under way.
     mutating func retire(_ detail: String) {
         guard phase == .open || phase == .awaitingSettings else { return }
         drain(ConnectionFault(.retired, detail), nil)
@@ -211,10 +215,10 @@ struct ConnectionMachine {
 
     // MARK: Time and the socket
 
-    /// The socket takes no more output for now.
+    /// The socket accepts no more output for now.
     mutating func outputPaused(_ now: Moment) { pausedSince = pausedSince ?? now }
 
-    /// The socket takes output again.
+    /// The socket accepts output again.
     mutating func outputResumed() { pausedSince = nil }
 
     mutating func timePassed(_ now: Moment) {
@@ -244,13 +248,13 @@ struct ConnectionMachine {
         }
     }
 
-    /// The socket is closed, by whomever.
+    /// The socket was closed, by the peer or by the client.
     mutating func closed(_ detail: String) {
         guard phase != .ended else { return }
         end(ConnectionFault(.closed, detail))
     }
 
-    /// Bytes came. When a fault ends the connection the rest of them is not looked at.
+    /// Bytes were received. If a fault ends the connection, the remaining bytes are ignored.
     mutating func received(_ bytes: inout ByteBuffer, now: Moment) {
         guard phase != .ended else { return }
         heardAt = now
@@ -278,7 +282,7 @@ struct ConnectionMachine {
             }
             if phase != .ended, bytes.readableBytes > 0 { inbound = bytes.slice() }
         } catch {
-            // Nobody reads what waits behind a backlog.
+            // The peer does not read the waiting replies, so they are dropped.
             if repliesWaiting > options.largestBacklog { output = ByteBuffer() }
             APNsFrameHead(length: 8, kind: .goAway).write(into: &output)
             output.writeMultipleIntegers(0 as UInt32, error.code.rawValue)
@@ -286,27 +290,27 @@ struct ConnectionMachine {
         }
     }
 
-    // MARK: For the frames
+    // MARK: Used by the frames
 
     mutating func pingAnswered() { pingedAt = nil }
 
-    /// The answer to a push is whole.
+    /// The response to a push is complete.
     mutating func complete(_ id: UInt32, _ stream: Stream, _ answer: RawAnswer, endsCleanly: Bool) {
         streams.removeValue(forKey: id)
         if !stream.isWhole { blocked.removeAll { $0 == id } }
-        // The service has decided before it had everything, or says more than is wanted.
+        // APNs responded before it received the whole request, or sent more than is needed.
         if !stream.isWhole || !endsCleanly { writeReset(id, .cancel) }
         decided(stream.push, answer)
         endIfDrained()
     }
 
-    /// The service decided about a push: nothing that comes later changes it.
+    /// APNs accepted or rejected a push. No later event changes this outcome.
     mutating func decided(_ push: PushID, _ answer: RawAnswer) {
         note(answer)
         events.append(.answered(push, answer))
     }
 
-    /// Notes what an answer says about the connection.
+    /// Records the facts about the connection that a response shows.
     private mutating func note(_ answer: RawAnswer) {
         timeoutsInARow = 0
         guard !(500...599).contains(answer.status) else { return slowDown() }
@@ -315,7 +319,7 @@ struct ConnectionMachine {
         if ownLimit < options.maximumStreams { ownLimit += 1 }
     }
 
-    /// The peer broke a rule on one stream, which ends that stream alone (RFC 9113 section 5.4.2).
+    /// The peer broke a rule on one stream. Only this stream ends (RFC 9113 section 5.4.2).
     mutating func fail(_ id: UInt32, _ stream: Stream, _ code: HTTP2Code, _ detail: String) {
         streams.removeValue(forKey: id)
         if !stream.isWhole { blocked.removeAll { $0 == id } }
@@ -365,11 +369,11 @@ struct ConnectionMachine {
     }
 }
 
-/// What a peer did that ends the connection.
+/// A fault of the peer that ends the connection.
 struct ProtocolFault: Error {
     var code: HTTP2Code
     var detail: String
-    /// Whether it speaks another protocol, and always will.
+    /// Whether the peer uses another protocol, so that every attempt fails.
     var isForeign = false
 
     init(_ code: HTTP2Code, _ detail: String, isForeign: Bool = false) {

@@ -5,10 +5,10 @@ import NIOPosix
 import NIOSOCKS
 import NIOSSL
 
-/// Opens sockets to one host: through a proxy if there is one, with TLS, speaking HTTP/2.
+/// Opens sockets to one host, through a proxy if there is one, with TLS and HTTP/2.
 struct ConnectionOpener: Sendable {
     let address: APNsEnvironment.Address
-    /// Nil without TLS.
+    /// Nil for a connection without TLS.
     let tls: NIOSSLContext?
     let proxy: APNsClient.Proxy?
     let timeout: Duration
@@ -16,7 +16,7 @@ struct ConnectionOpener: Sendable {
     func open(on loop: any EventLoop, handler: APNsConnectionHandler) -> EventLoopFuture<any NIOCore.Channel> {
         let target = proxy?.address ?? (host: address.host, port: address.port)
         let limit = TimeAmount(timeout)
-        // The handler is only touched on the loop that the channel runs on.
+        // The handler is used only on the event loop of the channel.
         let bound = NIOLoopBound(handler, eventLoop: loop)
         return ClientBootstrap(group: loop)
             .connectTimeout(limit)
@@ -33,7 +33,7 @@ struct ConnectionOpener: Sendable {
                     case .http(_, _, let authorization):
                         return try connectByHTTP(channel, authorization, bound)
                     case .socks:
-                        // It keeps what is written until the proxy has connected.
+                        // The handler buffers the output until the proxy has connected.
                         try pipeline.addHandler(SOCKSClientHandler(targetAddress: socksTarget))
                     case nil: break
                     }
@@ -57,7 +57,7 @@ struct ConnectionOpener: Sendable {
 
     private var ipAddress: SocketAddress? { try? SocketAddress(ipAddress: address.host, port: address.port) }
 
-    /// Without a name, the certificate must be made out to the address itself.
+    /// Without a name, the certificate must be issued for the address.
     private var serverName: String? { ipAddress == nil ? address.host : nil }
 
     private var socksTarget: SOCKSAddress {

@@ -1,9 +1,9 @@
 import CarillonBasics
 import Logging
 
-/// What becomes of pushes.
+/// The results of pushes.
 extension ConnectionPool {
-    /// Reads what a connection's machine has to say.
+    /// Processes the events of a connection's machine.
     func digest(_ link: Link, _ now: Moment) {
         for event in link.machine.takeEvents() {
             switch event {
@@ -27,7 +27,7 @@ extension ConnectionPool {
                     ])
             case .ended(let fault):
                 logger.debug("connection ended", metadata: ["connection": "\(link.id.number)", "why": "\(fault.detail)"])
-                // At once, so that nothing is opened before the failure is counted.
+                // The state is reported now, so that no connection is opened before the failure is counted.
                 report(link, now)
                 machine.ended(link.id, now, isRetired: fault.kind == .retired, random: .random(in: 0...1))
                 if !link.isDraining { metrics.connectionRetired(fault) }
@@ -39,11 +39,11 @@ extension ConnectionPool {
         report(link, now)
     }
 
-    /// Returns the answer with the time of the client's wall clock, if the answer needs it to be read.
+    /// Returns the response with the time of the client's wall clock, if the time is needed to decode the response.
     func timed(_ answer: RawAnswer) -> RawAnswer {
         guard answer.retryAfter != nil else { return answer }
         var answer = answer
-        // Between the years 1970 and 10000, so that no clock makes the milliseconds overflow.
+        // The time is limited to the years 1970 to 10000, so that milliseconds cannot overflow.
         answer.wallSeconds = max(0, min(time.wallSeconds(), 253_402_300_800))
         return answer
     }
@@ -83,13 +83,13 @@ extension ConnectionPool {
         finish(push, .success(answer))
     }
 
-    /// Remembers the token of a push whose answer shows that the service takes it.
+    /// Records the token of a push if the response shows that APNs accepts the token.
     private func noteToken(of push: PushID, _ answer: RawAnswer, _ link: Link) {
         guard let token = pushes[push]?.token, answer.showsThatCredentialsAreTaken else { return }
         link.tokens.wasTaken(token)
     }
 
-    /// Without the service's ID nobody knows what became of the push.
+    /// Without an ID of APNs, the outcome of the push is unknown.
     private func succeeded(_ push: PushID, _ answer: RawAnswer) {
         let result = pushes[push]?.rule.result(answer) ?? .success(answer)
         guard case .failure(let error) = result else { return finish(push, result) }
@@ -101,7 +101,8 @@ extension ConnectionPool {
         if isRefused { pushes[push]?.returns += 1 }
         metrics.returned()
         let returns = pushes[push]?.returns ?? 0
-        // A server that refuses without end is not asked without end. For one that ends connections there is the schedule.
+        // A push that is refused again and again is delayed. For a server that ends its connections, the schedule delays new
+        // connections.
         guard !isRefused || returns <= 8 else {
             return pushes.postpone(
                 push,
@@ -123,7 +124,7 @@ extension ConnectionPool {
         if mayHaveBeenProcessed { lost(push, error) } else { fail(push, error) }
     }
 
-    /// The service may have taken it: the policy says whether it is sent again.
+    /// APNs may have processed the push. The policy decides whether the push is sent again.
     private func lost(_ push: PushID, _ error: APNsError) {
         guard let pending = pushes[push], pending.isRepeatable, pending.lostCount < options.policy.resendsOfUnknownFate
         else { return fail(push, error) }
@@ -137,7 +138,7 @@ extension ConnectionPool {
         metrics.retried()
     }
 
-    /// Sends a push again, on a connection with a higher number alone.
+    /// Sends a push again, but only on a connection with a higher number.
     func again(_ push: PushID, after number: Int) {
         pushes[push]?.place = .queued
         machine.enqueued(push, after: number)

@@ -1,7 +1,7 @@
 import Logging
 import NIOCore
 
-/// What becomes of connections.
+/// Opens, retires and closes connections.
 extension ConnectionPool {
     func perform(_ action: PoolMachine.Action, _ now: Moment) {
         switch action {
@@ -19,7 +19,7 @@ extension ConnectionPool {
         touch(link)
     }
 
-    /// Retires the connections that a push with the token may not go to; fresh ones take their place.
+    /// Retires the connections that must not carry the token. New connections replace them.
     func retireLinks(thatMayNotCarry token: ProviderToken, _ now: Moment) {
         for link in links where link.machine.phase == .open && !link.tokens.mayCarry(token, now) {
             retire(link, "The newer provider token is for a fresh connection.")
@@ -41,7 +41,7 @@ extension ConnectionPool {
         }
     }
 
-    /// TLS stands, and HTTP/2 can begin.
+    /// TLS is established, and HTTP/2 starts.
     func connected(_ id: ConnectionID, _ channel: any NIOCore.Channel) {
         guard let link = links.first(where: { $0.id == id }) else { return channel.close(promise: nil) }
         link.channel = channel
@@ -65,13 +65,13 @@ extension ConnectionPool {
         endTurn()
     }
 
-    /// A socket closed, or could not be opened.
+    /// A socket was closed, or could not be opened.
     func closed(_ id: ConnectionID, _ error: (any Error)?) {
         guard let link = links.first(where: { $0.id == id }) else { return }
         if link.channel == nil {
             fail(link, ConnectionFault(.closed, "The connection could not be opened."), error)
         } else {
-            // With TLS 1.3 a server judges the client's certificate when the client thinks that all is done.
+            // With TLS 1.3, a server checks the client's certificate after the handshake is complete for the client.
             if let error, !link.hasAnswered, ConnectFailure.isAboutOwnCertificate(error) {
                 link.failure = ConnectFailure(error, to: opener)
             }
@@ -81,7 +81,7 @@ extension ConnectionPool {
         endTurn()
     }
 
-    /// An attempt to connect came to nothing.
+    /// An attempt to connect failed.
     func fail(_ link: Link, _ fault: ConnectionFault, _ error: (any Error)?) {
         links.removeAll { $0 === link }
         link.socket?.close(promise: nil)
@@ -99,18 +99,18 @@ extension ConnectionPool {
         failedAttempts += 1
     }
 
-    /// Gives up attempts that take too long.
+    /// Abandons attempts that take too long.
     func expireAttempts(_ now: Moment) {
         for link in links where link.channel == nil && now - link.beganAt > opener.timeout + .seconds(1) {
             fail(link, ConnectionFault(.silent, "The host did not finish connecting within \(opener.timeout)."), nil)
         }
     }
 
-    /// While every attempt meets what will not change by itself, nothing is kept waiting for it.
+    /// Fails the waiting pushes while every attempt to connect fails with a lasting fault.
     func failWhatCannotBeSent(_ now: Moment) {
         guard let connectFailure, connectFailure.isLasting, machine.queued > 0 else { return }
         guard !links.contains(where: { $0.channel != nil }) else { return }
-        // Otherwise the next attempt is due, and they wait for it.
+        // If the schedule allows the next attempt, the pushes wait for it.
         guard !machine.schedule.allows(now) else { return }
         for push in machine.takeQueue() { fail(push, connectFailure.error) }
     }

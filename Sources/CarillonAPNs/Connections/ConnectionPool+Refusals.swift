@@ -1,14 +1,14 @@
-/// Decides what a refusal of one push changes for its connection and for the pushes that wait.
+/// Decides how a rejection of one push affects its connection and the waiting pushes.
 extension ConnectionPool {
-    /// The part of a refusal that also applies to waiting pushes.
+    /// The part of a rejection that also applies to waiting pushes.
     enum SharedRefusal {
         case credentials
         case topic(String)
     }
 
-    /// Sends a refused push once more, if a fresh connection or a newer token can change the answer.
+    /// Sends a rejected push once more, if a new connection or a newer token can change the response.
     ///
-    /// - Returns: Whether the push is sent again; otherwise the refusal counts.
+    /// - Returns: Whether the push is sent again. Otherwise the rejection is final.
     func isSentAgain(
         _ push: PushID, _ submission: Submission, after rejection: APNsRejection, on link: Link, _ now: Moment
     ) -> Bool {
@@ -16,7 +16,7 @@ extension ConnectionPool {
         case .expiredProviderToken, .invalidProviderToken:
             guard submission.renewals == 0, let token = submission.token, let tokens, tokens.source.refused(token, now)
             else { return false }
-            // The service keeps to its opinion of a token for a while on such a connection.
+            // For a while, APNs does not check a token again on a connection on which it refused it.
             retire(link, "The service refused its provider token.")
             lastReplacement = now
             submission.renewals += 1
@@ -33,7 +33,8 @@ extension ConnectionPool {
             again(push, after: number)
             return true
         case .unrelatedKeyIDInToken, .topicDisallowed:
-            // A connection knows only the topics and keys there were at its first push. The answer of a fresh one counts.
+            // A connection knows only the APNs topics and keys that existed at its first push. The response on a new
+            // connection is final.
             guard submission.moves == 0, link.machine.isProven || !link.isFresh(for: submission),
                 case .elsewhere(let number, let retires) = freshness.refused(
                     on: link.id.number, newest: machine.newestConnection, now)
@@ -47,7 +48,7 @@ extension ConnectionPool {
         }
     }
 
-    /// Replaces the connections for refusals that a service keeps to on a connection, at most once a minute.
+    /// Replaces all connections after a rejection that APNs repeats on a connection, at most once a minute.
     func replaceConnections(for rejection: APNsRejection, _ now: Moment) {
         let why: String
         switch rejection.reason {
@@ -60,10 +61,10 @@ extension ConnectionPool {
         for link in links where link.channel != nil { retire(link, why) }
     }
 
-    /// Retires a connection that refuses credentials which the service takes on another connection. The pushes that wait go to
-    /// the other one.
+    /// Retires a connection that rejects push credentials which APNs accepts on another connection. The waiting pushes use
+    /// the other connection.
     ///
-    /// - Returns: Whether there is such a connection, so that the refusal concerns no other push.
+    /// - Returns: Whether there is such a connection. The rejection then concerns no other push.
     func isTakenElsewhere(
         _ rejection: APNsRejection, of submission: Submission, on link: Link, _ now: Moment
     ) -> Bool {
@@ -76,18 +77,20 @@ extension ConnectionPool {
             return other.tokens.isTaken(token)
         }
         guard isTaken, link.machine.phase == .open else { return isTaken }
-        // A service that refuses on every new connection must not be called in a loop.
+        // The connection counts as lost, so that connections are not opened in a loop if APNs rejects the credentials on
+        // every new one.
         report(link, now)
         machine.draining(link.id, now, isRetired: false)
         retire(link, "The service refused credentials on it that it takes on another connection.")
         return true
     }
 
-    /// Returns what a refusal applies to; nil if it applies to one push only, or if other pushes use another connection, token or key.
+    /// Returns the scope of a rejection. Returns nil if the rejection applies to one push only, or if other pushes use
+    /// another connection, token or key.
     func sharedRefusal(
         _ rejection: APNsRejection, of submission: Submission, on link: Link, _ now: Moment
     ) -> SharedRefusal? {
-        // A refusal counts as well if the service ended the connection in the same read.
+        // A rejection is also valid if APNs ended the connection in the same read.
         guard link.credentialsEpoch == credentialsEpoch else { return nil }
         if rejection.concernsCredentials {
             if let tokens {
@@ -96,12 +99,12 @@ extension ConnectionPool {
             return .credentials
         }
         guard rejection.reason == .topicDisallowed, let topic = submission.topic else { return nil }
-        // The connection is as fresh as any that a push waits for; otherwise the push is sent again.
+        // The connection is new enough for this push; otherwise the push would have been sent again.
         return .topic(topic)
     }
 
-    /// Ends the pushes that wait and would only be refused like one before them. What may have been processed is not ended: it is
-    /// sent again to be answered.
+    /// Ends the waiting pushes that would be rejected like an earlier push. A push that may have been processed is not ended:
+    /// it is sent again to receive its response.
     func endRefused() {
         guard !refusals.isEmpty else { return }
         let refusals = refusals
@@ -119,10 +122,10 @@ extension ConnectionPool {
 }
 
 extension APNsRejection {
-    /// Whether every push with the same credentials would be refused for the same reason.
+    /// Whether every push with the same push credentials would be rejected for the same reason.
     ///
-    /// `TooManyProviderTokenUpdates` is not such a reason: the service counts tokens for a while, and the retry policy of each
-    /// push decides.
+    /// `TooManyProviderTokenUpdates` is not such a reason: APNs counts tokens for a while, and the retry policy of each push
+    /// decides.
     var concernsCredentials: Bool {
         switch reason {
         case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .invalidProviderToken,

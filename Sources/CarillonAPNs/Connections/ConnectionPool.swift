@@ -3,11 +3,13 @@ import NIOCore
 
 /// Runs the machines of one host's connections on one event loop.
 ///
-/// Tasks put requests into the inbox, from any thread; the loop is woken once for all that come together. Everything else
-/// is touched on the loop alone. One turn (bytes read, inbox emptied, a tick) feeds the machines, and at its end assigns
-/// waiting pushes, writes once for each connection and wakes those whose answers came.
+/// Tasks add requests to the inbox, from any thread. The loop is woken once for all requests that arrive together. All other
+/// state is used only on the loop. A turn starts with received bytes, requests from the inbox, or a tick, which are the
+/// inputs of the machines. At the end of a turn, the pool assigns waiting pushes, writes once for each connection, and
+/// resumes the tasks whose responses arrived.
 ///
-/// `@unchecked Sendable`: every stored variable is read and written on `loop` only, which each turn asserts; the rest is immutable.
+/// `@unchecked Sendable`: every stored variable is read and written only on `loop`, which each turn asserts. All other
+/// properties are immutable.
 final class ConnectionPool: @unchecked Sendable {
     struct Options: Sendable {
         var pool: PoolMachine.Options
@@ -28,16 +30,16 @@ final class ConnectionPool: @unchecked Sendable {
     private(set) var options: Options
     var opener: ConnectionOpener
     var tokens: ProviderTokens?
-    /// How often the credentials were replaced.
+    /// How often the push credentials were replaced.
     private(set) var credentialsEpoch = 0
     var machine: PoolMachine
     var links: [Link] = []
     var pushes = PendingPushes()
-    /// Pushes that came back in this turn.
+    /// Pushes that were returned in this turn.
     var returned: [PushID] = []
-    /// Why the last attempt to connect failed, until a connection is of use.
+    /// Why the last attempt to connect failed; nil after a response on a connection.
     var connectFailure: ConnectFailure?
-    /// How many attempts to connect have failed.
+    /// The number of failed attempts to connect.
     var failedAttempts = 0
     var lastReplacement: Moment?
     var freshness = FreshnessLedger()
@@ -70,10 +72,10 @@ final class ConnectionPool: @unchecked Sendable {
     static let cancelledError = APNsError(.cancelled, "The task that sent was cancelled.")
     static let shutDownError = APNsError(.shutDown, "The client was shut down.")
 
-    // MARK: From any thread
+    // MARK: Calls from any thread
 
-    /// Takes a request.
-    /// - Returns: false when it was refused, and who waits for it was told.
+    /// Accepts a request.
+    /// - Returns: False if the request was rejected. Its waiter was resumed with an error.
     func submit(_ submission: Submission) -> Bool {
         switch inbox.submit(submission) {
         case .taken(let wakes):
@@ -87,7 +89,7 @@ final class ConnectionPool: @unchecked Sendable {
         return false
     }
 
-    /// Takes many requests of one batch.
+    /// Accepts the requests of one batch.
     func submit(_ submissions: [Submission]) {
         if case .taken(let wakes) = inbox.submit(submissions) {
             if wakes { wake() }
@@ -96,7 +98,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
-    /// Takes a request back; who waits for it is told.
+    /// Withdraws a request. Its waiter is resumed with an error.
     func cancel(_ submission: Submission) { if inbox.cancel(submission) { wake() } }
 
     func command(_ command: PoolInbox.Command) { if inbox.command(command) { wake() } }
@@ -150,7 +152,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
-    /// What would be sent again later has its refusal for an answer.
+    /// Finishes the pushes that wait to be sent again after a rejection. The rejection is their result.
     private func settleDelayed() {
         for push in pushes.pushes(where: { if case .delayed = $0.place { $0.refusal != nil } else { false } }) {
             if let refusal = pushes[push]?.refusal { finish(push, .success(refusal)) }
@@ -163,7 +165,7 @@ final class ConnectionPool: @unchecked Sendable {
         for link in links { link.machine.retire("The client is shut down.") }
     }
 
-    /// Takes a push from wherever it is, and answers with the error.
+    /// Removes a push from its present place, and finishes it with the error.
     func giveUp(_ push: PushID, _ error: APNsError, countsAsTimeout: Bool = false) {
         guard pushes.holds(push), let place = pushes[push]?.place else { return }
         var error = error
@@ -183,7 +185,7 @@ final class ConnectionPool: @unchecked Sendable {
         fail(push, error)
     }
 
-    /// Answers with an error, which remembers that the push was sent before and lost.
+    /// Finishes a push with an error, which reports whether the push was sent before and lost.
     func fail(_ push: PushID, _ error: APNsError) {
         var error = error
         if pushes[push]?.lostCount ?? 0 > 0 { error.mayHaveBeenProcessed = true }
@@ -199,9 +201,9 @@ final class ConnectionPool: @unchecked Sendable {
 
     func touch(_ link: Link) { link.isTouched = true }
 
-    // MARK: A turn
+    // MARK: Turns
 
-    /// Assigns, writes and answers.
+    /// Assigns pushes, writes, and resumes the waiters.
     func endTurn() {
         loop.assertInEventLoop()
         guard !isInTurn else { return }
@@ -214,19 +216,19 @@ final class ConnectionPool: @unchecked Sendable {
             machine.timePassed(now)
             for action in machine.takeActions() { perform(action, now) }
             assign(now)
-            // What waits now is what nothing had room for.
+            // The pushes that wait now have found no free stream.
             machine.noteFullness(now)
         } while links.contains { $0.isTouched && !$0.machine.events.isEmpty }
         for link in links where link.isTouched { write(link, now) }
         links.removeAll { $0.isFinished }
         answer()
         answerWarmUps()
-        // Writing can find out that a socket is closed, and what waited on it is to be told.
+        // A write can detect that a socket is closed. The next turn finishes the pushes that waited for it.
         if links.contains(where: { $0.isTouched }) { loop.execute { self.endTurn() } }
         if isShutDown, pushes.count == 0 { closeDown() }
     }
 
-    /// What was answered is known before anything is given up.
+    /// Processes all received responses, before any push is abandoned.
     private func digestTouched(_ now: Moment) {
         for link in links where link.isTouched { digest(link, now) }
         if !returned.isEmpty {
@@ -263,7 +265,7 @@ final class ConnectionPool: @unchecked Sendable {
         if let token { link.tokens.carried(token, now) }
         if link.firstPushAt == nil { link.firstPushAt = now }
         link.isTouched = true
-        // The window counts as well as the streams.
+        // The flow-control window limits the room as well as the streams.
         machine.assigned(link.id, free: link.room)
     }
 
@@ -274,14 +276,14 @@ final class ConnectionPool: @unchecked Sendable {
         if link.machine.phase == .ended {
             link.isFinished = true
             link.channel?.close(promise: nil)
-            // What waits is not to wait for the next tick.
+            // The waiting pushes must not wait for the next tick.
             loop.execute { self.endTurn() }
         } else {
             report(link, now)
         }
     }
 
-    /// Gives the socket what it can take. The rest stays in the machine, which bounds it.
+    /// Writes as much as the socket accepts. The rest stays in the machine, which limits it.
     private func flush(_ link: Link, _ now: Moment) {
         guard let channel = link.channel else { return }
         if channel.isWritable, let output = link.machine.takeOutput() { channel.writeAndFlush(output, promise: nil) }
@@ -299,7 +301,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
-    /// Wakes those whose answers came: once for all of a batch.
+    /// Resumes the waiters of finished requests: once for all requests of a batch.
     private func answer() {
         guard !finished.isEmpty else { return }
         var singles = 0
@@ -319,7 +321,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
         box?.finished(ofBox)
         if singles > 0 {
-            // First, so that whoever is woken finds the room.
+            // The places are released first, so that a resumed task finds them free.
             inbox.singlesAreOver(singles)
             for submission in finished {
                 if case .single = submission.waiter { submission.wake() }
@@ -360,7 +362,7 @@ final class ConnectionPool: @unchecked Sendable {
         closings = []
     }
 
-    // MARK: Time
+    // MARK: Ticks
 
     private func scheduleTick() {
         tick?.cancel()

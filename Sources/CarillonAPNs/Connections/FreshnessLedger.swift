@@ -1,13 +1,15 @@
-/// Which connections are too old to be believed about a topic, a key, or the number of provider tokens.
+/// Decides which connections are too old for a rejection because of an APNs topic, a key, or the number of provider tokens to
+/// be final.
 ///
-/// A connection knows the topics and keys that there were at its first push, and counts the provider tokens since then, so that
-/// the refusal of an older one does not count: the push is sent once more, by a connection that was opened after it. A topic that
-/// is refused for good would have the pool opened anew for each of its pushes; so within a minute a single connection is replaced, and the one
-/// that took its place is believed.
+/// A connection knows the APNs topics and keys that existed at its first push, and counts the provider tokens since then. A
+/// rejection on an older connection is therefore not final: the push is sent once more, on a connection that was opened after
+/// it. An APNs topic that is always rejected would cause a new connection for each of its pushes. Within a minute, only one
+/// connection is therefore replaced, and the rejection on its replacement is final.
 struct FreshnessLedger {
     enum Verdict: Equatable {
         case final
-        /// By a connection with a higher number; the one that refused is to be retired, or is kept for what it does know.
+        /// Send the push on a connection with a higher number. The rejecting connection is retired, or is kept for the APNs
+        /// topics and keys that it knows.
         case elsewhere(after: Int, retires: Bool)
     }
 
@@ -15,10 +17,10 @@ struct FreshnessLedger {
     private var newestOld = 0
     private var replacedAt: Moment?
 
-    /// A push was refused because of its topic, its key, or the number of provider tokens.
+    /// A push was rejected because of its APNs topic, its key, or the number of provider tokens.
     /// - Parameters:
-    ///   - number: of the connection that refused it.
-    ///   - newest: the highest number that a connection has.
+    ///   - number: the number of the connection that rejected the push.
+    ///   - newest: the highest number of a connection.
     mutating func refused(on number: Int, newest: Int, _ now: Moment) -> Verdict {
         if let replacedAt, now - replacedAt < .seconds(60) {
             return number <= newestOld ? .elsewhere(after: newestOld, retires: false) : .final

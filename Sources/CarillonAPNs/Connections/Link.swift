@@ -4,23 +4,23 @@ import NIOCore
 final class Link {
     let id: ConnectionID
     let beganAt: Moment
-    /// The pool's epoch of the credentials that the connection was opened with.
+    /// The pool's number of the push credentials with which the connection was opened.
     let credentialsEpoch: Int
     var machine: ConnectionMachine
-    /// Set when TLS stands; before, there is at most a socket.
+    /// Set after TLS is established; before, there is at most a socket.
     var channel: (any NIOCore.Channel)?
     var socket: (any NIOCore.Channel)?
     var tokens = TokenHistory()
-    /// When the first push was given to the connection.
+    /// The time at which the first push was sent on the connection.
     var firstPushAt: Moment?
     var hasAnswered = false
-    /// Its first answer was seen.
+    /// Whether the pool has processed the first response.
     var wasOfUse = false
     var isTouched = false
     var isDraining = false
-    /// Why the socket ended, when it is known better than the machine can.
+    /// Why the socket ended, if this is known more exactly than in the machine.
     var failure: ConnectFailure?
-    /// Ended, with everything said of its pushes.
+    /// Whether the connection ended and all its events were processed.
     var isFinished = false
 
     init(_ id: ConnectionID, _ machine: ConnectionMachine, credentialsEpoch: Int, _ now: Moment) {
@@ -30,11 +30,11 @@ final class Link {
         beganAt = now
     }
 
-    /// How many pushes it can be given now.
+    /// The number of pushes that can be sent now.
     var room: Int { machine.freeStreams }
 
-    /// Whether the connection knows the topics and keys that there were when a push was submitted: the first push of the
-    /// connection was sent after that.
+    /// Whether the connection knows the APNs topics and keys that existed when a push was submitted, because its first push
+    /// was sent after that.
     func isFresh(for submission: Submission) -> Bool {
         guard let firstPushAt else { return true }
         return submission.beganAt <= firstPushAt

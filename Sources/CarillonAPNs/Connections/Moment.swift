@@ -1,4 +1,5 @@
-/// A point in time on a clock that never goes back, in nanoseconds. Machines are told it; they never look.
+/// A point in time on a clock that never goes back, in nanoseconds. State machines receive it as an argument; they read no
+/// clock.
 struct Moment: Comparable, Sendable {
     var nanoseconds: Int64
 
@@ -15,7 +16,7 @@ struct Moment: Comparable, Sendable {
 }
 
 extension Duration {
-    /// At most 292 years.
+    /// The duration in nanoseconds, limited to the range of the integer (292 years).
     var wholeNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflows) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

@@ -1,20 +1,20 @@
-/// The pushes that a pool holds, each in a slot that is used again.
+/// The unfinished pushes of a pool. Each has a slot, which is reused.
 struct PendingPushes {
     private var slots: [Submission?] = []
     private var generations: [UInt32] = []
     private var freeSlots: [UInt32] = []
-    /// Pushes that wait to be queued again, and until when.
+    /// Pushes that wait to be queued again, with the time at which they are.
     private var delayed: [(push: PushID, until: Moment)] = []
     private(set) var count = 0
 
     var delayedCount: Int { delayed.count }
 
-    /// Whether the push is not over.
+    /// Whether the push is unfinished.
     func holds(_ push: PushID) -> Bool {
         generations[Int(push.slot)] == push.generation && slots[Int(push.slot)] != nil
     }
 
-    /// A push that is held.
+    /// Returns an unfinished push.
     subscript(push: PushID) -> Submission? { slots[Int(push.slot)] }
 
     mutating func add(_ submission: Submission, _ now: Moment) -> PushID {
@@ -35,7 +35,7 @@ struct PendingPushes {
         return push
     }
 
-    /// - Returns: nil when it is over already.
+    /// - Returns: The push; nil if it is finished already.
     mutating func remove(_ push: PushID) -> Submission? {
         let slot = Int(push.slot)
         guard holds(push), let submission = slots[slot] else { return nil }
@@ -46,13 +46,13 @@ struct PendingPushes {
         return submission
     }
 
-    /// Lets a push wait before it is queued again.
+    /// Delays a push before it is queued again.
     mutating func postpone(_ push: PushID, until: Moment) {
         self[push]?.place = .delayed
         delayed.append((push, until))
     }
 
-    /// The postponed pushes whose time has come; they count as queued.
+    /// Returns the delayed pushes that are due, and marks them as queued.
     mutating func takeDue(_ now: Moment) -> [PushID] {
         guard !delayed.isEmpty else { return [] }
         var due: [PushID] = []
@@ -65,7 +65,7 @@ struct PendingPushes {
         return due
     }
 
-    /// The pushes that something is true of.
+    /// Returns the pushes that match a condition.
     func pushes(where isWanted: (Submission) -> Bool) -> [PushID] {
         slots.indices.compactMap { slot in
             guard let submission = slots[slot], isWanted(submission) else { return nil }
@@ -73,7 +73,7 @@ struct PendingPushes {
         }
     }
 
-    /// The pushes whose deadline has come.
+    /// Returns the pushes whose deadline has passed.
     func expired(_ now: Moment) -> [PushID] {
         slots.indices.compactMap { slot in
             guard let deadline = slots[slot]?.deadline, deadline <= now else { return nil }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What any thread puts before a pool, until the pool's loop takes all of it at once.
+/// The requests and commands that any thread adds for a pool. The pool's loop takes all of them at once.
 final class PoolInbox: Sendable {
     enum Command: Sendable {
         case warmUp(WarmUpTicket, WarmUpTicket.Continuation)
@@ -16,7 +16,7 @@ final class PoolInbox: Sendable {
         var commands: [Command] = []
     }
 
-    /// Whether something was put in; then whether the loop must be woken, because nobody has woken it yet.
+    /// Whether the request was added. `wakes` is true if the caller must wake the loop, because no other caller has.
     enum Verdict {
         case taken(wakes: Bool)
         case full
@@ -25,7 +25,7 @@ final class PoolInbox: Sendable {
 
     private struct State {
         var contents = Contents()
-        /// Single requests that are not over.
+        /// The number of unfinished single requests.
         var singles = 0
         var isWakePending = false
         var isShutDown = false
@@ -39,7 +39,7 @@ final class PoolInbox: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: how many single requests there may be that are not over.
+    /// - Parameter limit: The largest number of unfinished single requests.
     init(limit: Int) { self.limit = limit }
 
     func submit(_ submission: Submission) -> Verdict {
@@ -52,7 +52,7 @@ final class PoolInbox: Sendable {
         }
     }
 
-    /// Takes many requests of one batch, which bounds itself.
+    /// Adds the requests of one batch, which limits its own number.
     func submit(_ submissions: [Submission]) -> Verdict {
         state.withLock { state in
             guard !state.isShutDown else { return .shutDown }

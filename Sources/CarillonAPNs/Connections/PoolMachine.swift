@@ -1,32 +1,33 @@
 import NIOCore
 
-/// Which connections there are, and which push goes to which, as a machine.
+/// The state machine that decides which connections are open, and which push uses which connection.
 ///
-/// Pushes wait in one queue, oldest first; what a connection gave back waits at its head. A push goes to the connection
-/// with the fewest under way that can take it.
+/// Pushes wait in one queue, the oldest first. Returned pushes are added at the head of the queue. A push is assigned to the
+/// connection with a free stream that has the fewest pushes under way.
 ///
-/// A connection is `opening` until its peer's settings are there, then `open`, `draining` when it takes no more, and gone
-/// when it ended. Connections are opened
+/// A connection is `opening` until the peer's settings arrive, then `open`, `draining` when it accepts no more pushes, and
+/// removed when it has ended. The machine opens
 ///
-/// - one, when a push waits and there is none;
-/// - up to the minimum, after ``warmUp()`` or the first push;
-/// - one more, up to the maximum, when pushes have waited for ``Options/growsAfter`` because every open connection is full,
-///   in streams or in its window, and none is opening. A connection that has not proven itself is opening still: the
-///   service allows it a single stream, which says nothing about load.
+/// - one connection, when a push waits and there is no connection;
+/// - connections up to the minimum, after ``warmUp()`` or the first push;
+/// - one more connection, up to the maximum, when pushes have waited for ``Options/growsAfter`` because every open connection
+///   is full (in streams or in its window) and none is opening. A connection that is not proven counts as opening: APNs
+///   allows it a single stream, so a full connection does not show a high load.
 ///
-/// After a failure only one is opened at a time, by the ``APNsReconnectSchedule``. A connection that ended before it had an
-/// answer counts as a failure, since a host that accepts and hangs up must not be called in a loop. One that had an answer
-/// is replaced at once, as far as the ``ReplacementAllowance`` goes.
+/// After a failure only one connection is opened at a time, by the ``APNsReconnectSchedule``. A connection that ended before
+/// a response counts as a failure, so that a host that accepts and closes connections is not called in a loop. A connection
+/// that had a response is replaced at once, within the limit of the ``ReplacementAllowance``.
 ///
-/// A push that an old connection refused for its age waits apart for a newer one, which is opened for it when there is none.
+/// A push that an old connection rejected because of its age waits separately for a newer connection, which is opened if
+/// there is none.
 struct PoolMachine {
     struct Options: Sendable {
         var minimum = 1
         var maximum = 8
-        /// Connections above the minimum are retired when they had nothing to do for so long.
+        /// The time after which an unused connection above the minimum is retired.
         var idleLimit: Duration = .seconds(300)
         var growsAfter: Duration = .milliseconds(50)
-        /// How many connections that went are replaced at once, and how many a second after that.
+        /// How many lost connections are replaced at once, and how many per second after that.
         var replacedAtOnce = 16.0
         var replacedPerSecond = 1.0
     }
@@ -50,7 +51,7 @@ struct PoolMachine {
         var isProven = false
         var hasAnswered = false
         var isRetired = false
-        /// Its going was taken from the allowance.
+        /// Whether the loss of the connection was counted in the allowance.
         var isCounted = false
         var idleSince: Moment?
     }
@@ -60,9 +61,9 @@ struct PoolMachine {
     private(set) var schedule = APNsReconnectSchedule()
     private var allowance: ReplacementAllowance
     private var queue = CircularBuffer<PushID>()
-    /// Those that only a connection with a higher number may have.
+    /// Pushes that need a connection with a number higher than `after`.
     private var selective: [(push: PushID, after: Int)] = []
-    /// Those in the queue that were given up; they are passed over when their turn comes.
+    /// Abandoned pushes in the queue. They are skipped when they reach its head.
     private var givenUp: Set<PushID> = []
     private var actions: [Action] = []
     private var nextConnection = 0
@@ -77,13 +78,13 @@ struct PoolMachine {
 
     var queued: Int { queueLength - givenUp.count + selective.count }
     var queueLength: Int { queue.count }
-    /// The highest number that a connection has.
+    /// The highest number of a connection.
     var newestConnection: Int { nextConnection }
 
-    /// Whether a connection is wanted that the schedule does not allow yet.
-    /// Whether connections go so often that the next one has to wait.
+    /// Whether connections are lost so often that the next one must wait.
     func isPaced(_ now: Moment) -> Bool { !allowance.allows(now) }
 
+    /// Whether a connection is needed that the schedule does not allow yet.
     var isWaitingToConnect: Bool { isWarm && !isShutDown && connections.count < options.minimum }
 
     mutating func takeActions() -> [Action] {
@@ -96,15 +97,15 @@ struct PoolMachine {
 
     mutating func enqueued(_ push: PushID) { queue.append(push) }
 
-    /// Pushes came back from a connection, in the order in which it had them.
+    /// Pushes were returned from a connection, in the order in which they were sent.
     mutating func returned(_ pushes: [PushID]) {
         for push in pushes.reversed() { queue.prepend(push) }
     }
 
-    /// A push is for a connection with a higher number alone.
+    /// Adds a push that needs a connection with a higher number.
     mutating func enqueued(_ push: PushID, after number: Int) { selective.append((push, number)) }
 
-    /// Empties the queue: nothing that waits can be sent.
+    /// Empties the queue, because no waiting push can be sent.
     mutating func takeQueue() -> [PushID] {
         defer {
             queue.removeAll()
@@ -114,7 +115,7 @@ struct PoolMachine {
         return selective.map(\.push) + queue.filter { !givenUp.contains($0) }
     }
 
-    /// Takes a push that was given up out of the queue.
+    /// Removes an abandoned push from the queue.
     mutating func removed(_ push: PushID) {
         if let index = selective.firstIndex(where: { $0.push == push }) {
             selective.remove(at: index)
@@ -127,7 +128,7 @@ struct PoolMachine {
         givenUp = []
     }
 
-    /// The next push and where it goes; nil when nothing waits or nothing is free.
+    /// Returns the next push and its connection; nil if no push waits or no stream is free.
     mutating func nextAssignment() -> (push: PushID, connection: ConnectionID)? {
         if !selective.isEmpty, let next = nextSelective() { return next }
         guard queueLength > givenUp.count, let best = leastBusy() else { return nil }
@@ -145,7 +146,7 @@ struct PoolMachine {
         return nil
     }
 
-    /// Takes room on the connection with the least under way.
+    /// Reserves a stream on the connection with the fewest pushes under way.
     private mutating func leastBusy(after number: Int = 0) -> Int? {
         var best: Int?
         for index in connections.indices where connections[index].free > 0 && connections[index].phase == .open {
@@ -159,14 +160,14 @@ struct PoolMachine {
         return best
     }
 
-    /// Everything was assigned that could be: remembers since when pushes wait because all is full.
+    /// All possible pushes were assigned. Records since when pushes wait because all connections are full.
     mutating func noteFullness(_ now: Moment) {
         let open = connections.filter { $0.phase == .open }
         let isFull = queued > 0 && !open.isEmpty && open.allSatisfy { $0.free == 0 && $0.isProven }
         if !isFull { fullSince = nil } else if fullSince == nil { fullSince = now }
     }
 
-    /// What a connection can take after the push that it was just given.
+    /// Sets the number of free streams of a connection after a push was sent on it.
     mutating func assigned(_ id: ConnectionID, free: Int) {
         change(id) { $0.free = free }
     }
@@ -179,7 +180,7 @@ struct PoolMachine {
         change(id) { $0.phase = .open }
     }
 
-    /// What a connection can take now.
+    /// Sets the present state of a connection.
     mutating func changed(
         _ id: ConnectionID, free: Int, inFlight: Int, isProven: Bool, hasAnswered: Bool, now: Moment
     ) {
@@ -193,7 +194,7 @@ struct PoolMachine {
         }
     }
 
-    /// - Parameter isRetired: whether that was our own request.
+    /// - Parameter isRetired: Whether the pool requested it.
     mutating func draining(_ id: ConnectionID, _ now: Moment, isRetired: Bool = true) {
         change(id) {
             $0.phase = .draining
@@ -203,7 +204,7 @@ struct PoolMachine {
         countIfLost(id, now)
     }
 
-    /// A connection that was of use and goes by itself is taken from the allowance, as soon as it may be replaced.
+    /// Counts a connection that had a response and was lost in the allowance, as soon as it may be replaced.
     private mutating func countIfLost(_ id: ConnectionID, _ now: Moment) {
         guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
         guard connections[index].hasAnswered, !connections[index].isRetired, !connections[index].isCounted else { return }
@@ -211,20 +212,20 @@ struct PoolMachine {
         allowance.lost(now)
     }
 
-    /// A connection is no more, or never came to be.
-    /// - Parameter isRetired: whether that was our own request.
+    /// A connection ended, or could not be opened.
+    /// - Parameter isRetired: Whether the pool requested it.
     mutating func ended(_ id: ConnectionID, _ now: Moment, isRetired: Bool = false, random: Double) {
         if !isRetired { countIfLost(id, now) }
         guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
         let connection = connections.remove(at: index)
-        // One that was there is replaced at once when it had been of use, or when we retired it.
+        // A connection that had a response, or that the pool retired, is replaced at once.
         guard !isRetired, !connection.isRetired else { return }
         if connection.phase == .opening || !connection.hasAnswered {
             schedule.failed(now, random: random)
         }
     }
 
-    /// All connections are replaced: what they were opened with is no longer right.
+    /// Replaces all connections, because their push credentials are no longer valid.
     mutating func credentialsChanged() {
         for connection in connections where connection.phase != .draining { actions.append(.retire(connection.id)) }
         schedule.succeeded()
@@ -235,7 +236,7 @@ struct PoolMachine {
         for connection in connections { actions.append(.retire(connection.id)) }
     }
 
-    /// Time passed, or something changed: says what to open and what to retire.
+    /// Decides which connections to open and to retire, after time has passed or the state has changed.
     mutating func timePassed(_ now: Moment) {
         guard !isShutDown else { return }
         if queued > 0 { isWarm = true }
@@ -266,7 +267,7 @@ struct PoolMachine {
         }
     }
 
-    /// Whether a push waits for a connection that is newer than all there are.
+    /// Whether a push waits for a connection that is newer than all present ones.
     private var lacksNewer: Bool {
         selective.contains { waiting in
             !connections.contains { $0.phase != .draining && $0.id.number > waiting.after }

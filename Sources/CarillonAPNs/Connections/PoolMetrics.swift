@@ -1,6 +1,6 @@
 import Metrics
 
-/// What a pool counts (swift-metrics), by environment.
+/// The metrics of a pool (swift-metrics), by environment.
 struct PoolMetrics: Sendable {
     private let environment: String
     private let factory: any MetricsFactory
@@ -39,7 +39,7 @@ struct PoolMetrics: Sendable {
             accepted.increment()
             outcome = "accepted"
         case .success(let answer):
-            // Only names that are known, so that a peer cannot make labels without end.
+            // Only known reasons become labels, so that a peer cannot create an unlimited number of labels.
             let known = answer.rejection?.reason.flatMap { APNsReason.known.contains($0) ? $0.rawValue : nil }
             outcome = known ?? "status\(answer.status / 100)xx"
             count(outcome)

@@ -1,10 +1,10 @@
-/// One push on its way, as the machines name it: its place in the pool's table, and which of those that held the place.
+/// The ID of a push in the machines: its slot in the pool's table, and the number of the slot's use.
 struct PushID: Hashable, Sendable {
     var slot: UInt32
     var generation: UInt32
 }
 
-/// One of a pool's connections, counted from its beginning.
+/// The ID of one of a pool's connections, numbered in the order of their opening.
 struct ConnectionID: Hashable, Sendable {
     var number: Int
 }

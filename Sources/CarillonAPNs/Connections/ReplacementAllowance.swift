@@ -1,7 +1,8 @@
-/// How many connections that were of use and went may be replaced: so many at once, then so many a second.
+/// The rate limit for the replacement of lost connections: some at once, then some per second. It counts only connections
+/// that had a response.
 ///
-/// A service that ends each connection after an answer would otherwise be called as fast as it answers. When a connection
-/// goes, it is taken from what is left; while nothing is left, none is opened.
+/// Without the limit, connections to a server that ends each of them after a response would be opened as fast as the server
+/// responds. Each lost connection reduces the number that is left. While none is left, no connection is opened.
 struct ReplacementAllowance: Sendable {
     let atOnce: Double
     let perSecond: Double
@@ -14,7 +15,7 @@ struct ReplacementAllowance: Sendable {
         left = atOnce
     }
 
-    /// A connection went that was not let go of.
+    /// Counts a lost connection that the pool did not retire.
     mutating func lost(_ now: Moment) {
         left = left(now) - 1
         countedAt = now

@@ -1,19 +1,20 @@
-/// The refusals of one turn that pushes which wait would have, too: one for each topic, and one for the credentials.
+/// The rejections of one turn that also apply to waiting pushes: one for each APNs topic, and one for the push credentials.
 ///
-/// A refusal of the credentials ends every push that waits, and a refusal of a topic ends the pushes for this topic.
+/// A rejection of the push credentials ends every waiting push. A rejection of an APNs topic ends the waiting pushes for this
+/// APNs topic.
 struct SharedRefusals {
     private var ofCredentials: RawAnswer?
-    /// The first refusal of the turn for each topic.
+    /// The first rejection of the turn for each APNs topic.
     private var ofTopics: [String: RawAnswer] = [:]
 
     var count: Int { ofTopics.count + (ofCredentials == nil ? 0 : 1) }
     var isEmpty: Bool { ofCredentials == nil && ofTopics.isEmpty }
 
-    /// A push was refused.
+    /// Records the rejection of a push.
     ///
-    /// - Parameter topic: The topic that was refused; nil if the credentials were refused.
+    /// - Parameter topic: The rejected APNs topic; nil if the push credentials were rejected.
     mutating func refused(_ answer: RawAnswer, topic: String?) {
-        // The IDs are those of the push that was refused.
+        // The IDs belong only to the push that was rejected.
         var answer = answer
         (answer.id, answer.uniqueID, answer.requestID) = (nil, nil, nil)
         if let topic {
@@ -23,7 +24,7 @@ struct SharedRefusals {
         }
     }
 
-    /// Returns the refusal of a push with the topic; nil if the push can be sent.
+    /// Returns the rejection of a push with the APNs topic; nil if the push can be sent.
     func answer(topic: String?) -> RawAnswer? {
         if let ofCredentials { return ofCredentials }
         guard let topic else { return nil }

@@ -1,20 +1,20 @@
 import Synchronization
 
-/// What one request came to.
+/// The result of one request.
 typealias SubmissionResult = Result<RawAnswer, APNsError>
 
-/// A request from when it is made until it is answered: one object, which is handed on and never copied.
+/// A request, from its creation until its result. It is one object, which is passed on and never copied.
 ///
-/// `@unchecked Sendable`: the submitter says who waits before a pool has the request, and reads the result when it was woken.
-/// In between what can change is the pool's, on its loop. Cancelling alone comes from anywhere.
+/// `@unchecked Sendable`: the submitter sets the waiter before a pool has the request, and reads the result after it was
+/// resumed. Between these, the pool changes the state on its loop. Only cancellation comes from any thread.
 final class Submission: @unchecked Sendable {
-    /// Who waits for a request.
+    /// The waiter of a request.
     enum Waiter {
         case single(UnsafeContinuation<Void, Never>)
         case batch(BatchBox)
     }
 
-    /// Where a pool has it.
+    /// The place of the request in a pool.
     enum Place {
         case queued
         case delayed
@@ -31,33 +31,33 @@ final class Submission: @unchecked Sendable {
     let path: String
     let body: RequestBody
     let timeout: Duration
-    /// Whether it may be sent again, by policy, when nobody knows what became of it.
+    /// Whether the policy may send the request again when its outcome is unknown.
     let isRepeatable: Bool
-    /// Which answers are consent.
+    /// The rule by which a response accepts the request.
     let rule: AnswerRule
-    /// Its number in its batch.
+    /// The index of the request in its batch.
     let index: Int
     private let stage = Atomic(Stage.new)
     private(set) var waiter: Waiter?
-    /// Set once, before whoever waits is woken.
+    /// Set once, before the waiter is resumed.
     private(set) var result = SubmissionResult.failure(ConnectionPool.cancelledError)
 
-    // What a pool notes of it, from when it takes it on.
+    // The state that a pool records, after it has accepted the request.
     var push: PushID?
     var beganAt = Moment.distantPast
     var deadline = Moment.distantPast
     var place = Place.queued
-    /// Whether it was given to a connection, at least once.
+    /// Whether the request was sent on a connection at least once.
     var wasSent = false
     var answers = 0
     var returns = 0
     var resets = 0
     var lostCount = 0
-    /// The refusal after which it waits to be sent again.
+    /// The rejection after which the request waits to be sent again.
     var refusal: RawAnswer?
-    /// How often it was sent again because of its provider token.
+    /// How often the request was sent again because of its provider token.
     var renewals = 0
-    /// How often it was sent again because its connection may be too old for its topic or key.
+    /// How often the request was sent again because its connection may be too old for its APNs topic or key.
     var moves = 0
     var waited = Duration.zero
     var token: ProviderToken?
@@ -76,10 +76,11 @@ final class Submission: @unchecked Sendable {
         self.index = index
     }
 
-    /// The topic of a push to a device.
+    /// The APNs topic of a push to a device.
     var topic: String? { head.fields.first { $0.name == .apnsTopic }?.value }
 
-    /// Hands the request to a pool and waits for what it comes to. When the task is cancelled it is taken back if it can be.
+    /// Submits the request to a pool, and waits for the result. When the task is cancelled, the request is withdrawn if
+    /// possible.
     func result(of pool: ConnectionPool) async -> SubmissionResult {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -100,7 +101,7 @@ final class Submission: @unchecked Sendable {
         if !isKept { pool.cancel(self) }
     }
 
-    /// Sets the result; whoever waits is woken by ``wake()``.
+    /// Sets the result. ``wake()`` resumes the waiter.
     func finish(_ result: SubmissionResult) {
         self.result = result
         place = .queued
@@ -114,10 +115,10 @@ final class Submission: @unchecked Sendable {
         }
     }
 
-    /// Its batch has it, which is not to be held by what it holds.
+    /// Removes the reference to the batch, which now refers to the request.
     func handedOver() { waiter = nil }
 
-    /// Answers a request that never came to a pool's loop.
+    /// Finishes a request that has not reached a pool's loop.
     func end(_ result: SubmissionResult) {
         finish(result)
         wake()

@@ -1,13 +1,13 @@
-/// Which provider token a connection carries, and since when.
+/// The provider token that a connection carries, and the time since which it carries it.
 ///
-/// The service refuses a second token on a connection within 20 minutes of the first push with the one before
-/// (`TooManyProviderTokenUpdates`). A token for which that time is not over needs a fresh connection.
+/// APNs rejects a second token on a connection within 20 minutes of the first push with the previous token
+/// (`TooManyProviderTokenUpdates`). Until this time is over, another token needs a new connection.
 struct TokenHistory: Sendable {
-    /// Half a minute more than the service asks for, since two pushes do not take equally long to the service.
+    /// Half a minute more than APNs requires, because two pushes do not take the same time to reach APNs.
     static let leastUse = Duration.seconds(20 * 60 + 30)
 
     private var newest: (token: ProviderToken, since: Moment)?
-    /// The newest token that an answer on the connection showed to be good.
+    /// The newest token that a response on the connection showed to be accepted.
     private var taken: ProviderToken?
 
     /// Whether a push with the token may be sent on the connection now.
@@ -16,13 +16,13 @@ struct TokenHistory: Sendable {
         return !token.isForFreshConnections && now - newest.since >= Self.leastUse
     }
 
-    /// Whether the service took the token on the connection.
+    /// Whether APNs accepted the token on the connection.
     func isTaken(_ token: ProviderToken) -> Bool { taken === token }
 
-    /// An answer showed that the service takes the token.
+    /// A response showed that APNs accepts the token.
     mutating func wasTaken(_ token: ProviderToken) { taken = token }
 
-    /// A push with the token was given to the connection.
+    /// A push with the token was sent on the connection.
     mutating func carried(_ token: ProviderToken, _ now: Moment) {
         if newest?.token !== token { newest = (token, now) }
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// By which somebody who waits for connections can stop waiting.
+/// Withdraws a request that waits for connections.
 final class WarmUpTicket: Sendable {
     typealias Continuation = UnsafeContinuation<Result<Void, APNsError>, Never>
 

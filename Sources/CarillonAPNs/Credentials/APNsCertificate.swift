@@ -7,13 +7,13 @@ import NIOSSL
     public import Foundation
 #endif
 
-/// A client certificate with its key, for connections without provider tokens.
+/// A client certificate with its private key, for connections without provider tokens.
 public struct APNsCertificate: Sendable {
     let chain: [NIOSSLCertificate]
     let key: NIOSSLPrivateKey
-    /// From when the certificate is valid.
+    /// The time from which the certificate is valid.
     public let validFrom: Date
-    /// Until when the certificate is valid. The service refuses connections with it from then on.
+    /// The time at which the certificate expires. APNs then refuses connections with this certificate.
     public let expiresAt: Date
 
     /// Reads a `.p12` file, as Keychain Access exports it.
@@ -21,7 +21,7 @@ public struct APNsCertificate: Sendable {
         try self.init(p12: FileBytes.read(p12Path, of: "certificate"), passphrase: passphrase)
     }
 
-    /// Takes the bytes of a `.p12` file.
+    /// Decodes the bytes of a `.p12` file.
     public init(p12: [UInt8], passphrase: String? = nil) throws(APNsError) {
         let material = KeyMaterial(bytes: p12)
         guard !material.isCertificateFile else {
@@ -35,7 +35,8 @@ public struct APNsCertificate: Sendable {
                 .credentialsInvalid,
                 "The .p12 is text in PEM form; it must be a PKCS #12 file. PEM is read with its private key beside it.")
         }
-        // NIOSSL ends the process over a file that opens and lacks one of the two, as an export of the certificate alone.
+        // NIOSSL ends the process for a readable file that lacks the certificate or the key, such as an export of the
+        // certificate alone.
         guard PKCS12Bags.mayHoldKey(p12), PKCS12Bags.mayHoldCertificate(p12) else {
             throw APNsError(
                 .credentialsInvalid,
@@ -56,11 +57,11 @@ public struct APNsCertificate: Sendable {
         try self.init(chain: bundle.certificateChain, key: bundle.privateKey)
     }
 
-    /// Takes PEM text: the certificate, with those that link it to its authority after it, and the private key.
+    /// Decodes PEM text: the certificate, followed by the certificates that link it to its authority, and the private key.
     ///
-    /// The two can be the same text. If the text has several private keys, the first one that belongs to the certificate is
-    /// used. White space, the length of lines, text outside of the blocks and a byte-order mark do not matter, and line breaks
-    /// can be written as `\n`.
+    /// `pem` and `privateKeyPEM` can be the same text. If the text has several private keys, the first one that belongs to
+    /// the certificate is used. White space, the length of lines, text outside of the blocks and a byte-order mark do not
+    /// matter, and line breaks can be written as `\n`.
     public init(pem: String, privateKeyPEM: String, passphrase: String? = nil) throws(APNsError) {
         let chain = try Self.certificates(in: pem)
         guard let own = chain.first else { throw Self.withoutCertificate }
@@ -68,7 +69,7 @@ public struct APNsCertificate: Sendable {
         try self.init(chain: chain, key: key)
     }
 
-    /// Returns the first private key that belongs to the first certificate, without other contents of the text.
+    /// Returns the first private key that belongs to the first certificate, without the other contents of the text.
     package static func privateKey(
         in privateKeyPEM: String, passphrase: String?, of pem: String
     ) throws(APNsError) -> String {
@@ -135,14 +136,14 @@ public struct APNsCertificate: Sendable {
         guard !isEncrypted || passphrase?.isEmpty == false else {
             throw APNsError(.credentialsInvalid, "\(subject) is encrypted; it needs its passphrase.")
         }
-        // NIOSSL ends the process over others.
+        // NIOSSL ends the process for a passphrase that is not ASCII.
         guard passphrase?.utf8.allSatisfy({ $0 < 0x80 }) ?? true else {
             throw APNsError(
                 .credentialsInvalid,
                 "The passphrase of a PEM key must be ASCII; decrypt the key with openssl pkey, or give a .p12.")
         }
         do {
-            // With a passphrase in any case, since NIOSSL asks on a terminal otherwise.
+            // A passphrase is always passed, because NIOSSL otherwise prompts for one on the terminal.
             let passphrase = Array((passphrase ?? "").utf8)
             return try NIOSSLPrivateKey(bytes: Array(item.text.utf8), format: .pem) { $0(passphrase) }
         } catch {
@@ -163,10 +164,10 @@ public struct APNsCertificate: Sendable {
         expiresAt = Date(timeIntervalSince1970: TimeInterval(own.notValidAfter))
     }
 
-    /// BoringSSL compares the keys when a context is made of both.
+    /// Checks that the key belongs to the certificate. BoringSSL compares them when a context is made of both.
     private static func checkPair(_ certificate: NIOSSLCertificate, _ key: NIOSSLPrivateKey) throws(APNsError) {
         var tls = TLSConfiguration.makeClientConfiguration()
-        // The system's authorities, which are not needed, take time to load.
+        // The system's authorities are not needed, and take time to load.
         tls.trustRoots = .certificates([])
         tls.certificateChain = [.certificate(certificate)]
         tls.privateKey = .privateKey(key)

@@ -7,11 +7,11 @@ import Crypto
     import Foundation
 #endif
 
-/// A key with which provider tokens are signed: the `.p8` file of Apple's developer portal, with its two names.
+/// A signing key for provider tokens: a `.p8` file from Apple's developer portal, with its key ID and team ID.
 public struct APNsTokenKey: Sendable {
-    /// The key's ten characters.
+    /// The ID of the key: ten characters.
     public let keyID: String
-    /// The team's ten characters.
+    /// The ID of the team: ten characters.
     public let teamID: String
     private let key: P256.Signing.PrivateKey
 
@@ -23,7 +23,7 @@ public struct APNsTokenKey: Sendable {
         try self.init(KeyMaterial(bytes: FileBytes.read(path, of: "token key")), keyID: keyID, teamID: teamID)
     }
 
-    /// Takes the text of a `.p8` file: a P-256 private key in PEM form (PKCS #8 or SEC 1).
+    /// Decodes the text of a `.p8` file: a P-256 private key in PEM form (PKCS #8 or SEC 1).
     ///
     /// White space, the length of lines, text outside of the block and a byte-order mark do not matter, and line breaks can be
     /// written as `\n`.
@@ -31,7 +31,7 @@ public struct APNsTokenKey: Sendable {
         try self.init(KeyMaterial(pem), keyID: keyID, teamID: teamID)
     }
 
-    /// Takes what was read from a `.p8` file, which can be in DER as well.
+    /// Decodes the content of a `.p8` file, which can be in DER form as well.
     package init(_ material: KeyMaterial, keyID: String, teamID: String) throws(APNsError) {
         try AppleIdentifier.check(keyID, "key ID")
         try AppleIdentifier.check(teamID, "team ID")
@@ -47,7 +47,7 @@ public struct APNsTokenKey: Sendable {
         } catch let known as KeyFault {
             fault = known
         } catch {
-            // The cause could quote the key.
+            // The cause of this error could contain the key.
             fault = .undecodable(label: "PRIVATE KEY")
         }
         throw APNsError(
@@ -55,7 +55,7 @@ public struct APNsTokenKey: Sendable {
             fault.sentence("The token key", need: "a P-256 private key in PEM form, as in the .p8 files of Apple's portal"))
     }
 
-    /// A JSON Web Token (RFC 7519) with ES256, issued at the given second.
+    /// Returns a JSON Web Token (RFC 7519) with ES256, issued at the given second.
     func sign(issuedAt: Int64) throws -> String {
         let header = JSONWriter.object {
             $0.member("alg", "ES256")
@@ -71,13 +71,13 @@ public struct APNsTokenKey: Sendable {
     }
 }
 
-/// Files of keys and certificates.
+/// Reads files of keys and certificates.
 enum FileBytes {
     static func read(_ path: String, of what: String) throws(APNsError) -> [UInt8] {
         do {
             return Array(try Data(contentsOf: URL(filePath: path)))
         } catch {
-            // The cause has the path as well.
+            // The cause contains the path as well, so it is left out when the path is not shown.
             guard PathPhrase.isShown(path) else {
                 throw APNsError(
                     .credentialsInvalid,

@@ -1,12 +1,12 @@
 import CarillonBasics
 
-/// The names that Apple gives keys and teams.
+/// Checks the key IDs and team IDs that Apple assigns.
 enum AppleIdentifier {
     static let length = 10
-    /// A longer text is not repeated in a message: it can be the key itself, at the place of its name.
+    /// A longer text is not repeated in an error message, because it can be the key itself, passed as its ID.
     private static let longestShown = 40
 
-    /// - Parameter name: What the text is, such as "key ID".
+    /// - Parameter name: The name of the identifier, such as "key ID".
     static func check(_ text: String, _ name: String) throws(APNsError) {
         let isShown = text.unicodeScalars.count <= longestShown
         let subject = isShown && !text.isEmpty ? "The \(name) \"\(printable(text))\"" : "The \(name)"
@@ -30,7 +30,7 @@ enum AppleIdentifier {
         }
     }
 
-    /// The text without characters that cannot be printed; the message names these by number.
+    /// Replaces the characters that cannot be printed. The error message contains their numbers.
     private static func printable(_ text: String) -> String {
         var printed = String.UnicodeScalarView()
         printed.append(

@@ -10,7 +10,7 @@ package import NIOSSL
 extension KeyMaterial {
     /// Reads a file of keys or certificates.
     ///
-    /// - Throws: The fault of the file system.
+    /// - Throws: The error of the file system.
     package init(path: String) throws {
         self.init(bytes: Array(try Data(contentsOf: URL(filePath: path))))
     }

@@ -1,12 +1,13 @@
-/// A signed token with which a provider shows who it is, as all connections of all clients with one key share it.
+/// A signed token that authenticates a provider. All connections of all clients with one key share it.
 ///
-/// It is a class so that a connection knows, without comparing, that it has sent this one before.
+/// It is a class so that a connection recognises, without a comparison of texts, a token that it has sent before.
 final class ProviderToken: Sendable {
     /// The value of the `authorization` header.
     let bearer: String
-    /// Counts renewals.
+    /// The number of the token's renewal.
     let generation: Int
-    /// Whether no connection may carry it that carried another token: it replaces one that was, or would be, refused.
+    /// Whether the token must not be sent on a connection that has carried another token. It replaces a token that was
+    /// refused or would be refused.
     let isForFreshConnections: Bool
 
     init(bearer: String, generation: Int, isForFreshConnections: Bool = false) {

@@ -1,15 +1,16 @@
-/// When a provider token is signed anew.
+/// Decides when a new provider token is signed.
 ///
-/// The service takes tokens that are at most an hour old, so that a token is renewed when it is 50 minutes old. A token is
-/// renewed earlier, for fresh connections alone, in two cases:
+/// APNs accepts tokens that are at most an hour old, so a token is renewed when it is 50 minutes old. A token is renewed
+/// earlier, for new connections only, in two cases:
 ///
-/// - The wall clock was set by more than ``toleratedStep`` since the token was signed, so that its time of issue is wrong.
-/// - The service refuses the token as expired or invalid.
+/// - The wall clock was set by more than ``toleratedStep`` since the token was signed, so the token's time of issue is wrong.
+/// - APNs refuses the token as expired or invalid.
 ///
-/// A token that is at least ``freelyReplacedAfter`` old is replaced in these cases without a limit, since the service takes a new
-/// token every 20 minutes. The replacement of a younger token is a *correction*. There are at most ``mostCorrections`` corrections
-/// in an hour. At most ``mostAfterRefusals`` of them follow a refusal, each a minute after the correction before. The service
-/// refuses every token of a revoked key; the last correction remains for a clock that is set right.
+/// APNs accepts a new token every 20 minutes. In both cases, a token that is at least ``freelyReplacedAfter`` old is
+/// therefore replaced without a limit. The replacement of a younger token is a *correction*. There are at most
+/// ``mostCorrections`` corrections in an hour. At most ``mostAfterRefusals`` of them follow a refusal, each at least a minute
+/// after the previous correction. APNs refuses every token of a revoked key; the last correction is reserved for a clock that
+/// is corrected.
 struct ProviderTokenMachine: Sendable {
     enum Action: Equatable {
         case keep
@@ -24,7 +25,7 @@ struct ProviderTokenMachine: Sendable {
     static let renewsAfter = Duration.seconds(50 * 60)
     /// The age from which the replacement of a token is not a correction.
     static let freelyReplacedAfter = Duration.seconds(20 * 60)
-    /// How many seconds wall clock and steady clock may part before the wall clock counts as set.
+    /// The number of seconds by which the wall clock can differ from the steady clock before it counts as set.
     static let toleratedStep: Int64 = 120
     static let mostCorrections = 3
     static let mostAfterRefusals = 2
@@ -34,12 +35,12 @@ struct ProviderTokenMachine: Sendable {
     private(set) var generation = 0
     private var signedAt: Moment?
     private var issuedAt: Int64 = 0
-    /// Whether the token was refused, and is to be replaced.
+    /// Whether the token was refused and must be replaced.
     private var isRefused = false
-    /// The oldest first.
+    /// The corrections of the last hour, the oldest first.
     private var corrections: [Correction] = []
 
-    /// A token is wanted.
+    /// Decides which token the next push needs.
     func wanted(_ now: Moment, wall: Int64) -> Action {
         guard let signedAt else { return .sign(generation: generation + 1) }
         let age = now - signedAt
@@ -57,7 +58,7 @@ struct ProviderTokenMachine: Sendable {
         return now - signedAt < Self.renewsAfter
     }
 
-    /// A token was signed, because one was wanted.
+    /// A token was signed after ``wanted(_:wall:)`` returned `sign`.
     mutating func signed(_ now: Moment, wall: Int64) {
         if let signedAt, now - signedAt < Self.freelyReplacedAfter,
             case .sign(generation: _, isForFreshConnections: true) = wanted(now, wall: wall)
@@ -70,7 +71,7 @@ struct ProviderTokenMachine: Sendable {
         isRefused = false
     }
 
-    /// The service refused the token of a generation as expired or invalid.
+    /// APNs refused the token of a generation as expired or invalid.
     mutating func refused(generation: Int, _ now: Moment) {
         guard let signedAt, generation == self.generation, !isRefused else { return }
         guard now - signedAt < Self.freelyReplacedAfter else {
@@ -84,6 +85,6 @@ struct ProviderTokenMachine: Sendable {
         isRefused = true
     }
 
-    /// The corrections of the last hour, all of young tokens.
+    /// Returns the corrections of the last hour.
     private func recent(_ now: Moment) -> [Correction] { corrections.filter { now - $0.at < Self.hour } }
 }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The one provider token of a key, for all connections of all clients of the process that send with the key.
+/// The provider token of a key, for all connections of all clients of the process that use the key.
 ///
-/// The service counts renewals of a token for each connection and for each team, so that clients must not sign their own.
+/// APNs counts the renewals of a token for each connection and for each team, so clients must share a token.
 final class ProviderTokenSource: Sendable {
     private struct State {
         var machine = ProviderTokenMachine()
@@ -41,22 +41,22 @@ final class ProviderTokenSource: Sendable {
         }
     }
 
-    /// The service refused a token as expired or invalid.
+    /// APNs refused a token as expired or invalid.
     ///
     /// - Returns: Whether a push that was sent with the token can be sent with a newer one.
     func refused(_ token: ProviderToken, _ now: Moment) -> Bool {
         state.withLock { state in
-            // The refusal of a token that was replaced, or that another key signed, is no news.
+            // The token was replaced already, or belongs to another key, so its refusal requires nothing.
             guard token === state.token else { return true }
             state.machine.refused(generation: token.generation, now)
             return state.machine.wanted(now, wall: time.wallSeconds()) != .keep
         }
     }
 
-    /// Whether the token can still be used by a client that is made later, by the clock of the source.
+    /// Whether a client that is made later can still use the token, by the clock of the source.
     var hasYoungToken: Bool { state.withLock { $0.machine.isYoung(time.now()) } }
 
-    /// Whether the next push is sent with the token, too.
+    /// Whether the next push is sent with the same token.
     func isCurrent(_ token: ProviderToken, _ now: Moment) -> Bool {
         state.withLock { state in
             token === state.token && state.machine.wanted(now, wall: time.wallSeconds()) == .keep

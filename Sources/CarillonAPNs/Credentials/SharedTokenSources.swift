@@ -1,16 +1,18 @@
-/// The token sources of the process, by what must be equal for clients to share one.
+/// The token sources of the process, by the properties that must be equal for clients to share a source.
 ///
-/// - *in use*: a client or one of its connections has the source. It stays. Left to *unused* when the last of them ends.
-/// - *unused*: the source waits for another client. Left to *in use* by a client with the same key, and removed when its token is to
-///   be renewed, or when more than ``mostUnused`` others have been unused for a shorter time.
+/// - *in use*: a client or one of its connections refers to the source, so it is kept. The state becomes *unused* when the
+///   last of them ends.
+/// - *unused*: the source is kept for another client. The state becomes *in use* for a client with the same key. The source
+///   is removed when its token must be renewed, or when more than ``mostUnused`` other sources have been unused for a shorter
+///   time.
 ///
-/// Each call finds out which sources are unused, so that removals wait for the next call.
+/// Each call detects the unused sources, so sources are removed only by the next call.
 struct SharedTokenSources {
     private struct Owner: Hashable {
         var keyID: String
         var teamID: String
         var publicKey: [UInt8]
-        /// Tokens of clients with different clocks have nothing to do with each other.
+        /// Clients with different clocks do not share tokens.
         var clock: ObjectIdentifier
     }
 
@@ -24,7 +26,7 @@ struct SharedTokenSources {
         mutating func isUnused() -> Bool { isKnownUniquelyReferenced(&source) }
     }
 
-    /// How many sources without a client are kept.
+    /// The largest number of sources without a client.
     static let mostUnused = 1000
 
     private let mostUnused: Int

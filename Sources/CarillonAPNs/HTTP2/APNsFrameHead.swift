@@ -3,7 +3,7 @@ import NIOCore
 /// The nine bytes before each HTTP/2 frame (RFC 9113 section 4.1).
 struct APNsFrameHead: Equatable {
     static let bytes = 9
-    /// What every peer must take in one frame (section 4.2); nothing that is sent or read needs more.
+    /// The payload size that every peer must accept in one frame (section 4.2). No frame that is sent or read here is larger.
     static let largestPayload = 16_384
 
     enum Kind: UInt8 {
@@ -21,7 +21,7 @@ struct APNsFrameHead: Equatable {
     }
 
     var length: Int
-    /// Nil for a kind that this protocol version does not know; such frames are passed over.
+    /// Nil for a kind that this version of the protocol does not define; such frames are skipped.
     var kind: Kind?
     var flags: Flags
     var stream: UInt32
@@ -33,7 +33,7 @@ struct APNsFrameHead: Equatable {
         self.stream = stream
     }
 
-    /// Looks at the next frame's head, if it is there whole.
+    /// Reads the head of the next frame without consuming it. Returns nil if the head is not complete.
     init?(peekingAt buffer: ByteBuffer) {
         guard let word = buffer.getInteger(at: buffer.readerIndex, as: UInt64.self),
             let last = buffer.getInteger(at: buffer.readerIndex + 8, as: UInt8.self),
@@ -51,7 +51,7 @@ struct APNsFrameHead: Equatable {
     }
 }
 
-/// HTTP/2's error codes (RFC 9113 section 7), as far as they mean something here.
+/// The error codes of HTTP/2 (RFC 9113 section 7) that are used here.
 struct HTTP2Code: RawRepresentable, Hashable, Sendable {
     let rawValue: UInt32
     static let noError = HTTP2Code(rawValue: 0)
@@ -64,7 +64,7 @@ struct HTTP2Code: RawRepresentable, Hashable, Sendable {
     static let enhanceYourCalm = HTTP2Code(rawValue: 11)
 }
 
-/// What a peer allows (RFC 9113 section 6.5.2).
+/// The settings of a peer (RFC 9113 section 6.5.2).
 struct PeerSettings: Equatable {
     var maxConcurrentStreams = Int(Int32.max)
     var initialWindow = 65_535

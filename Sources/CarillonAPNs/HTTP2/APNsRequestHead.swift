@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The names of the headers that requests carry.
+/// The names of the headers that requests have.
 enum HeaderName: String, Sendable {
     case authority = ":authority"
     case path = ":path"
@@ -15,7 +15,7 @@ enum HeaderName: String, Sendable {
     case apnsChannelID = "apns-channel-id"
     case contentType = "content-type"
 
-    /// Its place in HPACK's static table (RFC 7541 appendix A).
+    /// The index of the name in HPACK's static table (RFC 7541 appendix A).
     var staticIndex: Int? {
         switch self {
         case .authority: 1
@@ -26,7 +26,7 @@ enum HeaderName: String, Sendable {
         }
     }
 
-    /// Whether values of it come again: others would only push useful entries out of the peer's table.
+    /// Whether its values recur. Other values would only evict useful entries from the peer's table.
     var recurs: Bool {
         switch self {
         case .authority, .authorization, .apnsTopic, .apnsPushType, .apnsPriority, .contentType: true
@@ -46,8 +46,8 @@ struct HeaderField: Hashable, Sendable {
     }
 }
 
-/// What the requests of one notification have in common. It is a class so that a connection knows, without comparing,
-/// that it has encoded it before.
+/// The headers that all requests of one notification share. It is a class so that a connection recognises, without a
+/// comparison, a head that it has encoded before.
 final class APNsRequestHead: Sendable {
     enum Method: Sendable { case post, get, delete }
 

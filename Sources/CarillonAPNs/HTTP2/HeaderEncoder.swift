@@ -2,10 +2,11 @@ import NIOCore
 
 /// Compresses the headers of requests (HPACK, RFC 7541) for one connection.
 ///
-/// Values that come again go into the peer's table once and are one byte from then on. The path, IDs and expirations are
-/// written out each time, so that a million tokens do not push the rest out of the table; only their names are indexed.
+/// Recurring values are added to the peer's table once, and take one byte from then on. The path, IDs and expirations are
+/// written out each time, so that a million tokens do not evict the other entries. Only their names are indexed.
 ///
-/// Requests of one notification differ in their path alone, so that what stands before and after it is kept and copied.
+/// Requests of one notification differ only in their path, so the encoded bytes before and after the path are stored and
+/// copied.
 struct HeaderEncoder {
     private struct Entry {
         var name: HeaderName
@@ -27,8 +28,8 @@ struct HeaderEncoder {
     private var entries: [Entry] = []
     private var size = 0
     private var capacity = 4096
-    /// The smallest size since the last block, when there was another: the peer must be told of it before the present one
-    /// (section 4.2).
+    /// The smallest table size since the last header block, if the size was changed. The peer must be informed of it before
+    /// the present size (section 4.2).
     private var smallestCapacity: Int?
     private var insertions = 0
     private var templates: [Template] = []
@@ -39,7 +40,7 @@ struct HeaderEncoder {
         self.indexesAuthorization = indexesAuthorization
     }
 
-    /// The peer said how large a table it keeps. Ours is never larger than 4096 bytes.
+    /// Sets the table size that the peer announced. The table is never larger than 4096 bytes.
     mutating func peerLimitsTable(to bytes: Int) {
         let limit = min(bytes, 4096)
         guard limit != capacity else { return }
@@ -141,7 +142,8 @@ struct HeaderEncoder {
     private mutating func evict(for bytes: Int) {
         while size + bytes > capacity, !entries.isEmpty {
             size -= entries.removeFirst().size
-            // Indices count from the newest entry, so that those of the others stay; a kept block may name this one.
+            // Indices are counted from the newest entry, so the indices of other entries do not change. A stored block may
+            // refer to the removed entry.
             templates = []
         }
     }
@@ -151,7 +153,7 @@ struct HeaderEncoder {
         buffer.writeInteger(0x04 as UInt8)
         var path = path
         path.withUTF8 { text in
-            // Most paths need one byte of length; a longer one moves the text.
+            // The length of most paths takes one byte. After a longer length, the text is written again.
             let start = buffer.writerIndex
             buffer.writeInteger(0 as UInt8)
             var length: Int?
@@ -176,7 +178,7 @@ struct HeaderEncoder {
         bytes.append(contentsOf: text.utf8)
     }
 
-    /// An integer as section 5.1 has it.
+    /// Writes an integer in the form of section 5.1.
     private static func integer(_ value: Int, prefix: Int, flags: UInt8, into bytes: inout [UInt8]) {
         let limit = (1 << prefix) - 1
         guard value >= limit else { return bytes.append(flags | UInt8(value)) }

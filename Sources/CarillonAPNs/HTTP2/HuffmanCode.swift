@@ -1,6 +1,6 @@
-/// The part of HPACK's Huffman code (RFC 7541 appendix B) that device tokens, paths and identifiers are made of.
+/// The part of HPACK's Huffman code (RFC 7541 appendix B) for the characters of device tokens, paths and identifiers.
 enum HuffmanCode {
-    /// Code and length of each byte; a length of 0 stands for a byte that the part does not hold.
+    /// The code and the length in bits of each byte; the length is 0 for a byte that this part does not contain.
     private static let codes: [(code: UInt32, bits: UInt8)] = {
         var codes = [(code: UInt32, bits: UInt8)](repeating: (0, 0), count: 256)
         func set(_ characters: String, _ bits: UInt8, from first: UInt32) {
@@ -14,7 +14,7 @@ enum HuffmanCode {
     }()
 
     /// Encodes text; the result has at most as many bytes as the text.
-    /// - Returns: the number of bytes written; nil when the text has other characters or would not become shorter.
+    /// - Returns: the number of bytes written; nil if the text has other characters or would not become shorter.
     static func encode(_ text: UnsafeBufferPointer<UInt8>, into target: UnsafeMutableRawBufferPointer) -> Int? {
         codes.withUnsafeBufferPointer { codes in
             var pending: UInt64 = 0
@@ -41,7 +41,7 @@ enum HuffmanCode {
             }
             if bits > 0 {
                 guard written < target.count else { return nil }
-                // The rest is filled with ones, the beginning of the end-of-string code.
+                // The last byte is filled with ones, the beginning of the end-of-string code.
                 target[written] = UInt8(truncatingIfNeeded: pending << (8 - bits) | (0xFF >> bits))
                 written += 1
             }

@@ -4,17 +4,17 @@
     public import Foundation
 #endif
 
-/// Until when the service keeps a notification for a device that it cannot reach.
+/// The time until which APNs stores a notification for a device that it cannot reach.
 ///
-/// The service keeps one notification for each app on each device, at most 30 days.
+/// APNs stores one notification for each app on each device, for at most 30 days.
 public struct APNsExpiration: Hashable, Sendable {
-    /// Seconds since 1970, as the `apns-expiration` header has them.
+    /// The value of the `apns-expiration` header: seconds since 1970.
     public let seconds: Int64
 
-    /// One attempt, and nothing is stored.
+    /// APNs makes one attempt and stores nothing.
     public static let immediately = APNsExpiration(seconds: 0)
 
-    /// Kept until the given time.
+    /// APNs stores the notification until the given time.
     public static func at(_ date: Date) -> APNsExpiration {
         APNsExpiration(seconds: WholeSeconds.of(date))
     }
@@ -22,10 +22,10 @@ public struct APNsExpiration: Hashable, Sendable {
     private init(seconds: Int64) { self.seconds = seconds }
 }
 
-/// Dates as the service has them: whole seconds since 1970.
+/// Dates in the form that APNs requires: whole seconds since 1970.
 enum WholeSeconds {
     static func of(_ date: Date) -> Int64 {
-        // A date beyond the range is the last one, instead of a trap.
+        // A date beyond the range of the integer becomes the nearest value instead of a trap.
         Int64(exactly: date.timeIntervalSince1970.rounded(.down)) ?? (date.timeIntervalSince1970 < 0 ? .min : .max)
     }
 }

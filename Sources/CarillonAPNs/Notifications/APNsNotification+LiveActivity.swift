@@ -4,27 +4,27 @@
     public import Foundation
 #endif
 
-/// How a Live Activity that is started by a push takes its updates.
+/// How a Live Activity that a push starts receives its updates.
 public struct APNsActivityUpdates: Sendable {
     let input: ActivityFields.Input
 
-    /// The device makes a token for the activity and the app reports it.
+    /// The device generates a token for the activity, and the app reports the token to its backend.
     public static let token = APNsActivityUpdates(input: .token)
 
     /// The activity listens to a broadcast channel.
     public static func channel(_ id: String) -> APNsActivityUpdates { APNsActivityUpdates(input: .channel(id)) }
 }
 
-/// Live Activities. Their alert differs from an ordinary one in the payload (localised texts are nested, the sound stands
-/// inside); set it with the same methods, and it is written the right way.
+/// Live Activities. In the payload, their alert differs from an ordinary alert: localised texts are nested, and the sound is
+/// inside of the alert. Set the alert with the same methods; the client writes the correct form.
 extension APNsNotification {
     /// Starts a Live Activity on a device. It must have an alert: chain ``title(_:)`` or ``body(_:)``.
     /// - Parameters:
     ///   - attributesType: the name of the activity's `ActivityAttributes` type.
-    ///   - attributes: its values, encoded with Foundation's defaults.
+    ///   - attributes: the attributes of the activity, encoded with Foundation's defaults.
     ///   - contentState: the first state, encoded with Foundation's defaults.
-    ///   - updates: how it takes its updates; nil leaves that to the app.
-    ///   - timestamp: of the state; the device ignores states older than one that it has.
+    ///   - updates: how the activity receives its updates; nil leaves the choice to the app.
+    ///   - timestamp: the time of the state. The device ignores a state that is older than its present one.
     public static func startLiveActivity(
         attributesType: String, attributes: some Encodable & Sendable, contentState: some Encodable & Sendable,
         updates: APNsActivityUpdates? = nil, timestamp: Date = Date()
@@ -37,18 +37,19 @@ extension APNsNotification {
             }
     }
 
-    /// Brings a Live Activity into a new state.
+    /// Updates the state of a Live Activity.
     public static func updateLiveActivity(
         contentState: some Encodable & Sendable, timestamp: Date = Date()
     ) -> Self {
         activity(.update, timestamp, contentState)
     }
 
-    /// Ends a Live Activity with its last state.
+    /// Ends a Live Activity with a last state.
     /// - Parameters:
     ///   - contentState: the last state, encoded with Foundation's defaults.
-    ///   - dismissalDate: when it leaves the lock screen; the system's choice, within four hours, when nil.
-    ///   - timestamp: of the state.
+    ///   - dismissalDate: the time at which the activity leaves the lock screen; nil for the system's choice, within four
+    ///     hours.
+    ///   - timestamp: the time of the state.
     public static func endLiveActivity(
         contentState: some Encodable & Sendable, dismissalDate: Date? = nil, timestamp: Date = Date()
     ) -> Self {
@@ -57,7 +58,7 @@ extension APNsNotification {
         return end.dismissalDate(dismissalDate)
     }
 
-    /// Ends a Live Activity in the state that it has.
+    /// Ends a Live Activity with its present state.
     public static func endLiveActivity(dismissalDate: Date? = nil, timestamp: Date = Date()) -> Self {
         let end = APNsNotification(type: .liveActivity).with {
             $0.activity = ActivityFields(event: .end, timestamp: WholeSeconds.of(timestamp))
@@ -66,14 +67,14 @@ extension APNsNotification {
         return end.dismissalDate(dismissalDate)
     }
 
-    /// The time from which the activity's state is out of date. Only for a Live Activity: with any other push type, sending
-    /// throws.
+    /// Sets the time from which the activity's state is out of date. This is valid only for a Live Activity; with any other
+    /// push type, sending throws.
     public consuming func staleDate(_ date: Date) -> Self {
         changingActivity("staleDate(_:)") { $0.staleDate = WholeSeconds.of(date) }
     }
 
-    /// When an ended activity leaves the lock screen. Only for the end of a Live Activity: with any other notification, sending
-    /// throws.
+    /// Sets the time at which an ended activity leaves the lock screen. This is valid only for the end of a Live Activity;
+    /// with any other notification, sending throws.
     public consuming func dismissalDate(_ date: Date) -> Self {
         changingActivity("dismissalDate(_:)") { $0.dismissalDate = WholeSeconds.of(date) }
     }

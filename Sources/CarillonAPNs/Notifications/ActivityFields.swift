@@ -1,10 +1,10 @@
-/// What a Live Activity's notification holds beyond the rest of `aps`.
+/// The fields of a Live Activity's notification beyond the other members of `aps`.
 struct ActivityFields: Hashable, Sendable {
     enum Event: String, Hashable, Sendable {
         case start, update, end
     }
 
-    /// How the started activity takes its updates.
+    /// How the started activity receives its updates.
     enum Input: Hashable, Sendable {
         case token
         case channel(String)

@@ -1,10 +1,10 @@
-/// A text that stands in the notification, or that the device looks up in its own language.
+/// A text in the notification, or a key that the device looks up in its own language.
 enum AlertText: Hashable, Sendable {
     case plain(String)
     case localized(key: String, arguments: [String]?)
 }
 
-/// What the `alert` dictionary of a notification holds.
+/// The members of a notification's `alert` dictionary.
 struct AlertFields: Hashable, Sendable {
     var title: AlertText?
     var subtitle: AlertText?
@@ -16,9 +16,9 @@ struct AlertFields: Hashable, Sendable {
     var summaryArgumentCount: Int?
 
     var isEmpty: Bool { !isNestable && !hasMoreThanTexts }
-    /// Whether there is a text for a Live Activity's alert.
+    /// Whether there is a text for the alert of a Live Activity.
     var isNestable: Bool { title != nil || subtitle != nil || body != nil }
-    /// Whether there is what a Live Activity's alert cannot hold.
+    /// Whether there is a member that the alert of a Live Activity cannot have.
     var hasMoreThanTexts: Bool {
         launchImage != nil || action != nil || actionKey != nil || summaryArgument != nil || summaryArgumentCount != nil
     }

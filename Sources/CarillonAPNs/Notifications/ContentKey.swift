@@ -33,20 +33,20 @@ enum ContentKey: String, CaseIterable {
     ]
 
     private static let ignoredByAlert = activity.union([.contentChanged])
-    /// "Pushing background updates to your App": a background push has no alert, sound or badge. The app gets the whole payload
-    /// and can read the other members.
+    /// "Pushing background updates to your App": a background push has no alert, sound or badge. The app receives the whole
+    /// payload and can read the other members.
     private static let ignoredByBackground = activity.union([.alert, .badge, .sound])
     /// The alert of a Live Activity has a sound of its own.
     private static let ignoredByActivity = display.subtracting([.alert, .sound, .relevanceScore])
         .union([.contentAvailable, .contentChanged])
-    /// "Updating widgets with WidgetKit push notifications", and the same for controls: `content-changed` alone.
+    /// "Updating widgets with WidgetKit push notifications", and the same page for controls: only `content-changed`.
     private static let ignoredByReload = display.union(activity).union([.contentAvailable])
     /// "Using push notifications to signal changes": the container and the domain, beside an empty `aps`.
     private static let ignoredByFileProvider = display.union(activity).union([.contentAvailable, .contentChanged])
 
-    /// Returns the members that nobody reads in a push of the type. With `voip`, `pushtotalk`, `complication` and `location`,
-    /// the app or its extension gets the whole payload and can read all members. A type without a name in the library can
-    /// have any member.
+    /// Returns the members that are ignored in a push of the type. With `voip`, `pushtotalk`, `complication` and `location`,
+    /// the app or its extension receives the whole payload and can read all members. A type that the library has no name for
+    /// can have any member.
     static func ignored(by type: APNsPushType) -> Set<ContentKey> {
         switch type {
         case .alert: ignoredByAlert
@@ -59,7 +59,7 @@ enum ContentKey: String, CaseIterable {
         }
     }
 
-    /// The same members in the order of their names, so that a message is the same each time.
+    /// Returns the same members in the order of their names, so that an error message is the same each time.
     static func ignoredInOrder(by type: APNsPushType) -> [ContentKey] { orders[type] ?? [] }
 
     private static let orders: [APNsPushType: [ContentKey]] = Dictionary(

@@ -6,13 +6,14 @@ import CarillonBasics
     import Foundation
 #endif
 
-/// One JSON value, encoded when it was given, so that what is shown and what is sent cannot differ.
+/// One JSON value. It is encoded when the caller sets it, so the payload that is shown and the payload that is sent cannot
+/// differ.
 struct JSONFragment: Hashable, Sendable {
     let bytes: [UInt8]
 
     init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Whether bytes are one JSON value, of at most 64 levels.
+    /// Whether the bytes are one JSON value with at most 64 levels.
     static func holds(_ bytes: [UInt8]) -> Bool { JSONValue(parsing: bytes, depth: depth) != nil }
 
     static let depth = 63
@@ -21,8 +22,8 @@ struct JSONFragment: Hashable, Sendable {
 
     private static let space: [UInt8] = [0x20, 0x09, 0x0A, 0x0D]
 
-    /// Encodes with Foundation's defaults, which is what a device decodes Live Activities with: a `Date` is a number of
-    /// seconds since 2001. Keys are sorted, so that equal values are equal bytes.
+    /// Encodes with Foundation's defaults, with which a device decodes Live Activities: a `Date` is a number of seconds since
+    /// 2001. Keys are sorted, so that equal values are equal bytes.
     init(encoding value: some Encodable) throws {
         var writer = JSONWriter(capacity: 32)
         switch value {
@@ -44,11 +45,11 @@ extension JSONWriter {
     mutating func fragment(_ fragment: JSONFragment) { text(fragment.bytes) }
 }
 
-/// Why a value cannot be encoded, without anything that it holds.
+/// Describes why a value cannot be encoded, without any part of its content.
 enum EncodingFault {
     static func describe(_ error: any Error, of value: some Encodable) -> String {
         guard case EncodingError.invalidValue(_, let context) = error else { return "\(type(of: value)) does not encode." }
-        // The names on the way are the caller's data.
+        // The names in the path are the caller's data.
         let place = context.codingPath.compactMap(\.intValue).last.map { ", at index \($0)." } ?? "."
         return "\(type(of: value)) holds what JSON cannot\(place)"
     }

@@ -1,6 +1,6 @@
-/// The names of methods for messages, as the documentation writes them.
+/// The names of methods for error messages, as in the documentation.
 extension NotificationFields {
-    /// Returns the first method that set one of some members; nil if none did.
+    /// Returns the first method that set one of the members; nil if none did.
     func method(setting keys: Set<ContentKey>) -> String? {
         if keys.contains(.alert) {
             if let method = alert.method(onlyBeyondActivities: false) { return method }
@@ -22,7 +22,7 @@ extension NotificationFields {
 }
 
 extension AlertFields {
-    /// - Parameter onlyBeyondActivities: Whether the title and the body, which the alert of a Live Activity has, are left out.
+    /// - Parameter onlyBeyondActivities: Whether the title and the body are left out, which the alert of a Live Activity has.
     func method(onlyBeyondActivities: Bool) -> String? {
         if !onlyBeyondActivities {
             if let title { return title.isPlain ? "title(_:)" : "localizedTitle(_:arguments:)" }

@@ -1,6 +1,6 @@
 import CarillonBasics
 
-/// The payload as the service gets it. A key that was not set is not there.
+/// The payload as it is sent. A key that was not set is absent.
 extension NotificationFields {
     var payload: [UInt8] {
         if let raw { return raw }

@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-/// What a notification holds.
+/// The fields of a notification.
 struct NotificationFields: Sendable {
     var type: APNsPushType
     var alert = AlertFields()
@@ -39,7 +39,7 @@ struct NotificationFields: Sendable {
     var isSizeChecked = true
     var isChecked = true
 
-    /// A custom key; the value is missing when it could not be encoded.
+    /// A custom key. The value is nil if it could not be encoded.
     struct CustomField: Sendable {
         var key: String
         var value: JSONFragment?

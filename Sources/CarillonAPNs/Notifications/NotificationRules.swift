@@ -1,4 +1,4 @@
-/// Refuses, before anything is sent, what the service would refuse or what the device would ignore.
+/// Rejects, before anything is sent, notifications that APNs would reject or that the device would ignore.
 ///
 /// The rules of headers and topics are on Apple's page "Sending notification requests to APNs". Those of the content are on the pages
 /// that ``ContentKey`` names.
@@ -28,7 +28,7 @@ enum NotificationRules {
         refuse("A push of type \(type)\(type == .background ? " shows nothing and" : "") ignores \(member); leave it out.")
     }
 
-    // MARK: What is always checked
+    // MARK: Checks that cannot be turned off
 
     private static func checkHeaders(
         _ notification: NotificationFields, in context: PreparedNotification.Context
@@ -66,7 +66,7 @@ enum NotificationRules {
         }
     }
 
-    /// Values that cannot be encoded, or whose names would occur twice in the payload.
+    /// Rejects values that cannot be encoded, or whose names would occur twice in the payload.
     private static func checkValues(_ notification: NotificationFields) throws(APNsError) {
         for field in notification.custom {
             guard field.key != "aps" else {
@@ -80,7 +80,7 @@ enum NotificationRules {
         if let fault = notification.activityFault { throw refuse("The Live Activity's \(fault)") }
     }
 
-    // MARK: What withoutChecks() turns off
+    // MARK: Checks that withoutChecks() turns off
 
     private static func checkDelivery(
         _ notification: NotificationFields, in context: PreparedNotification.Context
@@ -123,7 +123,7 @@ enum NotificationRules {
         try checkNeeds(of: notification)
     }
 
-    /// Refuses methods whose content would not be sent, or would not be read.
+    /// Rejects methods whose content would not be sent, or would not be read.
     private static func checkMethods(of notification: NotificationFields) throws(APNsError) {
         let type = notification.type
         if notification.raw != nil {
@@ -134,7 +134,7 @@ enum NotificationRules {
             throw refuse("A raw payload is sent as it is, without \(method); put the member into the payload.")
         }
         if let method = notification.activityMethod { throw ignored(method, by: type) }
-        // The fields of an alert are all read.
+        // The device reads all fields of an alert.
         if type == .alert { return }
         if let method = notification.method(setting: ContentKey.ignored(by: type)) { throw ignored(method, by: type) }
         if type == .mdm, let key = notification.custom.first?.key { throw ignored("custom(\"\(key)\")", by: type) }
@@ -143,7 +143,7 @@ enum NotificationRules {
         }
     }
 
-    /// Refuses a notification without the content that its push type needs.
+    /// Rejects a notification without the content that its push type needs.
     private static func checkNeeds(of notification: NotificationFields) throws(APNsError) {
         switch notification.type {
         case .background:
@@ -206,13 +206,13 @@ enum NotificationRules {
             throw refuse("A broadcast must be a liveactivity push; it is \(notification.type).")
         }
         guard notification.activity?.event != .start else { throw startOfBroadcast }
-        // The checks of a raw payload refuse a start as well.
+        // The checks of a raw payload reject a start as well.
         if !notification.isChecked, let payload = notification.raw, PayloadRules.isStart(payload) { throw startOfBroadcast }
         guard notification.collapseID == nil else { throw refuse("A broadcast has no collapse ID.") }
         guard notification.topic == nil else { throw refuse("A broadcast has no topic; set the bundle ID.") }
     }
 
-    /// What may stand in a header.
+    /// Whether the text has only characters that are allowed in a header.
     static func isPrintable(_ text: String, allowsSpace: Bool = false) -> Bool {
         text.utf8.allSatisfy { (0x21...0x7E).contains($0) || (allowsSpace && $0 == 0x20) }
     }

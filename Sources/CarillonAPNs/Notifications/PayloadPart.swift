@@ -15,7 +15,7 @@ struct PayloadPart {
     }
 
     let json: JSONValue
-    /// The prefix of member names in messages.
+    /// The prefix of member names in error messages.
     var path = ""
     let type: APNsPushType
 
@@ -29,7 +29,7 @@ struct PayloadPart {
     /// Whether the member is 1 or true.
     func isSet(_ name: String) -> Bool { self[name] == .integer(1) || self[name] == .bool(true) }
 
-    /// Returns the object that a member is, and nil for a missing one.
+    /// Returns the member as an object; nil if it is missing.
     func part(_ name: String) throws(APNsError) -> PayloadPart? {
         try check(name, .object)
         return self[name].map { PayloadPart(json: $0, path: "\(path)\(name).", type: type) }
@@ -43,7 +43,7 @@ struct PayloadPart {
         guard kind.includes(value) else { throw NotificationRules.refuse("\"\(path)\(name)\" must be \(kind.rawValue).") }
     }
 
-    /// Refuses a member that the push type ignores.
+    /// Rejects a member that the push type ignores.
     func refuse(_ name: String) throws(APNsError) {
         guard self[name] == nil else { throw NotificationRules.ignored("\"\(path)\(name.prefix(60))\"", by: type) }
     }

@@ -5,7 +5,7 @@ enum PayloadRules {
     private static let depth = 200
 
     static func check(_ payload: [UInt8], of type: APNsPushType, isBroadcast: Bool) throws(APNsError) {
-        // An empty payload has a message of its own.
+        // An empty payload has its own error message.
         guard !payload.isEmpty, APNsPushType.known.contains(type) else { return }
         guard let json = JSONValue(parsing: payload, depth: depth), case .object(let members) = json else {
             if let number = NumberOutOfRange(in: payload, depth: depth) {
@@ -14,7 +14,7 @@ enum PayloadRules {
             guard let flaw = JSONFlaw(inObject: payload) else {
                 throw NotificationRules.refuse("The payload must be one JSON object in UTF-8.")
             }
-            // The app gets the whole payload, and its reader can accept more.
+            // The app receives the whole payload, and its parser can accept more.
             if [.voip, .pushToTalk, .complication].contains(type) { return }
             throw NotificationRules.refuse(sentence(flaw))
         }
@@ -58,7 +58,7 @@ enum PayloadRules {
         }
     }
 
-    /// "Generating a remote notification", table 1.
+    /// The rules of "Generating a remote notification", table 1.
     private static func checkAlert(_ aps: PayloadPart) throws(APNsError) {
         let kinds: [(ContentKey, PayloadPart.Kind)] = [
             (.alert, .textOrObject), (.badge, .count), (.sound, .textOrObject), (.threadID, .text), (.category, .text),
@@ -68,7 +68,7 @@ enum PayloadRules {
         for (key, kind) in kinds { try aps.check(key.rawValue, kind) }
     }
 
-    /// "Starting and updating Live Activities with ActivityKit push notifications".
+    /// The rules of "Starting and updating Live Activities with ActivityKit push notifications".
     private static func checkActivity(_ aps: PayloadPart, isBroadcast: Bool) throws(APNsError) {
         try aps.check("event", .text, isNeeded: true)
         guard let event = aps.text("event").flatMap(ActivityFields.Event.init) else {
@@ -110,13 +110,14 @@ enum PayloadRules {
         }
     }
 
-    /// Members of an ordinary alert. In a Live Activity, the localised forms of the title and the body are nested.
+    /// The members that only an ordinary alert has. In a Live Activity, the localised forms of the title and the body are
+    /// nested.
     private static let namesBeyondActivities = [
         "subtitle", "title-loc-key", "title-loc-args", "subtitle-loc-key", "subtitle-loc-args", "loc-key", "loc-args",
         "launch-image", "action", "action-loc-key", "summary-arg", "summary-arg-count",
     ]
 
-    /// "Setting Up Push Notifications for Your MDM Customers": the payload is the member `mdm`.
+    /// The rules of "Setting Up Push Notifications for Your MDM Customers": the payload is the member `mdm`.
     private static func checkManagement(_ root: PayloadPart, names: [String]) throws(APNsError) {
         try root.check("mdm", .text, isNeeded: true)
         for name in names where name != "mdm" { try root.refuse(name) }

@@ -4,18 +4,18 @@
     import Foundation
 #endif
 
-/// A notification that was checked and encoded, for any number of tokens.
+/// A checked and encoded notification, for any number of tokens.
 struct PreparedNotification: Sendable {
     let head: APNsRequestHead
     let payload: RequestBody
 
-    /// What the client knows beside the notification.
+    /// The facts of the client that the notification needs.
     struct Context: Sendable {
         var bundleID: String?
         var usesToken: Bool
-        /// The channel of a broadcast, which has no topic.
+        /// The channel of a broadcast, which has no APNs topic.
         var channelID: String?
-        /// An ID for the notification that has none, where pushes may be sent again.
+        /// An ID for a notification that has none, if its pushes may be sent again.
         var fallbackID: UUID?
     }
 
@@ -65,7 +65,7 @@ struct PreparedNotification: Sendable {
 }
 
 extension NotificationFields {
-    /// The topic that is sent; nil when neither notification nor client says one.
+    /// Returns the APNs topic that is sent; nil if neither the notification nor the client sets one.
     func topic(in context: PreparedNotification.Context) -> String? {
         if let topic { return topic }
         guard let bundleID = bundleID ?? context.bundleID, let suffix = type.topicSuffix else { return nil }

@@ -1,6 +1,7 @@
-/// A field that few notifications have, and that is large: it stands elsewhere, so that the others are not larger for it.
+/// A large field that few notifications have. It is stored outside of the structure, so that notifications without it are
+/// small.
 @propertyWrapper struct Rare<Value: Sendable>: Sendable {
-    /// One value at most.
+    /// At most one value.
     private var values: [Value]
 
     init(wrappedValue: Value?) { values = wrappedValue.map { [$0] } ?? [] }

@@ -1,19 +1,20 @@
-/// The results of a batch whose recipients come one after the other, one result for each, in the order of the answers. It
-/// can be read once: reading it sends.
+/// The results of a batch whose recipients come from an asynchronous sequence, one result for each recipient, in the order of
+/// the responses. Reading the results sends the pushes. The sequence can be read once.
 ///
-/// No result is dropped. At most ``APNsClient/Configuration/batchWindow`` recipients are read ahead of the results, also when reading stops.
+/// No result is dropped. At most ``APNsClient/Configuration/batchWindow`` recipients are read ahead of the results, also when
+/// the reader stops.
 public struct APNsAsyncResults<Recipients: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Recipients.Element: APNsRecipient {
     /// One result.
     public typealias Element = APNsResult<Recipients.Element>
-    /// What the source throws.
+    /// The error of the source.
     public typealias Failure = Recipients.Failure
 
     private let flow: RecipientFlow<Recipients>
 
     init(_ flow: RecipientFlow<Recipients>) { self.flow = flow }
 
-    /// Begins to read. A second iterator goes on where the first stands.
+    /// Starts to read. A second iterator continues after the results that the first one read.
     public func makeAsyncIterator() -> Iterator { Iterator(flow: flow) }
 
     /// Reads results.

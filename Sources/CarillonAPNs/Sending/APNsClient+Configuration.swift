@@ -5,49 +5,49 @@ import NIOCore
 import NIOSSL
 
 extension APNsClient {
-    /// Everything that can be set. All but the credentials has a value that is safe without tuning.
+    /// The settings of a client. All settings except the credentials have a safe default.
     public struct Configuration: Sendable {
-        /// Who sends.
+        /// The push credentials.
         public var credentials: APNsCredentials
-        /// The app, from which topics are made; a notification can name another.
+        /// The app, whose bundle ID is part of the APNs topic. A notification can name another app.
         public var bundleID: String?
-        /// Where pushes go whose recipient names no environment.
+        /// The environment for recipients that have none.
         public var environment: APNsEnvironment = .production
-        /// How long a push may take, from the call until the answer, without the delays of the retry policy.
+        /// The time limit of a push, from the call until the response, without the delays of the retry policy.
         public var timeout: Duration = .seconds(30)
-        /// How long opening a connection may take.
+        /// The time limit for opening a connection.
         public var connectTimeout: Duration = .seconds(10)
-        /// How many pushes may be under way or wait, without those of batches, which bound themselves. A push beyond it
-        /// is refused with ``APNsError/Code/queueFull``.
+        /// The largest number of pushes that are under way or waiting. A further push fails with
+        /// ``APNsError/Code/queueFull``. Pushes of batches are not counted, because ``APNsClient/Configuration/batchWindow`` limits them.
         public var queueLimit = 50_000
-        /// How many pushes of one batch are under way at once.
+        /// The largest number of pushes of one batch that are under way at once.
         public var batchWindow = 2000
-        /// When a push is sent again.
+        /// The rules by which a push is sent again.
         public var retryPolicy: APNsRetryPolicy = .standard
-        /// How many connections there are and how they are kept.
+        /// The number of connections, and the times after which they are opened, checked and closed.
         public var pool = Pool()
-        /// A proxy that connects onward to the service.
+        /// A proxy that connects to APNs.
         public var proxy: Proxy?
-        /// PEM text of the authorities that are trusted instead of the system's, read as
-        /// ``APNsCertificate/init(pem:privateKeyPEM:passphrase:)`` reads it.
+        /// The PEM text of the certificate authorities that are trusted instead of the system's. It is read in the same way
+        /// as in ``APNsCertificate/init(pem:privateKeyPEM:passphrase:)``.
         public var trustRoots: String?
-        /// Whether the provider token goes into the connection's header table, which saves 200 bytes for each push.
-        /// Apple's pages contradict each other; the live service takes both.
+        /// Whether the provider token is stored in the connection's header table, which saves 200 bytes for each push.
+        /// Apple's pages contradict each other; the live service accepts both.
         public var indexesAuthorization = true
-        /// Where the client logs. No token, key or payload is ever logged.
+        /// The client's logger. No token, key or payload is ever logged.
         public var logger = Logger(label: "carillon.apns")
-        /// Where the client counts; nil for the process's own (`MetricsSystem`).
+        /// The factory of the client's metrics; nil for the factory of the process (`MetricsSystem`).
         public var metrics: (any MetricsFactory)?
-        /// Called for each push that is over, on the client's own thread: it must return at once.
+        /// A function that is called for each finished push, on a thread of the client. It must return at once.
         public var trace: (@Sendable (Trace) -> Void)?
-        /// Where the time comes from.
+        /// The clocks of the client.
         public var timeSource: APNsTimeSource = .system
-        /// Where the stream numbers of a connection begin, so that a test comes to their end.
+        /// The first stream number of a connection, so that a test can exhaust the numbers.
         var firstStream: UInt32 = 1
-        /// How many connections that went are replaced a second, so that a test can lose many.
+        /// How many lost connections are replaced per second, so that a test can lose many.
         var replacedPerSecond: Double?
 
-        /// Begins with what must be known.
+        /// Makes a configuration from the settings that have no safe default.
         public init(
             credentials: APNsCredentials, bundleID: String? = nil, environment: APNsEnvironment = .production
         ) {
@@ -57,30 +57,32 @@ extension APNsClient {
         }
     }
 
-    /// How many connections to one host there are and how they are kept.
+    /// The number of connections to one host, and the times after which they are opened, checked and closed.
     public struct Pool: Sendable {
-        /// As many are kept, once the first push was sent or the client warmed up.
+        /// The number of connections that are kept open after the first push or ``APNsClient/warmUp(_:)``.
         public var minimum = 1
-        /// There are never more that take pushes; one that was replaced still waits for its answers.
+        /// The largest number of connections that accept pushes. A replaced connection that waits for responses is not
+        /// counted.
         public var maximum = 8
-        /// The most pushes under way on one connection, whatever the service allows.
+        /// The largest number of pushes that are under way on one connection, even if APNs allows more.
         public var streamsPerConnection = 1000
-        /// A connection is added when pushes waited for so long because all are full.
+        /// The time that pushes wait because all connections are full, after which a connection is added.
         public var growsAfter: Duration = .milliseconds(50)
-        /// A connection above the minimum is closed when it had nothing to do for so long.
+        /// The time after which an unused connection above the minimum is closed.
         public var idleLimit: Duration = .seconds(300)
-        /// A ping goes out after so long without a word on an idle connection.
+        /// The time without received data after which a connection without pushes is pinged.
         public var pingsAfterIdle: Duration = .seconds(600)
-        /// A ping goes out when an answer is awaited and nothing came for so long.
+        /// The time without received data after which a connection that waits for responses is pinged.
         public var suspectsAfter: Duration = .seconds(5)
-        /// A connection is replaced when a ping is not answered within so long.
+        /// The time in which a ping must be answered. Otherwise the connection is replaced.
         public var answersPingWithin: Duration = .seconds(5)
 
-        /// The values that are safe without tuning.
+        /// Makes a pool with the safe defaults.
         public init() {}
     }
 
-    /// A proxy, which resolves the service's name and connects to it; what it passes on is encrypted for the service.
+    /// A proxy, which resolves the name of APNs and connects to it. The data that passes through the proxy is encrypted for
+    /// APNs.
     public enum Proxy: Hashable, Sendable {
         /// HTTP CONNECT (RFC 9110 section 9.3.6). The authorization is the value of `Proxy-Authorization`, for instance
         /// `Basic dXNlcjpwYXNz`.
@@ -95,13 +97,13 @@ extension APNsClient {
         }
     }
 
-    /// What is told of one push that is over.
+    /// The report about one finished push.
     public struct Trace: Sendable {
-        /// The host.
+        /// The host of the environment.
         public let environment: String
-        /// From the call until the answer.
+        /// The time from the call until the response.
         public let duration: Duration
-        /// `accepted`, the service's reason, or the name of an ``APNsError/Code``.
+        /// `accepted`, the reason of APNs, or the name of an ``APNsError/Code``.
         public let outcome: String
     }
 }
@@ -146,12 +148,12 @@ extension APNsClient.Configuration {
         try environment.management.check()
     }
 
-    /// TLS as the service wants it, with whom we believe.
+    /// Returns the TLS configuration that APNs requires, with the trusted authorities.
     func trust() throws(APNsError) -> TLSConfiguration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.applicationProtocols = ["h2"]
         tls.minimumTLSVersion = .tlsv12
-        // Who floods does not say goodbye either.
+        // A peer that sends without pause does not answer the end of TLS either.
         tls.shutdownTimeout = .seconds(1)
         guard let trustRoots else { return tls }
         do {

@@ -7,13 +7,13 @@
 extension APNsClient {
     /// Sends a notification to one device.
     ///
-    /// A refusal by the service is a value: see ``APNsResponse/outcome-swift.property``. When the task is cancelled the
-    /// push is taken back if it can be; one whose status was read already is answered.
+    /// A rejection by APNs is a value: see ``APNsResponse/outcome-swift.property``. When the task is cancelled, the push is
+    /// withdrawn if possible. If its status was already received, the response is returned.
     /// - Parameters:
-    ///   - notification: what is sent.
-    ///   - recipient: a device token, or a record of yours.
-    /// - Throws: ``APNsError`` when the notification breaks a rule or there is no answer;
-    ///   ``APNsError/mayHaveBeenProcessed`` says whether the service can have taken it.
+    ///   - notification: the notification.
+    ///   - recipient: a device token, or a value of your own type.
+    /// - Throws: ``APNsError`` if the notification breaks a rule or there is no response. ``APNsError/mayHaveBeenProcessed``
+    ///   reports whether APNs may have processed the push.
     public func send(
         _ notification: APNsNotification, to recipient: some APNsRecipient
     ) async throws(APNsError) -> APNsResponse {
@@ -26,43 +26,43 @@ extension APNsClient {
 
     /// Sends a notification to many devices.
     ///
-    /// The payload is encoded once. Pushes go out while the results are read, at most
-    /// ``Configuration/batchWindow`` at a time, so that a slow reader slows the sending; nothing is sent before the first
-    /// result is asked for. Results come in the order of the answers, exactly one for each recipient. The sequence can be
-    /// read once.
-    /// - Throws: ``APNsError`` when the notification breaks a rule; then nothing is sent.
+    /// The payload is encoded once. Pushes are sent while the results are read, at most ``Configuration/batchWindow`` at a
+    /// time, so a slow reader slows the sending. Nothing is sent before the first result is requested. Results are in the
+    /// order of the responses, exactly one for each recipient. The sequence can be read once.
+    /// - Throws: ``APNsError`` if the notification breaks a rule; nothing is sent then.
     public func send<Recipients: Sequence>(
         _ notification: APNsNotification, to recipients: Recipients
     ) throws(APNsError) -> APNsResults<Recipients> where Recipients.Element: APNsRecipient {
         APNsResults(BatchFeed(client: self, prepared: try prepare(notification), recipients: recipients))
     }
 
-    /// Sends a notification to devices whose tokens come as they are read, from a database for instance.
+    /// Sends a notification to devices whose tokens come from an asynchronous sequence, for instance from a database.
     ///
-    /// As with a list, pushes go out while the results are read, and a slow reader slows the reading of tokens: at most
-    /// ``Configuration/batchWindow`` tokens are read ahead of the results, also when reading stops; cancelling the reading
-    /// task, or letting the results go, stops the sending. An error of the source is thrown when the results of what was
-    /// read before are all there. The source must end when its task is cancelled.
-    /// - Throws: ``APNsError`` when the notification breaks a rule; then nothing is sent.
+    /// As with a list, pushes are sent while the results are read, and a slow reader slows the reading of tokens. At most
+    /// ``Configuration/batchWindow`` tokens are read ahead of the results, also when the reader stops. Sending ends when the
+    /// reading task is cancelled or the results are released. An error of the source is thrown after the results of all
+    /// recipients before it. The source must end when its task is cancelled.
+    /// - Throws: ``APNsError`` if the notification breaks a rule; nothing is sent then.
     public func send<Recipients: AsyncSequence & Sendable>(
         _ notification: APNsNotification, to recipients: Recipients
     ) throws(APNsError) -> APNsAsyncResults<Recipients> where Recipients.Element: APNsRecipient {
         APNsAsyncResults(RecipientFlow(client: self, prepared: try prepare(notification), recipients: recipients))
     }
 
-    /// Says what would be refused before sending, without sending.
+    /// Checks whether a notification breaks a rule, without sending it.
     /// - Parameters:
-    ///   - notification: what would be sent.
+    ///   - notification: the notification.
     ///   - channelID: the channel of a broadcast; nil for a push to a device.
+    ///   - Throws: ``APNsError`` if the notification breaks a rule.
     public func check(_ notification: APNsNotification, toChannel channelID: String? = nil) throws(APNsError) {
         _ = try headers(of: notification, toChannel: channelID)
     }
 
-    /// The headers with which a notification is sent, in their order, without the `authorization`.
+    /// Returns the headers with which a notification is sent, in their order, without `authorization`.
     /// - Parameters:
-    ///   - notification: what would be sent.
+    ///   - notification: the notification.
     ///   - channelID: the channel of a broadcast; nil for a push to a device.
-    /// - Throws: ``APNsError`` when the notification breaks a rule.
+    /// - Throws: ``APNsError`` if the notification breaks a rule.
     public func headers(
         of notification: APNsNotification, toChannel channelID: String? = nil
     ) throws(APNsError) -> [(name: String, value: String)] {
@@ -72,7 +72,7 @@ extension APNsClient {
 
     func prepare(_ notification: APNsNotification, channelID: String? = nil) throws(APNsError) -> PreparedNotification {
         var context = context(channelID: channelID)
-        // What may be sent twice must be known by one ID.
+        // All attempts of a push that may be sent twice must have the same ID.
         if configuration.retryPolicy.resendsOfUnknownFate > 0 { context.fallbackID = UUID() }
         return try PreparedNotification(notification, in: context)
     }

@@ -2,16 +2,16 @@ import Logging
 public import ServiceLifecycle
 
 extension APNsClient: Service {
-    /// Opens the minimum of connections, and ends when the service group does: a graceful shutdown answers what was taken,
-    /// a cancellation gives it up.
+    /// Opens the minimum number of connections, and returns when the service group ends. A graceful shutdown waits for the
+    /// responses to the accepted pushes; a cancellation abandons the pushes.
     public func run() async throws {
         await withTaskCancellationHandler {
             do {
                 try await cancelWhenGracefulShutdown { try await self.warmUp() }
             } catch let error as APNsError where error.code == .cancelled {
-                // It is told to stop before there is a connection.
+                // The service is stopped before there is a connection.
             } catch {
-                // The first push tries again, and says what is wrong.
+                // The first push tries again, and reports the fault.
                 configuration.logger.warning("no connection at start", metadata: ["error": "\(error)"])
             }
             do {

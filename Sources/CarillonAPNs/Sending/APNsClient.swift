@@ -5,10 +5,10 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Sends notifications through Apple's push service.
+/// Sends notifications through the Apple Push Notification service (APNs).
 ///
-/// Make one client for a team and keep it: it holds its connections open, opens more when there is more to send, and needs
-/// no call to start. A client that is dropped closes its connections when the last push is answered.
+/// Make one client for each team and keep it. The client keeps its connections open, opens more when there is more to send,
+/// and needs no call to start. A client that is released closes its connections after the last response.
 ///
 /// ```swift
 /// let key = try APNsCredentials.token(p8: "AuthKey.p8", keyID: "ABC1234567", teamID: "DEF1234567")
@@ -16,9 +16,9 @@ import Synchronization
 /// let response = try await client.send(.alert(title: "Hello"), to: deviceToken)
 /// ```
 ///
-/// Within a service group, run the client as a service, so that what is under way is answered before the process ends.
+/// In a service group, run the client as a service, so that the responses to sent pushes arrive before the process ends.
 public final class APNsClient: Sendable {
-    /// What the client was made with; its credentials are those of the beginning.
+    /// The configuration with which the client was made. Its credentials are not changed by ``rotate(to:)``.
     public let configuration: Configuration
 
     private struct Identity {
@@ -35,8 +35,8 @@ public final class APNsClient: Sendable {
 
     private let state: Mutex<State>
 
-    /// Makes a client. Nothing is opened before the first push or ``warmUp(_:)``.
-    /// - Throws: ``APNsError`` when a setting cannot work or the certificate is not valid now.
+    /// Makes a client. No connection is opened before the first push or ``warmUp(_:)``.
+    /// - Throws: ``APNsError`` if a setting is invalid or the certificate is not valid now.
     public init(_ configuration: Configuration) throws(APNsError) {
         try configuration.check()
         self.configuration = configuration
@@ -75,10 +75,10 @@ public final class APNsClient: Sendable {
         }
     }
 
-    /// Continues with other credentials: what is sent from now on goes over new connections, and what is under way is
-    /// still answered on the old ones.
+    /// Replaces the push credentials. New pushes use new connections. Pushes that are under way are answered on the old
+    /// connections.
     ///
-    /// With the key that it has already, the client keeps the token that was signed with it.
+    /// If the signing key is the same, the client keeps using the signed token.
     public func rotate(to credentials: APNsCredentials) throws(APNsError) {
         let identity = try Self.identity(of: credentials, configuration)
         state.withLock { state in
@@ -89,8 +89,8 @@ public final class APNsClient: Sendable {
         }
     }
 
-    /// Opens the pool's minimum of connections, so that the first push does not wait for them.
-    /// - Throws: ``APNsError`` when the service cannot be reached, or when the task is cancelled.
+    /// Opens the pool's minimum number of connections, so that the first push does not wait for them.
+    /// - Throws: ``APNsError`` if APNs cannot be reached, or if the task is cancelled.
     public func warmUp(_ environment: APNsEnvironment? = nil) async throws(APNsError) {
         let pool = try pool(of: (environment ?? configuration.environment).push)
         let ticket = WarmUpTicket()
@@ -103,9 +103,9 @@ public final class APNsClient: Sendable {
         try result.get()
     }
 
-    /// Ends the client. No push is taken any more.
-    /// - Parameter drains: whether the pushes that were taken are answered first; otherwise they fail, and each says
-    ///   whether it may have been processed.
+    /// Ends the client. No further push is accepted.
+    /// - Parameter drains: whether to wait for the responses to the accepted pushes. Otherwise these pushes fail, and each
+    ///   error reports whether the push may have been processed.
     public func shutDown(drains: Bool = true) async {
         let pools = state.withLock { state in
             state.isShutDown = true
@@ -118,12 +118,12 @@ public final class APNsClient: Sendable {
         }
     }
 
-    /// Gives up what is under way, at once.
+    /// Abandons all pushes that are under way, at once.
     func abandon() {
         for pool in state.withLock({ Array($0.pools.values) }) { pool.command(.shutDown(drains: false, nil)) }
     }
 
-    /// Takes back what is under way of a batch.
+    /// Withdraws the pushes of a batch that are under way.
     func withdraw(_ box: BatchBox) {
         for pool in state.withLock({ Array($0.pools.values) }) { pool.command(.withdraw(box)) }
     }

@@ -1,11 +1,11 @@
-/// Which of Apple's services a token belongs to, or another host that speaks their protocol.
+/// The service of Apple that a token belongs to, or another host with the same protocol.
 public struct APNsEnvironment: Hashable, Sendable {
     struct Address: Hashable, Sendable {
         var host: String
         var port: Int
         var isSecure = true
 
-        /// The host as it stands in a URI (RFC 3986 section 3.2.2).
+        /// The host in the form of a URI (RFC 3986 section 3.2.2).
         var uriHost: String { host.contains(":") ? "[\(host)]" : host }
 
         func check() throws(APNsError) {
@@ -24,27 +24,27 @@ public struct APNsEnvironment: Hashable, Sendable {
         }
     }
 
-    /// Where pushes and broadcasts go.
+    /// The address for pushes and broadcasts.
     let push: Address
-    /// Where broadcast channels are managed.
+    /// The address for the management of broadcast channels.
     let management: Address
 
-    /// Apps from the App Store and TestFlight.
+    /// The environment of apps from the App Store and TestFlight.
     public static let production = APNsEnvironment(
         push: Address(host: "api.push.apple.com", port: 443),
         management: Address(host: "api-manage-broadcast.push.apple.com", port: 2196))
 
-    /// Apps that were built for development.
+    /// The environment of apps that were built for development.
     public static let sandbox = APNsEnvironment(
         push: Address(host: "api.sandbox.push.apple.com", port: 443),
         management: Address(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195))
 
-    /// Another host: a simulator, or a relay.
+    /// Another host, such as a simulator or a relay.
     /// - Parameters:
-    ///   - host: its name or address, as its certificate has it.
-    ///   - port: where pushes and broadcasts go.
-    ///   - managementPort: where broadcast channels are managed; the same port when nil.
-    ///   - isSecure: false speaks HTTP/2 without TLS, for a process on the same machine.
+    ///   - host: the name or address, as in the host's certificate.
+    ///   - port: the port for pushes and broadcasts.
+    ///   - managementPort: the port for the management of broadcast channels; nil for the same port.
+    ///   - isSecure: false for HTTP/2 without TLS, for a process on the same machine.
     public static func custom(
         host: String, port: Int, managementPort: Int? = nil, isSecure: Bool = true
     ) -> APNsEnvironment {
@@ -53,7 +53,7 @@ public struct APNsEnvironment: Hashable, Sendable {
             management: Address(host: host, port: managementPort ?? port, isSecure: isSecure))
     }
 
-    /// The same environment by port 2197, which some firewalls let through where they stop 443.
+    /// The same environment with port 2197, which some firewalls allow when they block 443.
     public var alternativePort: APNsEnvironment {
         var address = push
         address.port = 2197

@@ -1,5 +1,5 @@
-/// Somebody who can be pushed to. A text is its own device token; a record of yours can say its environment too, and
-/// comes back with its result.
+/// A recipient of pushes. A `String` is its own device token. A type of your own can also have an environment, and is
+/// returned with its result.
 ///
 /// ```swift
 /// struct Install: APNsRecipient {
@@ -16,7 +16,7 @@ public protocol APNsRecipient: Sendable {
 }
 
 extension APNsRecipient {
-    /// The client's default.
+    /// Nil, for the client's default.
     public var environment: APNsEnvironment? { nil }
 }
 
@@ -32,13 +32,13 @@ public struct APNsDeviceToken: APNsRecipient, Hashable {
     /// The environment that the token belongs to; nil for the client's default.
     public let environment: APNsEnvironment?
 
-    /// A token as hexadecimal digits.
+    /// Makes a token from hexadecimal digits.
     public init(_ hexadecimal: String, in environment: APNsEnvironment? = nil) {
         deviceToken = hexadecimal
         self.environment = environment
     }
 
-    /// A token as bytes, as the app got it.
+    /// Makes a token from bytes, as the app receives them.
     public init(bytes: some Sequence<UInt8>, in environment: APNsEnvironment? = nil) {
         let digits = Array("0123456789abcdef".utf8)
         deviceToken = String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
@@ -46,7 +46,7 @@ public struct APNsDeviceToken: APNsRecipient, Hashable {
     }
 }
 
-/// The path that pushes to a device.
+/// The path of a push to a device.
 enum DevicePath {
     static func make(_ token: String) throws(APNsError) -> String {
         var token = token

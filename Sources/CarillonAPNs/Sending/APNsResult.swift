@@ -1,8 +1,8 @@
-/// What became of one push of many.
+/// The result of one push of a batch.
 public struct APNsResult<Recipient: APNsRecipient>: Sendable {
-    /// To whom it went.
+    /// The recipient of the push.
     public let recipient: Recipient
-    /// The service's answer, or why there is none.
+    /// The response of APNs, or the reason why there is none.
     public let result: Result<APNsResponse, APNsError>
 
     /// Makes a result, for instance in the tests of a backend.
@@ -11,19 +11,19 @@ public struct APNsResult<Recipient: APNsRecipient>: Sendable {
         self.result = result
     }
 
-    /// Whether the service took the push.
+    /// Whether APNs accepted the push.
     public var isAccepted: Bool { response?.isAccepted ?? false }
 
-    /// The service's answer; nil when there is none.
+    /// The response of APNs; nil if there is none.
     public var response: APNsResponse? {
         guard case .success(let response) = result else { return nil }
         return response
     }
 
-    /// The service's refusal; nil when it took the push, or when there is no answer.
+    /// The rejection; nil if APNs accepted the push, or if there is no response.
     public var rejection: APNsRejection? { response?.rejection }
 
-    /// Why there is no answer; nil when there is one.
+    /// The reason why there is no response; nil if there is one.
     public var error: APNsError? {
         guard case .failure(let error) = result else { return nil }
         return error

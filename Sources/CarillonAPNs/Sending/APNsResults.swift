@@ -1,10 +1,11 @@
-/// The results of a batch, one for each recipient, in the order of the answers. It can be read once: reading it sends.
+/// The results of a batch, one for each recipient, in the order of the responses. Reading the results sends the pushes. The
+/// sequence can be read once.
 ///
-/// No result is dropped. While nobody reads, no push is sent but those that are under way, at most
+/// No result is dropped. While no result is read, only the pushes that are already under way are sent, at most
 /// ``APNsClient/Configuration/batchWindow``.
 ///
-/// When the reading task is cancelled, no further push begins; those under way are taken back, and each still has its
-/// result, which says whether it may have been processed.
+/// When the reading task is cancelled, no further push is started. Pushes that are under way are withdrawn. Each of them
+/// still has a result, which reports whether the push may have been processed.
 public struct APNsResults<Recipients: Sequence>: AsyncSequence where Recipients.Element: APNsRecipient {
     /// One result.
     public typealias Element = APNsResult<Recipients.Element>
@@ -15,7 +16,7 @@ public struct APNsResults<Recipients: Sequence>: AsyncSequence where Recipients.
 
     init(_ feed: BatchFeed<Recipients>) { self.feed = feed }
 
-    /// Begins to read. A second iterator goes on where the first stands.
+    /// Starts to read. A second iterator continues after the results that the first one read.
     public func makeAsyncIterator() -> Iterator { Iterator(feed: feed) }
 
     /// Reads results.

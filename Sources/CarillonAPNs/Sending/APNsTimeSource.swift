@@ -4,19 +4,18 @@
     import Foundation
 #endif
 
-/// Where a client gets the time from: a steady clock for spans, the wall clock for the tokens it signs.
+/// The clocks of a client: a steady clock for durations, and the wall clock for the tokens that it signs.
 public struct APNsTimeSource: Sendable {
-    /// Tells one time source from another.
+    /// Distinguishes time sources.
     final class Identity: Sendable {}
 
     let identity = Identity()
     let elapsed: @Sendable () -> Duration
     let wallSeconds: @Sendable () -> Int64
 
-    /// A time source of one's own, for tests. Deadlines and delays follow it: the client looks at it every few hundredths
-    /// of a second.
+    /// Makes a time source for tests. Deadlines and delays follow it: the client reads it every few hundredths of a second.
     /// - Parameters:
-    ///   - elapsed: the time since any beginning; it must never go back, and go on while the machine sleeps.
+    ///   - elapsed: the time since any start. It must never go back, and must continue while the machine sleeps.
     ///   - secondsSince1970: the wall clock.
     public init(elapsed: @escaping @Sendable () -> Duration, secondsSince1970: @escaping @Sendable () -> Int64) {
         self.elapsed = elapsed

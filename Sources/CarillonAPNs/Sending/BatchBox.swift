@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Where the results of one batch gather until a reader takes them, all at once.
+/// Collects the results of one batch. A reader takes all of them at once.
 final class BatchBox: Sendable {
     typealias Results = [Submission]
 
@@ -24,7 +24,7 @@ final class BatchBox: Sendable {
         waiting?.resume(returning: results)
     }
 
-    /// Waits until there is a result, and takes all that are there; none after a nudge.
+    /// Waits until there is a result, and takes all results; returns none after ``nudge()``.
     func next() async -> Results {
         await withUnsafeContinuation { continuation in
             let ready = state.withLock { state -> Results? in
@@ -40,7 +40,7 @@ final class BatchBox: Sendable {
         }
     }
 
-    /// All who wait, or the next who does, look again although there may be no result.
+    /// Wakes all waiting readers, or the next reader if none is waiting, although there may be no result.
     func nudge() {
         let waiting = state.withLock { state in
             if state.waiting.isEmpty { state.isNudged = true }

@@ -1,4 +1,4 @@
-/// A batch over a sequence that is there: its reader drives it, and no task is needed.
+/// A batch over a synchronous sequence. The reader of the results drives it, so it needs no task.
 final class BatchFeed<Recipients: Sequence> where Recipients.Element: APNsRecipient {
     typealias Recipient = Recipients.Element
 
@@ -37,14 +37,14 @@ final class BatchFeed<Recipients: Sequence> where Recipients.Element: APNsRecipi
                     client.withdraw(box)
                 }
                 ready = ledger.settle(results)
-                // The next pushes go out before these results are worked on.
+                // The next pushes are sent before the caller processes these results.
                 feed()
             }
         }
     }
 
     private func feed() {
-        // Whoever is cancelled begins nothing new.
+        // A cancelled task starts no further push.
         if Task.isCancelled { isExhausted = true }
         guard !isExhausted else { return }
         while ledger.underWay < window, ready.count < window {

@@ -1,4 +1,4 @@
-/// Pushes of one batch on their way: gives them out within the window and pairs answers with recipients.
+/// The pushes of one batch that are under way. The ledger submits the pushes and pairs each response with its recipient.
 struct BatchLedger<Recipient: APNsRecipient> {
     private let client: APNsClient
     private let prepared: PreparedNotification
@@ -15,7 +15,7 @@ struct BatchLedger<Recipient: APNsRecipient> {
         self.box = box
     }
 
-    /// Prepares a push; ``flush()`` sends it with the others.
+    /// Prepares a push. ``flush()`` sends it with the others.
     mutating func add(_ recipient: Recipient) {
         do throws(APNsError) {
             let path = try DevicePath.make(recipient.deviceToken)
@@ -43,7 +43,7 @@ struct BatchLedger<Recipient: APNsRecipient> {
         submissions.removeAll(keepingCapacity: true)
     }
 
-    /// The results of pushes that were never sent, because their tokens are malformed.
+    /// Returns the results of pushes that were never sent because their tokens are malformed.
     mutating func takeFailed() -> [APNsResult<Recipient>] {
         guard !failed.isEmpty else { return [] }
         defer { failed = [] }

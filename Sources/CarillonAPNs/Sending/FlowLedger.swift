@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// What the task that reads recipients and the readers of results share.
+/// The state that the task that reads recipients shares with the readers of results.
 final class FlowLedger<Recipient: APNsRecipient>: Sendable {
     enum Taken {
         case result(APNsResult<Recipient>)
@@ -16,7 +16,7 @@ final class FlowLedger<Recipient: APNsRecipient>: Sendable {
         var hasEnded = false
         var isReleased = false
 
-        /// How many have been given out and not been read.
+        /// The number of pushes that were submitted and whose results were not read.
         var held: Int { ledger.underWay + ready.count }
         var isOver: Bool { hasEnded && held == 0 }
     }
@@ -58,7 +58,7 @@ final class FlowLedger<Recipient: APNsRecipient>: Sendable {
         box.nudge()
     }
 
-    /// Nobody reads results any more: whoever waits for room goes on, and sees that it is cancelled.
+    /// Resumes the task that waits in ``room()``, because no more results are read. The task then finds that it is cancelled.
     func release() {
         let waiting = state.withLock { state in
             state.isReleased = true
@@ -71,7 +71,7 @@ final class FlowLedger<Recipient: APNsRecipient>: Sendable {
     func take() -> Taken {
         let (taken, waiting) = state.withLock { state -> (Taken, UnsafeContinuation<Void, Never>?) in
             guard let result = state.ready.popFirst() else { return (state.isOver ? .over : .nothing, nil) }
-            // Whoever waits for room is woken for several, not for each.
+            // The task that waits in ``room()`` is resumed once for several free places, not for each.
             guard state.ready.isEmpty || state.held <= window / 2 else { return (.result(result), nil) }
             defer { state.waitingForRoom = nil }
             return (.result(result), state.waitingForRoom)
@@ -86,7 +86,7 @@ final class FlowLedger<Recipient: APNsRecipient>: Sendable {
             state.ready.append(contentsOf: state.ledger.settle(results))
             return state.hasEnded && state.ledger.underWay == 0
         }
-        // Others who wait have nothing to wait for any more.
+        // Other waiting readers must return, because there are no more results.
         if isOver { box.nudge() }
     }
 }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A batch over a sequence whose recipients come in time: a task reads them, within the window, while results are read.
+/// A batch over an asynchronous sequence. A task reads the recipients, within the window, while the results are read.
 final class RecipientFlow<Recipients: AsyncSequence & Sendable>: Sendable where Recipients.Element: APNsRecipient {
     typealias Recipient = Recipients.Element
     private typealias Reader = Task<Recipients.Failure?, Never>
@@ -21,7 +21,7 @@ final class RecipientFlow<Recipients: AsyncSequence & Sendable>: Sendable where 
         ledger.release()
     }
 
-    /// The next result; nil after the last.
+    /// Returns the next result; nil after the last.
     func next() async throws(Recipients.Failure) -> APNsResult<Recipient>? {
         let reader = start()
         while true {
@@ -43,8 +43,8 @@ final class RecipientFlow<Recipients: AsyncSequence & Sendable>: Sendable where 
         }
     }
 
-    /// The task that reads recipients, begun with the first result that is asked for. It ends with them, or when the results
-    /// are no longer read: see `deinit`.
+    /// Returns the task that reads recipients. It starts with the first request for a result. It ends after the last
+    /// recipient, or when the results are released: see `deinit`.
     private func start() -> Reader {
         reader.withLock { reader in
             if let reader { return reader }

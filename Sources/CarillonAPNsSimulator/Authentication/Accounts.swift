@@ -5,13 +5,13 @@ struct Accounts: Sendable {
     struct Key: Sendable {
         var key: SigningKey
         var verifier: P256.Signing.PublicKey
-        /// A revoked key is known, and refused.
+        /// Whether the key was revoked. Its tokens are rejected.
         var isRevoked = false
     }
 
     private(set) var keys: [String: Key] = [:]
     private(set) var apps: [String: (app: App, revision: Int)] = [:]
-    /// Grows with each app, so that a connection can tell which ones came after its first push.
+    /// Incremented for each added app, so that a connection can detect the apps that were added after its first push.
     private(set) var revision = 0
 
     mutating func add(_ key: SigningKey) throws(SimulatorError) {

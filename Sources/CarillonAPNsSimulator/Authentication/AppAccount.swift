@@ -1,11 +1,11 @@
 extension APNsSimulator {
-    /// An app, as it is registered in a developer account.
+    /// An app that is registered in a developer account.
     public struct App: Hashable, Sendable {
         /// The bundle identifier.
         public var bundleID: String
-        /// The team that owns it.
+        /// The team that owns the app.
         public var teamID: String
-        /// Whether it has the broadcast capability.
+        /// Whether the app has the broadcast capability.
         public var hasBroadcast: Bool
 
         /// Makes an app that can be added to a simulator.

@@ -1,14 +1,14 @@
-/// What the service reads in a client certificate.
+/// The facts that the simulator reads from a client certificate.
 struct ClientCertificate: Hashable, Sendable {
-    /// From the extension for topics; a certificate without one is not for pushes.
+    /// The APNs topics in the certificate's extension. A certificate without the extension is not valid for pushes.
     var topics: [String]
     var environments: Set<Environment>
-    /// Signed by the authority, a push certificate, and neither early nor late.
     var validFrom: Timestamp
     var validUntil: Timestamp
+    /// Whether the authority signed the certificate.
     var isTrusted: Bool
 
-    /// What stands for a certificate that cannot be read.
+    /// Represents a certificate that cannot be decoded.
     static let unreadable = ClientCertificate(
         topics: [], environments: [], validFrom: Timestamp(milliseconds: 0), validUntil: Timestamp(milliseconds: 0),
         isTrusted: false)
@@ -17,7 +17,7 @@ struct ClientCertificate: Hashable, Sendable {
         isTrusted && !topics.isEmpty && validFrom <= now && now <= validUntil
     }
 
-    /// A universal certificate lists the app, VoIP and complications one by one; the newer suffixes follow the app.
+    /// A universal certificate lists the app, VoIP and complications separately; the app's entry includes the newer suffixes.
     func allows(_ topic: String) -> Bool {
         if topics.contains(topic) { return true }
         switch PushType.suffix(of: topic) {

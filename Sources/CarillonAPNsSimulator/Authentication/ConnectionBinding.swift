@@ -1,15 +1,16 @@
-/// What one connection has proved, and what its first push bound it to.
+/// The credentials that one connection has presented, and the key and apps to which its first push bound it.
 ///
-/// A connection with a client certificate needs no token and ignores one. Any other needs a provider token with each
-/// request. The first token that is good binds the connection to its key and to the apps that exist at that moment:
-/// an unrelated key, and an app that was registered later, need a new connection. A token may be replaced by another
-/// one, but not within 20 minutes of the first push with it on the connection, whenever it was issued.
+/// A connection with a client certificate needs no token and ignores tokens. Any other connection needs a provider token with
+/// each request. The first valid token binds the connection to its key and to the apps that exist at that moment: an
+/// unrelated key, or an app that was registered later, needs a new connection. A token can be replaced by another one, but
+/// not within 20 minutes of the first push with it on the connection. The token's time of issue does not matter for this
+/// rule.
 struct ConnectionBinding: Sendable {
     private struct Accepted: Sendable {
         var authorization: String
         var key: SigningKey
         var issuedAt: Timestamp
-        /// When the first push with it came.
+        /// The time of the first push with the token.
         var since: Timestamp
     }
 
@@ -24,18 +25,19 @@ struct ConnectionBinding: Sendable {
 
     init(certificate: ClientCertificate? = nil) { self.certificate = certificate }
 
-    /// Whether only one stream may be open until an answer shows that the credentials are good.
+    /// Whether only one stream may be open until a response shows that the credentials are valid.
     var startsWithOneStream: Bool { certificate == nil }
-    /// The key identifier of the newest good token.
+    /// The key ID of the newest valid token.
     var keyID: String? { current?.key.id }
 
-    /// The newest good token.
+    /// The newest valid token.
     var currentAuthorization: String? { current?.authorization }
 
-    // MARK: Who it is
+    // MARK: Authentication
 
-    /// Says what is wrong with a request's credentials; nil when they are good.
-    /// - Parameter isSticky: whether an expired or a too new token spoils the connection, as was seen on the real service.
+    /// Returns why the credentials of a request are rejected; nil if they are valid.
+    /// - Parameter isSticky: Whether, after an expired token or a token that was changed too early, all later requests on the
+    ///   connection are rejected. This was observed at the real service.
     mutating func refusal(
         _ authorization: String?, in environment: Environment, accounts: Accounts, isSticky: Bool, at now: Timestamp
     ) -> Reason? {
@@ -80,9 +82,9 @@ struct ConnectionBinding: Sendable {
         return nil
     }
 
-    // MARK: What it may do
+    // MARK: Authorization
 
-    /// Whether the credentials are for a topic. Asked only after they were found good.
+    /// Whether the credentials are valid for an APNs topic. Call it only after they were found valid.
     func allows(_ topic: String, of bundleID: String, accounts: Accounts, acceptsUnknownApps: Bool) -> Bool {
         if let known = accounts.apps[bundleID] {
             guard known.revision <= revision ?? .max else { return false }

@@ -2,7 +2,7 @@ import CarillonBasics
 import Crypto
 import Foundation
 
-/// A provider token as it was sent: a JSON Web Token (RFC 7519) with a fixed shape.
+/// A received provider token: a JSON Web Token (RFC 7519) of a fixed form.
 struct ProviderToken {
     var keyID: String
     var teamID: String
@@ -17,11 +17,11 @@ struct ProviderToken {
 
     private struct Claims: Decodable {
         var iss: String
-        /// A number; a string of digits is refused, as it is by the real service.
+        /// A number. A string of digits is rejected, as at the real service.
         var iat: Double
     }
 
-    /// Fails for whatever is not an ES256 token with a key identifier of ten characters, a team and a numeric time.
+    /// Returns nil for text that is not an ES256 token with a key ID of ten characters, a team and a numeric time.
     init?(authorization: String) {
         let scheme = "bearer "
         guard authorization.prefix(scheme.count).lowercased() == scheme else { return nil }
@@ -39,7 +39,8 @@ struct ProviderToken {
         self.signature = signature
     }
 
-    /// RFC 7518 section 3.4 wants the two numbers side by side; some clients send them in DER, which the real service takes.
+    /// RFC 7518 section 3.4 requires the concatenation of the two numbers. Some clients send them in DER, which the real
+    /// service accepts.
     func isSigned(by key: P256.Signing.PublicKey) -> Bool {
         let isRaw = signature.count == 64
         let read =
@@ -49,7 +50,7 @@ struct ProviderToken {
         return read.map { key.isValidSignature($0, for: signed) } ?? false
     }
 
-    /// Base64url without padding (RFC 7515 section 2); nil for anything else.
+    /// Decodes Base64url without padding (RFC 7515 section 2); nil for any other text.
     private static func decoded(_ text: Substring) -> Data? { Base64URL.decode(text).map { Data($0) } }
 
     static func encoded(_ data: Data) -> String { Base64URL.encode(data) }

@@ -2,7 +2,7 @@ import CarillonBasics
 import Crypto
 
 extension APNsSimulator.SigningKey {
-    /// - Parameter subject: What the text is, at the start of a sentence.
+    /// - Parameter subject: The name of the text, at the start of a sentence.
     static func readPrivateKey(
         _ pem: String, _ subject: String
     ) throws(APNsSimulator.SimulatorError) -> P256.Signing.PrivateKey {
@@ -34,7 +34,7 @@ extension APNsSimulator.SigningKey {
     static func checkLength(_ identifier: String, _ name: String) throws(APNsSimulator.SimulatorError) {
         let count = identifier.utf8.count
         guard count == 10 else {
-            // A longer text can be the key itself, at the place of its name.
+            // A longer text is not repeated, because it can be the key itself, passed as its ID.
             let subject = count <= 40 ? "The \(name) \"\(identifier)\"" : "The \(name)"
             throw APNsSimulator.SimulatorError(
                 .identifierInvalid, "\(subject) has \(count) bytes; it must have 10 characters of ASCII.")

@@ -2,21 +2,21 @@ import Crypto
 import Foundation
 
 extension APNsSimulator {
-    /// A team's key for provider tokens, as it is kept in an Apple developer account.
+    /// A team's signing key for provider tokens, as in an Apple developer account.
     public struct SigningKey: Sendable {
-        /// Ten characters; `kid` in the header of a token.
+        /// The key ID: ten characters; `kid` in the header of a token.
         public var id: String
-        /// Ten characters; `iss` in the claims of a token.
+        /// The team ID: ten characters; `iss` in the claims of a token.
         public var teamID: String
-        /// The public key in PEM, which is all that the service knows.
+        /// The public key in PEM form. The simulated service uses only this key.
         public var publicKey: String
-        /// The private key as the `.p8` file that a developer downloads; nil for a key that was made elsewhere.
+        /// The private key as the `.p8` file that a developer downloads; nil if the key was made elsewhere.
         public var privateKey: String?
-        /// Where the key is valid.
+        /// The environments for which the key is valid.
         public var environments: Set<Environment>
-        /// The topics of a topic-specific key; nil for a key of the whole team.
+        /// The APNs topics of a topic-specific key; nil for a key of the whole team.
         public var topics: Set<String>?
-        /// For a topic-specific key, the one other key that may be used on the same connection.
+        /// For a topic-specific key, the ID of the one other key that can be used on the same connection.
         public var relatedKeyID: String?
 
         /// Makes a new key pair.
@@ -33,9 +33,10 @@ extension APNsSimulator {
                 relatedKeyID: relatedKeyID)
         }
 
-        /// Takes a key that exists: a `.p8` file, or the PEM of its public key, for instance from
-        /// `openssl pkey -in AuthKey.p8 -pubout`. White space, the length of lines and text outside of the block do not matter.
-        /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/keyInvalid`` when neither holds a P-256 key, and with
+        /// Reads an existing key: a `.p8` file, or the PEM of its public key, for instance from
+        /// `openssl pkey -in AuthKey.p8 -pubout`. White space, the length of lines and text outside of the block do not
+        /// matter.
+        /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/keyInvalid`` if neither text is a P-256 key, and with
         ///   ``SimulatorError/Code/identifierInvalid`` unless both identifiers have ten characters.
         public init(
             id: String, teamID: String, privateKey: String? = nil, publicKey: String? = nil,
@@ -60,9 +61,9 @@ extension APNsSimulator {
             self.relatedKeyID = relatedKeyID
         }
 
-        /// Makes a provider token, for clients that cannot sign one, and for tests of tokens that should be refused.
+        /// Makes a provider token, for clients that cannot sign one, and for tests of tokens that must be rejected.
         /// - Parameter issuedAt: the `iat` claim, in seconds since 1970.
-        /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/keyInvalid`` when there is no private key.
+        /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/keyInvalid`` if there is no private key.
         public func makeProviderToken(issuedAt: Int64) throws(SimulatorError) -> String {
             guard let privateKey else {
                 throw SimulatorError(.keyInvalid, "The key \(id) has no private key; only its public key is known.")

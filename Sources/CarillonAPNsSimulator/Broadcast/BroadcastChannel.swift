@@ -1,15 +1,15 @@
 extension APNsSimulator {
     /// A broadcast channel of an app.
     public struct BroadcastChannel: Hashable, Sendable {
-        /// What the service made up, in base64.
+        /// The channel's ID, which the simulator generates, in base64.
         public var id: String
-        /// The app.
+        /// The bundle identifier of the app.
         public var bundleID: String
-        /// The environment that it is in.
+        /// The environment of the channel.
         public var environment: Environment
-        /// Whether the newest message is stored: policy 1; with policy 0 none is.
+        /// Whether the newest message is stored (policy 1). With policy 0 no message is stored.
         public var storesMessages: Bool
-        /// The payloads that were sent to it and accepted, the newest last; a bounded number of them.
+        /// The newest accepted payloads, the newest last; up to 100.
         public var sent: [[UInt8]]
     }
 }

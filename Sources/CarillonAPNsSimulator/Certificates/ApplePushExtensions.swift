@@ -6,13 +6,13 @@ enum ApplePushExtensions {
     static let development: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 3, 1]
     static let production: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 3, 2]
     static let topics: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 3, 6]
-    /// The subject's attribute that repeats the topic of the app.
+    /// The attribute of the subject that contains the app's APNs topic.
     static let userIdentifier: ASN1ObjectIdentifier = [0, 9, 2342, 19_200_300, 100, 1, 1]
 
-    /// What the extension of an environment holds.
+    /// The value of the extension of an environment.
     static let null: ArraySlice<UInt8> = [0x05, 0x00]
 
-    /// The topics, each followed by a list of what it is for: `app`, `voip` or `complication`.
+    /// Encodes the APNs topics, each followed by a list with its use: `app`, `voip` or `complication`.
     static func encoded(_ topics: [String]) throws -> ArraySlice<UInt8> {
         var serializer = DER.Serializer()
         try serializer.appendConstructedNode(identifier: .sequence) { list in

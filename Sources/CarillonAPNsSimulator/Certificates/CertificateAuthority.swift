@@ -6,12 +6,12 @@ import SwiftASN1
 import X509
 import _CryptoExtras
 
-/// Signs the simulator's certificates, and the client certificates that it gives out.
+/// Signs the certificates of the simulator and of its clients.
 struct CertificateAuthority: Sendable {
     private let key: Certificate.PrivateKey
     let keyPEM: String
     private let certificate: Certificate
-    /// What clients must trust.
+    /// The authority's certificate, which clients must trust.
     let pem: String
 
     /// Makes a new authority.
@@ -40,7 +40,8 @@ struct CertificateAuthority: Sendable {
         pem = certificatePEM
     }
 
-    /// The authority in a directory; made, and written there, when there is none. With no directory it is kept nowhere.
+    /// Reads the authority from a directory, or makes one and writes it there. Without a directory, the authority is not
+    /// stored.
     static func kept(in directory: String?, now: Date) throws(SimulatorError) -> CertificateAuthority {
         guard let directory else {
             do {
@@ -95,7 +96,7 @@ struct CertificateAuthority: Sendable {
 
     // MARK: Servers
 
-    /// What the service shows when TLS begins.
+    /// Returns the TLS context of a listener, with the kind of certificate that the conditions contain.
     func serverContext(_ kind: Conditions.Certificate, hosts: [String], now: Date) throws -> NIOSSLContext {
         let own = P256.Signing.PrivateKey()
         let names = kind == .wrongHost ? ["other.example"] : hosts
@@ -117,7 +118,7 @@ struct CertificateAuthority: Sendable {
             privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(own.derRepresentation), format: .der)))
         configuration.applicationProtocols = ["h2"]
         configuration.minimumTLSVersion = .tlsv12
-        // Whoever shows a certificate is let in: it is the answer to a request that says what is wrong with it.
+        // Every client certificate is accepted by TLS. The response to a request reports its fault.
         configuration.certificateVerification = .optionalVerification
         return try NIOSSLContext(configuration: configuration)
     }
@@ -131,7 +132,7 @@ struct CertificateAuthority: Sendable {
 
     // MARK: Clients
 
-    /// A certificate as Apple gives out for pushes, and its key.
+    /// Makes a push certificate, as Apple issues it, and its key.
     func makeClientIdentity(
         topics: [String], environments: Set<Environment>, from start: Date, until end: Date,
         keyType: APNsSimulator.KeyType = .p256
@@ -178,7 +179,7 @@ struct CertificateAuthority: Sendable {
         }
     }
 
-    /// Reads what a client showed.
+    /// Reads the certificate of a client.
     func clientCertificate(der: [UInt8]) -> ClientCertificate {
         guard let shown = try? Certificate(derEncoded: der) else { return .unreadable }
         var environments: Set<Environment> = []
@@ -200,11 +201,11 @@ struct CertificateAuthority: Sendable {
 }
 
 extension APNsSimulator {
-    /// What a client certificate's key is.
+    /// The type of a client certificate's key.
     public enum KeyType: String, Hashable, Sendable, CaseIterable {
         /// An elliptic curve, P-256.
         case p256
-        /// RSA of 2048 bits, as Apple's own are, and the only one that older clients read.
+        /// RSA with 2048 bits, as in Apple's own certificates. Older clients read only this type.
         case rsa
     }
 
@@ -212,7 +213,7 @@ extension APNsSimulator {
     public struct ClientIdentity: Hashable, Sendable {
         /// The certificate.
         public var certificate: String
-        /// Its private key.
+        /// The private key of the certificate.
         public var privateKey: String
     }
 }

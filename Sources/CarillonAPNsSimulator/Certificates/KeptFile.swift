@@ -1,6 +1,6 @@
 import Foundation
 
-/// The files of a data directory. None that is there is ever written over.
+/// The files of a data directory. An existing file is never overwritten.
 enum KeptFile {
     static func isThere(_ file: URL) -> Bool {
         var status = stat()
@@ -25,7 +25,7 @@ enum KeptFile {
         }
     }
 
-    /// - Parameter isSecret: whether only its owner may read it.
+    /// - Parameter isSecret: Whether only the file's owner can read it.
     static func make(_ text: String, at file: URL, isSecret: Bool) throws(SimulatorError) {
         let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isSecret ? 0o600 : 0o644)
         guard descriptor >= 0 else { throw fault(file, errno) }
@@ -34,7 +34,7 @@ enum KeptFile {
             try handle.write(contentsOf: Data(text.utf8))
             try handle.close()
         } catch {
-            // Half a file would be taken for a damaged one.
+            // An incomplete file would later be read as a damaged one.
             unlink(file.path)
             throw SimulatorError(.storageUnavailable, "\(file.path) cannot be written; is the disk full?", cause: error)
         }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The key that a simulator has from the start, as the `.p8` file that a developer downloads.
+/// The signing key of a new simulator, as the `.p8` file that a developer downloads.
 enum SigningKeyFile {
     static func kept(in directory: String?) throws(SimulatorError) -> SigningKey {
         let fresh = try SigningKey()

@@ -1,4 +1,4 @@
-/// The conditions in JSON. In a request, what is missing stays as it is, and 0 takes a limit away.
+/// The conditions in JSON. In a request, a missing member leaves its condition unchanged, and 0 removes a limit.
 struct ConditionsDocument: ControlDocument, Codable {
     enum Names: String, CodingKey, CaseIterable {
         case firstStreams, streams, rejection, excess, streamWindow, connectionWindow, roundTripMilliseconds, answersPings
@@ -52,7 +52,7 @@ struct ConditionsDocument: ControlDocument, Codable {
     }
 }
 
-/// The rules in JSON, likewise.
+/// The rules in JSON. In a request, a missing member leaves its rule unchanged.
 struct RulesDocument: ControlDocument, Codable {
     enum Names: String, CodingKey, CaseIterable {
         case unknownDevices, acceptsUnknownApps, requestsPerDeviceAndMinute, channelsPerApp, tokenTroubleStays, shuttingDown

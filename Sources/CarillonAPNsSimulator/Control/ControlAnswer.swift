@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the page or the JSON API says.
+/// A response of the page or the JSON API.
 struct ControlAnswer {
     var status: Int
     var type: String
@@ -22,7 +22,7 @@ struct ControlAnswer {
     }
 }
 
-/// Why a request to the JSON API is refused.
+/// Why a request to the JSON API is rejected.
 struct ControlRefusal: Error {
     var status: Int
     var sentence: String

@@ -1,13 +1,13 @@
 import CarillonBasics
 import Foundation
 
-/// What a request to the JSON API may hold: an object with known names.
+/// The body of a request to the JSON API: an object with known members.
 protocol ControlDocument: Decodable {
     associatedtype Names: CodingKey, CaseIterable
 }
 
 extension ControlDocument {
-    /// Reads a body; a name that means nothing is refused, because it was meant to mean something.
+    /// Reads a body. An unknown member is rejected, because it is probably a mistake.
     static func read(_ body: [UInt8]) throws(ControlRefusal) -> Self {
         if let number = NumberOutOfRange(in: body) {
             throw ControlRefusal(400, "The body is not valid: \(number.clauseWithNumber).")

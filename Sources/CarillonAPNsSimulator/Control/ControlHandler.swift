@@ -1,7 +1,7 @@
 import NIOCore
 import NIOHTTP1
 
-/// Reads one request after the other, and writes what the routes answer.
+/// Reads one request after the other, and writes the responses of the routes.
 final class ControlHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
@@ -37,7 +37,7 @@ final class ControlHandler: ChannelInboundHandler {
     private func answer(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         let answer: ControlAnswer
         if let origin = head.headers.first(name: "origin"), origin != "http://" + (head.headers.first(name: "host") ?? "") {
-            // A page of somebody else's, in the developer's browser, has no business here.
+            // A page of another origin in the developer's browser must not use the API.
             answer = .refusal(403, "The API takes no requests from other pages.")
         } else if let simulator = simulator.value {
             answer = ControlRoutes(simulator: simulator).answer(

@@ -2,13 +2,13 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// Offers the page and the JSON API, over plain HTTP/1.1.
+/// Serves the page and the JSON API over plain HTTP/1.1.
 enum ControlListener {
     static func listen(
         on address: APNsSimulator.ControlAddress, simulator: APNsSimulator, group: any EventLoopGroup
     ) async throws(SimulatorError) -> any Channel {
         do {
-            // The simulator holds the socket; the socket must not hold the simulator.
+            // The simulator refers to the socket, so the socket must not refer to the simulator.
             let simulator = WeakSimulator(simulator)
             return try await ServerBootstrap(group: group)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)

@@ -1,4 +1,4 @@
-/// The page for people: what is offered where, and what happened last.
+/// The page for people: the addresses, and the latest requests.
 struct ControlPage {
     let simulator: APNsSimulator
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The page and the JSON API, without a socket: a request goes in, an answer comes out.
+/// The page and the JSON API, without a socket: returns the response to a request.
 struct ControlRoutes {
     let simulator: APNsSimulator
 
@@ -72,7 +72,7 @@ struct ControlRoutes {
         ControlRefusal(405, "/api/\(call.name) takes \(methods.joined(separator: ", ")), not \(call.method).")
     }
 
-    // MARK: What happened
+    // MARK: Requests and connections
 
     private func requests(_ call: Call) throws -> ControlAnswer {
         switch call.method {
@@ -99,7 +99,7 @@ struct ControlRoutes {
         }
     }
 
-    // MARK: The world
+    // MARK: Accounts and devices
 
     private func devices(_ call: Call) throws -> ControlAnswer {
         guard let token = call.rest?.lowercased() else {

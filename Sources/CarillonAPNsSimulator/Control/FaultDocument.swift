@@ -1,4 +1,4 @@
-/// A fault rule in JSON: the kind of fault, what that kind needs, and when it happens.
+/// A fault rule in JSON: the kind of fault, its parameters, and its conditions.
 struct FaultDocument: ControlDocument, Codable {
     enum Names: String, CodingKey, CaseIterable {
         case fault, at, skip, times, rate, pathSuffix, connection, reason, status, body, bytes, text, milliseconds, code
@@ -25,7 +25,7 @@ struct FaultDocument: ControlDocument, Codable {
     var last: String?
     var closes: Bool?
     var streams: Int?
-    /// How often it has happened; in answers only.
+    /// How often the fault has happened; only in responses.
     var happened: Int?
 
     // MARK: Reading

@@ -10,7 +10,7 @@ struct DeviceDocument: ControlDocument, Codable {
     var environment: String?
     /// `active`, `unregistered` or `expired`.
     var state: String?
-    /// Since when it is not active, in milliseconds since 1970; without it, now.
+    /// The time since which the device is not active, in milliseconds since 1970; the present time if it is missing.
     var since: Int64?
     var online: Bool?
 

@@ -6,7 +6,7 @@ extension APNsSimulator.DeliveredNotification {
         return whole?["aps"] as? [String: Any]
     }
 
-    /// The title of the alert; nil when there is none, or when a key for translation stands in its place.
+    /// The title of the alert; nil if there is none, or if the alert has a localisation key instead.
     public var title: String? { (aps?["alert"] as? [String: Any])?["title"] as? String }
 
     /// The text of the alert.
@@ -14,9 +14,9 @@ extension APNsSimulator.DeliveredNotification {
         aps?["alert"] as? String ?? (aps?["alert"] as? [String: Any])?["body"] as? String
     }
 
-    /// The number that the app's icon would have; nil when it stays as it is.
+    /// The new number on the app's icon; nil if the number does not change.
     public var badge: Int? { aps?["badge"] as? Int }
 
-    /// Whether anything would be seen or heard.
+    /// Whether the notification has an alert, a badge or a sound.
     public var isVisible: Bool { aps?["alert"] != nil || aps?["badge"] != nil || aps?["sound"] != nil }
 }

@@ -1,25 +1,26 @@
 extension APNsSimulator {
-    /// A device token, as the service knows it: one app on one device, for one topic.
+    /// A device token in the simulator: one app on one device, for one APNs topic.
     public struct Device: Hashable, Sendable {
-        /// What became of the token.
+        /// The state of the token.
         public enum State: Hashable, Sendable {
-            /// Pushes are taken.
+            /// Pushes are accepted.
             case active
-            /// The app was deleted, or the user has gone, at this time (milliseconds since 1970): 410 Unregistered.
+            /// The app was removed from the device at this time (milliseconds since 1970). The response to a push is 410
+            /// Unregistered.
             case unregistered(since: Int64)
-            /// The token was replaced at this time (milliseconds since 1970): 410 ExpiredToken.
+            /// The token was replaced at this time (milliseconds since 1970). The response to a push is 410 ExpiredToken.
             case expired(since: Int64)
         }
 
-        /// In hexadecimal, of any length, in small letters.
+        /// The token in hexadecimal, of any length, in lower case.
         public var token: String
-        /// The only topic that it is for, suffix included.
+        /// The only APNs topic for which the token is valid, including the suffix.
         public var topic: String
-        /// The only environment that it is for.
+        /// The only environment for which the token is valid.
         public var environment: Environment
-        /// What became of it.
+        /// The state of the token.
         public var state: State
-        /// Whether pushes are shown at once; otherwise one of each app waits.
+        /// Whether pushes are shown immediately. Otherwise one notification of each app waits.
         public var isOnline: Bool
 
         /// Makes a device that can be added to a simulator.
@@ -34,39 +35,41 @@ extension APNsSimulator {
         }
     }
 
-    /// What a device was pushed, and what came of it.
+    /// The pushes to a device, and their results.
     public struct DeviceReport: Sendable {
-        /// The device as it is now.
+        /// The present state of the device.
         public var device: Device
-        /// What would be on its screen, or was handed to the app, the oldest first; collapsed ones are gone from it.
+        /// The notifications that the device would show, or that were delivered to the app, the oldest first. Replaced
+        /// notifications are not included.
         public var shown: [DeliveredNotification]
-        /// What waits until the device is online: one notification for each app.
+        /// The notifications that wait until the device is online: one for each app.
         public var waiting: [DeliveredNotification]
-        /// How many replaced another, on the screen by a collapse identifier or while they waited.
+        /// The number of notifications that replaced another one, either on the screen by a collapse identifier or while they
+        /// waited.
         public var replaced: Int
-        /// How many were not stored, because their expiration was 0.
+        /// The number of notifications that were not stored because their expiration was 0.
         public var discarded: Int
-        /// How many expired while they waited.
+        /// The number of notifications that expired while they waited.
         public var expired: Int
     }
 
-    /// A notification that the service accepted for a device.
+    /// A notification that the simulator accepted for a device.
     public struct DeliveredNotification: Hashable, Sendable {
         /// The `apns-id`.
         public var id: String
-        /// With its suffix.
+        /// The APNs topic, including the suffix.
         public var topic: String
-        /// As it was sent; nil when it was not.
+        /// The push type of the request; nil if there was none.
         public var pushType: String?
-        /// 10 when none was sent.
+        /// The priority; 10 if the request had none.
         public var priority: Int
         /// The collapse identifier.
         public var collapseID: String?
-        /// Exactly what was sent.
+        /// The payload, byte for byte.
         public var payload: [UInt8]
-        /// When the service took it, in milliseconds since 1970.
+        /// The time at which the simulator accepted the notification, in milliseconds since 1970.
         public var acceptedAt: Int64
-        /// Until when it may wait, in milliseconds since 1970; nil for one attempt only.
+        /// The time until which the notification can wait, in milliseconds since 1970; nil for one attempt only.
         public var expiresAt: Int64?
     }
 }

@@ -1,7 +1,7 @@
-/// The device tokens that the service knows, and what waits for them.
+/// The device tokens of the simulator, with the notifications that wait for each device.
 ///
-/// A device that is online is shown each notification at once. For one that is offline the service keeps the newest
-/// notification of each app, until it expires, at most 30 days; an expiration of 0 is not kept at all.
+/// A device that is online shows each notification immediately. For a device that is offline, the newest notification of each
+/// app is stored until it expires, for at most 30 days. A notification with an expiration of 0 is not stored.
 struct DeviceBook: Sendable {
     typealias Delivered = APNsSimulator.DeliveredNotification
 
@@ -23,7 +23,7 @@ struct DeviceBook: Sendable {
 
     static let longestStorage = Duration.days(30)
 
-    /// How many shown notifications are remembered for a device; the oldest are forgotten.
+    /// How many shown notifications are kept for a device. The oldest are removed.
     var shownLimit = 1000
     private var records: [Key: Record] = [:]
 
@@ -33,7 +33,7 @@ struct DeviceBook: Sendable {
 
     subscript(key: Key) -> Device? { records[key]?.device }
 
-    /// Adds a device or changes one; what was shown and what waits stays.
+    /// Adds or changes a device. Its shown and waiting notifications are kept.
     mutating func put(_ device: Device, at now: Timestamp) {
         let key = Key(token: device.token, environment: device.environment)
         records[key, default: Record(device: device)].device = device
@@ -42,7 +42,7 @@ struct DeviceBook: Sendable {
 
     mutating func remove(_ key: Key) -> Bool { records.removeValue(forKey: key) != nil }
 
-    /// Counts a request to a device; false when there were more than `limit` in this minute.
+    /// Counts a request to a device. Returns false if there were more than `limit` in this minute.
     mutating func counted(_ key: Key, limit: Int, at now: Timestamp) -> Bool {
         guard var record = records.removeValue(forKey: key) else { return true }
         defer { records[key] = record }
@@ -54,7 +54,7 @@ struct DeviceBook: Sendable {
         return record.requestsInWindow <= limit
     }
 
-    /// A push was accepted. Nothing happens for devices that are not in the book.
+    /// Records an accepted push. A push to a device that is not in the book is ignored.
     mutating func accepted(_ notification: Delivered, for key: Key) {
         guard var record = records.removeValue(forKey: key) else { return }
         defer { records[key] = record }
@@ -97,7 +97,7 @@ struct DeviceBook: Sendable {
         record.expired += before - record.waiting.count
     }
 
-    /// What became of the pushes to a device; nil when it is not in the book.
+    /// Returns the results of the pushes to a device; nil if it is not in the book.
     mutating func report(_ key: Key, at now: Timestamp) -> APNsSimulator.DeviceReport? {
         guard var record = records[key] else { return nil }
         expire(&record, at: now)

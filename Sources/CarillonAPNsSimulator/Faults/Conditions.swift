@@ -1,76 +1,77 @@
 extension APNsSimulator {
-    /// How connections are treated. A connection keeps the conditions that it began with.
+    /// The behaviour of the simulator towards connections. A connection keeps the conditions of its start.
     public struct Conditions: Hashable, Sendable {
-        /// What the service shows when TLS begins.
+        /// The server certificate in the TLS handshake.
         public enum Certificate: String, Hashable, Sendable, CaseIterable {
-            /// One that is signed by the simulator's authority for all its names.
+            /// A certificate for all names of the simulator, signed by its authority.
             case good
-            /// One for `other.example`.
+            /// A certificate for `other.example`.
             case wrongHost
-            /// One that ended yesterday.
+            /// A certificate that expired yesterday.
             case expired
-            /// One that begins tomorrow.
+            /// A certificate that is valid from tomorrow.
             case notYetValid
-            /// One that signed itself.
+            /// A self-signed certificate.
             case untrusted
         }
 
-        /// What happens to somebody who connects.
+        /// The treatment of a new connection.
         public enum Welcome: String, Hashable, Sendable, CaseIterable {
             /// The connection is served.
             case served
-            /// It is closed at once.
+            /// The connection is closed immediately.
             case closed
-            /// Nothing is ever said, not even for TLS.
+            /// The simulator sends nothing, not even for TLS.
             case silent
         }
 
-        /// What happens to a stream that is one too many, although the client has confirmed the limit.
+        /// The treatment of a stream beyond the limit, after the client has acknowledged the limit.
         public enum Excess: String, Hashable, Sendable, CaseIterable {
-            /// GOAWAY with "Maximum active streams violated", as was seen on the real service.
+            /// GOAWAY with "Maximum active streams violated", as observed at the real service.
             case goAway
             /// RST_STREAM REFUSED_STREAM.
             case refuse
         }
 
-        /// What a rejection does to the stream limit.
+        /// The effect of a rejection on the stream limit.
         public enum Rejection: String, Hashable, Sendable, CaseIterable {
-            /// Nothing.
+            /// The limit does not change.
             case nothing
-            /// It falls to 1, and the next accepted push restores it, as was seen on the real service.
+            /// The limit falls to 1, and the next accepted push restores it, as observed at the real service.
             case lowersLimit
-            /// It falls likewise, and streams in flight are refused.
+            /// The limit falls to 1, and the streams in flight are refused.
             case lowersLimitAndRefuses
         }
 
-        /// The streams that may be open on a connection without a certificate until an answer shows that its provider token
-        /// is good: the push was accepted, or refused for a reason that has nothing to do with the credentials.
+        /// The number of streams that can be open on a connection without a certificate, until a response shows that its
+        /// provider token is valid: the push was accepted, or rejected for a reason that is unrelated to the credentials.
         public var firstStreams = 1
-        /// The streams that may be open after that.
+        /// The number of streams that can be open after that.
         public var streams = 1000
-        /// What a rejection does to that limit.
+        /// The effect of a rejection on that limit.
         public var rejection = Rejection.nothing
-        /// What happens to a stream beyond the limit.
+        /// The treatment of a stream beyond the limit.
         public var excess = Excess.goAway
-        /// Bytes of a body that may be sent on a stream without asking.
+        /// The flow-control window of a stream: the bytes of a body that can be sent before a window update.
         public var streamWindow = 65_535
-        /// The window of the connection, at most 65,535; it narrows as the first 65,535 bytes are used. With 0 it is
-        /// never opened again: a service that reads nothing more.
+        /// The flow-control window of the connection, at most 65,535 bytes. It becomes smaller as the first 65,535 bytes are
+        /// used. With 0 it is never opened again: the simulator reads nothing more.
         public var connectionWindow = 65_535
-        /// How long everything takes to the service and back.
+        /// The delay of all data, from the client to the simulator and back.
         public var roundTrip = Duration.zero
         /// Whether a PING is answered.
         public var answersPings = true
-        /// The certificate that is shown.
+        /// The server certificate.
         public var certificate = Certificate.good
-        /// What happens to somebody who connects.
+        /// The treatment of a new connection.
         public var welcome = Welcome.served
-        /// After how long without a request a connection ends with GOAWAY IdleTimeout; nil for never.
+        /// The time without a request after which a connection ends with GOAWAY IdleTimeout; nil for never.
         public var idleTimeout: Duration?
-        /// After how many BadDeviceToken in a row a connection ends with a GOAWAY that says so; nil for never.
+        /// The number of successive BadDeviceToken responses after which a connection ends with a GOAWAY with this reason;
+        /// nil for never.
         public var badDeviceTokens: Int?
 
-        /// The real service on a good day.
+        /// Makes conditions like those of the real service without faults.
         public init() {}
     }
 }

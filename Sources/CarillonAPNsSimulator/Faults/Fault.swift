@@ -1,89 +1,89 @@
 extension APNsSimulator {
-    /// Something that a real service does and that a provider must survive.
+    /// A fault that the real service can have, and that a provider must handle.
     public enum Fault: Hashable, Sendable {
-        /// What an answer holds instead of what it should.
+        /// The body of a faulty response.
         public enum Body: Hashable, Sendable {
-            /// Nothing.
+            /// An empty body.
             case empty
-            /// A page, as a proxy that stands between would send it.
+            /// An HTML page, as a proxy on the way sends it.
             case html
-            /// So many bytes of text.
+            /// Text of the given number of bytes.
             case huge(bytes: Int)
-            /// Exactly this, called JSON.
+            /// The given text, with the content type of JSON.
             case text(String)
         }
 
-        /// Which streams a GOAWAY says were, or will be, processed.
+        /// The last stream that a GOAWAY contains.
         public enum LastStream: String, Hashable, Sendable, CaseIterable {
-            /// Up to this request, which is still served.
+            /// This request, which is still served.
             case this
-            /// Up to the one before this request, which is dropped.
+            /// The stream before this request. This request is dropped.
             case before
-            /// None but those that were processed already and whose answer is late: all else in flight is dropped.
+            /// The last stream that was processed already and whose response is late. All others in flight are dropped.
             case none
-            /// All that may ever come: the first, friendly GOAWAY of a graceful end.
+            /// The highest possible number: the first GOAWAY of a graceful end.
             case all
         }
 
-        /// Answers with a reason and its status; with 410, the timestamp is the present time.
+        /// Responds with a reason and its status. With 410, the timestamp is the present time.
         case reject(Reason)
-        /// Answers with any status and body.
+        /// Responds with any status and body.
         case answer(status: Int, Body)
-        /// Answers correctly, but later.
+        /// Responds correctly, after a delay.
         case delay(Duration)
-        /// Never answers this request.
+        /// Never responds to this request.
         case silence
-        /// Resets the stream, and a second time when `isRepeated`, as was seen on the real service.
+        /// Resets the stream, and resets it a second time if `isRepeated` is true, as observed at the real service.
         case reset(HTTP2ErrorCode, isRepeated: Bool = false)
-        /// Begins an answer of 200, and resets the stream before its end.
+        /// Starts a response with status 200, and resets the stream before its end.
         case breakOff(HTTP2ErrorCode)
-        /// Announces the end of the connection, with a reason in the words of APNs or any text. With `closes`, the
-        /// connection is closed when the promised streams are served.
+        /// Sends GOAWAY, with a reason of APNs or any text. With `closes`, the connection is closed after the streams up to
+        /// the last one are served.
         case goAway(reason: String?, last: LastStream, code: HTTP2ErrorCode = .noError, closes: Bool = true)
-        /// Closes the connection without a word.
+        /// Closes the connection without a GOAWAY.
         case close
-        /// Says with SETTINGS that so many streams may be open, and goes on.
+        /// Sends SETTINGS with this limit of open streams, and continues.
         case streamLimit(Int)
-        /// Says with SETTINGS how much of a body may be sent on each stream without asking, and goes on.
+        /// Sends SETTINGS with this initial window of each stream, and continues.
         case streamWindow(Int)
-        /// Refuses every other stream that is open (RST_STREAM REFUSED_STREAM), and goes on.
+        /// Refuses all other open streams (RST_STREAM REFUSED_STREAM), and continues.
         case refuseOthers
-        /// Reads on, but says nothing any more on this connection, not even to a PING.
+        /// Continues to read, but sends nothing more on this connection, not even the response to a PING.
         case wedge
     }
 
-    /// When a fault happens, and to what.
+    /// A fault, with the requests and the moment at which it happens.
     public struct FaultRule: Hashable, Sendable {
-        /// How far the request has come.
+        /// The progress of the request.
         public enum Moment: String, Hashable, Sendable, CaseIterable {
-            /// When its headers are here: an answer is early, before the body was read.
+            /// After the headers of the request. A response is then sent before the body is read.
             case headers
-            /// When all of it is here, and before it is processed.
+            /// After the whole request was received, and before it is processed.
             case request
-            /// After it was processed: the push is delivered, and only the answer suffers.
+            /// After the request was processed: the push is delivered, and only the response has the fault.
             case processed
         }
 
-        /// What happens.
+        /// The fault that happens.
         public var fault: Fault
-        /// How far the request has come when it does.
+        /// The progress of the request when the fault happens.
         public var moment: Moment
-        /// Whether an answer that came before the end of the body is followed by RST_STREAM NO_ERROR, as RFC 9113 section
-        /// 8.1 lets a server say that it needs no more of it.
+        /// Whether a response before the end of the body is followed by RST_STREAM NO_ERROR. RFC 9113 section 8.1 allows this
+        /// to a server that does not need the rest of the body.
         public var stopsBody: Bool
-        /// How many matching requests pass before the first.
+        /// How many matching requests pass before the first fault.
         public var skip: Int
-        /// How often it happens; nil for ever.
+        /// How often the fault happens; nil for no limit.
         public var times: Int?
-        /// How likely it is for each matching request, from 0 to 1. Chance follows from the seed, and from the numbers of
-        /// the connection and of the stream, so that the same requests meet the same faults again.
+        /// The probability of the fault for each matching request, from 0 to 1. The result depends on the seed and on the
+        /// numbers of the connection and of the stream, so that the same requests have the same faults again.
         public var rate: Double
-        /// Only requests whose path ends so: a device token, for instance.
+        /// Limits the rule to requests whose path ends with this text, for instance a device token.
         public var pathSuffix: String?
-        /// Only this connection; the first one is 1.
+        /// Limits the rule to this connection; the first one is 1.
         public var connection: Int?
 
-        /// Makes a rule; without more, the fault happens to every request.
+        /// Makes a rule. With default arguments, the fault happens to every request.
         public init(
             _ fault: Fault, at moment: Moment = .request, stopsBody: Bool = false, skip: Int = 0, times: Int? = nil,
             rate: Double = 1,

@@ -1,7 +1,8 @@
-/// The faults that are in force, and how often each has happened.
+/// The active fault rules, with the number of times that each has happened.
 ///
-/// A request meets the first rule that matches it, has not happened often enough, and is chosen by chance. Chance is a
-/// function of the seed, the rule's place, the connection and the stream, and of nothing that depends on timing.
+/// The first rule applies that matches the request, has not reached its number of times, and is selected at random. The
+/// random value is a function of the seed, the rule's position, the connection and the stream, and of nothing that depends on
+/// timing.
 struct FaultPlan: Sendable {
     private struct Entry: Sendable {
         var rule: FaultRule
@@ -25,7 +26,7 @@ struct FaultPlan: Sendable {
 
     mutating func append(_ rule: FaultRule) { entries.append(Entry(rule: rule)) }
 
-    /// The rule that a new request meets; nil for none.
+    /// Returns the rule that applies to a new request; nil if there is none.
     mutating func rule(path: String, connection: Int, stream: UInt32) -> FaultRule? {
         for index in entries.indices {
             let rule = entries[index].rule

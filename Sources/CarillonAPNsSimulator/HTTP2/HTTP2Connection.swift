@@ -1,34 +1,34 @@
 import NIOCore
 import NIOHPACK
 
-/// The server's end of one HTTP/2 connection (RFC 9113), without a socket: bytes go in by ``received(_:)``, what they
-/// mean comes out of ``nextEvent()``, and what shall be sent gathers in ``output``.
+/// The server's side of one HTTP/2 connection (RFC 9113), without a socket. Bytes are passed to ``received(_:)``, events are
+/// returned by ``nextEvent()``, and bytes to send are collected in ``output``.
 ///
-/// It keeps the protocol strictly as long as nobody tells it otherwise; what a misbehaving server does (going away,
-/// resetting, moving its limits) are functions here. Windows are given back as the body of a request is read, up to a
-/// target that may be smaller than the protocol's 65,535 bytes, so that a sender meets a narrow or a closed window.
+/// It follows the protocol strictly. The actions of a misbehaving server (GOAWAY, resets, changed limits) are separate
+/// functions. Windows are restored as the body of a request is read, up to a target that can be smaller than the protocol's
+/// 65,535 bytes, so that a sender finds a narrow or a closed window.
 ///
-/// A stream lives from its HEADERS until both ends have ended it or one has reset it. A connection that broke the
-/// protocol has `isFailed` set and reads nothing more. A connection that is going away serves the streams up to
-/// `acceptedUpTo` and forgets all others without a word, as the real one does.
+/// A stream exists from its HEADERS until both sides have ended it or one side has reset it. After a violation of the
+/// protocol, `isFailed` is set and nothing more is read. After a GOAWAY, a connection serves the streams up to `acceptedUpTo`
+/// and ignores all others, as the real service does.
 struct HTTP2Connection {
     typealias ErrorCode = APNsSimulator.HTTP2ErrorCode
 
     enum Event {
-        /// A request began. What is known of it is in the head; its body may follow.
+        /// The head of a request was received. Its body may follow.
         case headersArrived(UInt32, SimulatorRequestHead)
-        /// A request had more headers than was offered, and was answered with 431.
+        /// A request had a larger header list than was offered, and the response was 431.
         case headersTooLarge(UInt32)
-        /// All of it is here. `bodyBytes` counts what was sent, `body` holds no more than the limit.
+        /// The whole request was received. `bodyBytes` is the number of sent bytes; `body` contains no more than the limit.
         case requestCompleted(UInt32, SimulatorRequestHead, body: ByteBuffer, bodyBytes: Int)
         case streamReset(UInt32)
-        /// A stream came that is more than was offered; the peer may not know that yet.
+        /// A stream beyond the offered limit was opened. The peer may not know the limit yet.
         case streamRefused(UInt32)
         case pingArrived
         case priorityArrived
-        /// A stream came although the peer had confirmed that it may not have so many.
+        /// A stream beyond the limit was opened, although the peer had acknowledged the limit.
         case streamLimitViolated(UInt32)
-        /// The peer broke the protocol, and was told with a GOAWAY; the connection is to be closed.
+        /// The peer violated the protocol. A GOAWAY was sent, and the connection must be closed.
         case failed(ErrorCode)
     }
 
@@ -52,12 +52,13 @@ struct HTTP2Connection {
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
     private static let protocolWindow = 65_535
     private static let largestWindow = Int(Int32.max)
-    /// What the real service advertises, as section 6.5.2 counts it: 32 bytes for each field beside name and value.
+    /// The header list size that the real service advertises, counted as in section 6.5.2: with 32 bytes for each field in
+    /// addition to name and value.
     static let largestHeaderList = 8000
-    /// What is read before that can be judged; more ends the connection.
+    /// The number of bytes that are read before the list is checked. A longer block ends the connection.
     private static let largestHeaderBlock = 32_768
 
-    /// What shall be sent, in order.
+    /// The bytes to send, in order.
     var output = ByteBuffer()
     private(set) var isFailed = false
     private(set) var acceptedUpTo = UInt32(Int32.max)
@@ -90,9 +91,9 @@ struct HTTP2Connection {
         encoder = HPACKEncoder(allocator: allocator)
     }
 
-    /// The streams that count against the limit.
+    /// The number of streams that count towards the limit.
     var openStreams: Int { streams.count }
-    /// Whether it is going away and has served all that it promised to.
+    /// Whether a GOAWAY was sent and all streams up to its last one were served.
     var isDrained: Bool { acceptedUpTo < UInt32(Int32.max) && streams.isEmpty }
 
     // MARK: Reading
@@ -107,7 +108,7 @@ struct HTTP2Connection {
         }
     }
 
-    /// The next thing that happened; nil until more bytes arrive.
+    /// Returns the next event; nil until more bytes arrive.
     mutating func nextEvent() -> Event? {
         while !isFailed {
             guard hasPreface else {
@@ -205,7 +206,7 @@ struct HTTP2Connection {
         streams[number] = Stream(
             head: head, receiveWindow: initialReceiveWindow, sendWindow: initialSendWindow, isRemoteOpen: !ends)
         if head.listBytes > Self.largestHeaderList {
-            // RFC 9113 section 10.5.1.
+            // RFC 9113 section 10.5.1 allows 431 for this.
             answer(number, [":status": "431"], body: ByteBuffer())
             stopBody(number)
             return .headersTooLarge(number)
@@ -218,7 +219,7 @@ struct HTTP2Connection {
         return endedRemotely(number)
     }
 
-    /// Is asked after ``Event/headersArrived(_:_:)``: a request without a body is complete with its headers.
+    /// Call it after ``Event/headersArrived(_:_:)``. A request without a body is complete with its headers.
     mutating func completionAfterHeaders(_ number: UInt32) -> Event? {
         guard let stream = streams[number], !stream.isRemoteOpen else { return nil }
         return .requestCompleted(number, stream.head, body: stream.body, bodyBytes: 0)
@@ -265,7 +266,7 @@ struct HTTP2Connection {
     private mutating func endedRemotely(_ number: UInt32) -> Event? {
         streams[number]?.isRemoteOpen = false
         guard let stream = streams[number] else { return nil }
-        // RFC 9113 section 8.1.1: less than was said is malformed, as more is.
+        // RFC 9113 section 8.1.1: a body that is shorter or longer than its content length is malformed.
         if let length = stream.head.contentLength, length != stream.bodyBytes, !stream.isAnswering {
             reset(number, .protocolError)
             return .streamReset(number)
@@ -274,12 +275,12 @@ struct HTTP2Connection {
             streams[number] = nil
             return nil
         }
-        // Answered already, though the client has not taken all of the answer.
+        // The request was answered already, but the client has not received the whole response.
         guard stream.unsent == nil else { return nil }
         return .requestCompleted(number, stream.head, body: stream.body, bodyBytes: stream.bodyBytes)
     }
 
-    /// All that came was read: gives back what it used, unless that is little.
+    /// All received bytes were read. Restores the used part of the connection's window, unless it is small.
     mutating func endRead() { restoreConnectionWindow(whenUsed: connectionTarget / 8) }
 
     private mutating func restoreConnectionWindow(whenUsed bytes: Int) {
@@ -369,7 +370,7 @@ struct HTTP2Connection {
         return nil
     }
 
-    /// The payload without its padding; nil when the padding is longer than the payload.
+    /// Returns the payload without its padding; nil if the padding is longer than the payload.
     private static func unpadded(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> ByteBuffer? {
         guard header.has(SimulatorFrameHeader.Flag.padded) else { return payload }
         var payload = payload
@@ -386,7 +387,7 @@ struct HTTP2Connection {
 
     // MARK: Writing
 
-    /// The first frame of a server. Later calls change what was said.
+    /// Sends SETTINGS: first as the first frame of the server, later to change the values.
     mutating func offer(streams limit: Int?, streamWindow: Int? = nil, headerListBytes: Int? = nil) {
         var values: [(UInt16, Int)] = []
         if let limit { values.append((0x3, limit)) }
@@ -400,7 +401,7 @@ struct HTTP2Connection {
             output.writeInteger(UInt32(clamping: value))
         }
         if let limit { offeredStreams = limit }
-        // A larger limit holds at once: the peer may use it before its confirmation is read.
+        // A larger limit is valid immediately: the peer can use it before its acknowledgement is read.
         if let limit, acknowledgedStreams != Int.max { acknowledgedStreams = max(acknowledgedStreams, limit) }
         if let streamWindow, streamWindow > initialReceiveWindow, offered.isEmpty {
             confirmed(OfferedSettings(initialWindow: streamWindow))
@@ -408,7 +409,8 @@ struct HTTP2Connection {
         offered.append(OfferedSettings(streams: limit, initialWindow: streamWindow))
     }
 
-    /// Answers a request; false when its stream is gone. An answer before the end of the body leaves the peer to end it.
+    /// Sends the response to a request. Returns false if its stream does not exist. After a response before the end of the
+    /// body, the peer must end the stream.
     @discardableResult
     mutating func answer(_ number: UInt32, _ headers: HPACKHeaders, body: ByteBuffer) -> Bool {
         guard let index = streams.index(forKey: number), streams.values[index].isLocalOpen else { return false }
@@ -423,13 +425,13 @@ struct HTTP2Connection {
         return true
     }
 
-    /// Begins to answer a request, and resets it.
+    /// Starts a response, and resets the stream.
     mutating func breakOff(_ number: UInt32, _ headers: HPACKHeaders, _ code: ErrorCode) {
         guard streams[number]?.isLocalOpen == true, write(headers, on: number, isEnd: false) else { return }
         reset(number, code)
     }
 
-    /// Answers false, with the stream reset, when they cannot be written.
+    /// Returns false if the headers cannot be written; the stream is then reset.
     private mutating func write(_ headers: HPACKHeaders, on number: UInt32, isEnd: Bool) -> Bool {
         let start = output.writerIndex
         output.writeRepeatingByte(0, count: SimulatorFrameHeader.length)
@@ -488,22 +490,23 @@ struct HTTP2Connection {
         writeReset(number, code)
     }
 
-    /// Says that the rest of a body is not needed, after its request was answered.
+    /// Resets the stream of a finished response, because the rest of the body is not needed.
     mutating func stopBody(_ number: UInt32) {
         if streams[number]?.isLocalOpen == false { reset(number, .noError) }
     }
 
-    /// The highest stream whose answer began; 0 for none that is open.
+    /// The highest stream whose response was started; 0 if none is open.
     var highestAnswering: UInt32 { streams.lazy.filter(\.value.isAnswering).map(\.key).max() ?? 0 }
 
-    /// Resets every stream except some, and except those whose answer began, and says which they were.
+    /// Resets all streams except the given ones and those whose response was started. Returns the numbers of the reset
+    /// streams.
     mutating func resetAll(except kept: Set<UInt32>, _ code: ErrorCode) -> [UInt32] {
         let others = streams.filter { !kept.contains($0.key) && !$0.value.isAnswering }.keys.sorted()
         for number in others { reset(number, code) }
         return others
     }
 
-    /// Says that streams after `lastStream` are not served, and forgets those; gives their numbers.
+    /// Sends GOAWAY and drops the streams after `lastStream`. Returns the numbers of the dropped streams.
     mutating func goAway(lastStream: UInt32, _ code: ErrorCode, debug: String) -> [UInt32] {
         acceptedUpTo = min(acceptedUpTo, lastStream)
         writeGoAway(lastStream: acceptedUpTo, code, debug: debug)

@@ -1,31 +1,31 @@
 extension APNsSimulator {
-    /// An error code of HTTP/2, as RST_STREAM and GOAWAY carry it (RFC 9113 section 7).
+    /// An error code of HTTP/2 in RST_STREAM and GOAWAY (RFC 9113 section 7).
     public struct HTTP2ErrorCode: RawRepresentable, Hashable, Sendable {
-        /// The number on the wire.
+        /// The number in the frame.
         public var rawValue: UInt32
 
-        /// Any code, known or not.
+        /// Makes any code, known or unknown.
         public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-        /// Nothing went wrong.
+        /// There is no error.
         public static let noError = HTTP2ErrorCode(rawValue: 0x0)
-        /// The peer broke the protocol.
+        /// The peer violated the protocol.
         public static let protocolError = HTTP2ErrorCode(rawValue: 0x1)
         /// The endpoint failed.
         public static let internalError = HTTP2ErrorCode(rawValue: 0x2)
-        /// The peer sent more than its window.
+        /// The peer sent more data than its window allows.
         public static let flowControlError = HTTP2ErrorCode(rawValue: 0x3)
-        /// A frame came for a stream that is closed.
+        /// A frame was received for a closed stream.
         public static let streamClosed = HTTP2ErrorCode(rawValue: 0x5)
-        /// A frame has a length that it cannot have.
+        /// A frame has an invalid length.
         public static let frameSizeError = HTTP2ErrorCode(rawValue: 0x6)
-        /// The request was not processed at all and may be sent again.
+        /// The request was not processed and can be sent again.
         public static let refusedStream = HTTP2ErrorCode(rawValue: 0x7)
-        /// The stream is not wanted any more.
+        /// The stream is no longer needed.
         public static let cancel = HTTP2ErrorCode(rawValue: 0x8)
-        /// The header table cannot be kept any more.
+        /// The header table can no longer be used.
         public static let compressionError = HTTP2ErrorCode(rawValue: 0x9)
-        /// The peer does too much of something.
+        /// The peer causes too much load.
         public static let enhanceYourCalm = HTTP2ErrorCode(rawValue: 0xB)
 
         private static let names: [String: HTTP2ErrorCode] = [
@@ -35,13 +35,13 @@ extension APNsSimulator {
             "ENHANCE_YOUR_CALM": enhanceYourCalm,
         ]
 
-        /// The code with a name of RFC 9113, such as `REFUSED_STREAM`; nil when there is none.
+        /// Returns the code with a name of RFC 9113, such as `REFUSED_STREAM`; nil for an unknown name.
         public init?(name: String) {
             guard let code = Self.names[name] else { return nil }
             self = code
         }
 
-        /// The name in RFC 9113, or the number in hexadecimal.
+        /// The name in RFC 9113, or the number in hexadecimal if there is none.
         public var name: String {
             Self.names.first { $0.value == self }?.key ?? "0x" + String(rawValue, radix: 16)
         }

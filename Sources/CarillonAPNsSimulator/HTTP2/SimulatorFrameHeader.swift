@@ -24,7 +24,7 @@ struct SimulatorFrameHeader {
     }
 
     static let length = 9
-    /// The largest payload that this end takes, and that it sends: what everybody must be able to take.
+    /// The largest payload that is accepted and sent: the size that every peer must accept.
     static let maximumPayload = 16_384
 
     var payloadLength: Int
@@ -36,7 +36,7 @@ struct SimulatorFrameHeader {
 }
 
 extension ByteBuffer {
-    /// The frame header at the reader index, left where it is; nil until all of it has arrived.
+    /// Returns the frame header at the reader index without consuming it; nil until all of it has arrived.
     func peekFrameHeader() -> SimulatorFrameHeader? {
         guard readableBytes >= SimulatorFrameHeader.length,
             let word = getInteger(at: readerIndex, as: UInt32.self),

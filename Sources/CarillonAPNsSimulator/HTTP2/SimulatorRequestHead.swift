@@ -1,20 +1,20 @@
 import NIOHPACK
 
-/// The header list of one request, checked as RFC 9113 section 8.3 asks.
+/// The header list of one request, checked as RFC 9113 section 8.3 requires.
 struct SimulatorRequestHead {
     var method: String
     var path: String
     var authority: String
     var fields: RequestFields
-    /// How long its header block was on the wire.
+    /// The length of the header block in the frames.
     var blockBytes = 0
-    /// How long the list is, as RFC 9113 section 6.5.2 counts it.
+    /// The length of the list, counted as in RFC 9113 section 6.5.2.
     var listBytes = 0
-    /// How long the body is said to be.
+    /// The content length of the request; nil if there is none.
     var contentLength: Int?
 
-    /// Fails for what makes a request malformed: a missing or unknown pseudo-header, one after a field, capitals, a length
-    /// that is none.
+    /// Returns nil for a malformed request: a missing or unknown pseudo-header, a pseudo-header after a field, capitals, or
+    /// an invalid length.
     init?(_ headers: HPACKHeaders) {
         var method: String?
         var path: String?
@@ -53,7 +53,7 @@ struct SimulatorRequestHead {
         self.contentLength = contentLength
     }
 
-    /// Digits alone (RFC 9110 section 8.6).
+    /// Reads a length, which has only digits (RFC 9110 section 8.6).
     private static func length(_ text: String) -> Int? {
         text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(text) : nil
     }

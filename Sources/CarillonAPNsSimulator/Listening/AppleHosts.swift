@@ -5,7 +5,7 @@ enum AppleHosts {
         "api-manage-broadcast.sandbox.push.apple.com", "api-manage-broadcast.push.apple.com",
     ]
 
-    /// The environment that the name in `:authority` asks for; nil when it is none of them.
+    /// Returns the environment of the host name in `:authority`; nil if it is none of these names.
     static func environment(of authority: String) -> Environment? {
         guard authority.contains(".push.apple.com") else { return nil }
         let host = authority.prefix { $0 != ":" }

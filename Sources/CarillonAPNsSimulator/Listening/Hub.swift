@@ -3,7 +3,7 @@ import NIOCore
 import NIOSSL
 import Synchronization
 
-/// What all connections share: the service, the log of requests, the faults and the conditions.
+/// The state that all connections share: the service, the log of requests, the faults and the conditions.
 final class Hub: Sendable {
     struct State: Sendable {
         var service: PushService
@@ -32,7 +32,7 @@ final class Hub: Sendable {
     private static let rememberedConnections = 1000
 
     private let state: Mutex<State>
-    /// Spares the lock for each request while there is no fault at all.
+    /// Avoids the lock for each request while there are no faults.
     private let hasFaults = Atomic(false)
     private let hasWaiters = Atomic(false)
 
@@ -41,7 +41,7 @@ final class Hub: Sendable {
         self.state = Mutex(state)
     }
 
-    /// Looks at the state, or changes it.
+    /// Reads or changes the state.
     func withState<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
         let (result, met) = try state.withLock { state in
             let result = try body(&state)
@@ -52,7 +52,7 @@ final class Hub: Sendable {
         return result
     }
 
-    /// The present time of the simulator's own clock.
+    /// Returns the present time of the simulator's own clock.
     func now(_ state: borrowing State) -> Timestamp { Timestamp(Date()) + state.clockOffset }
 
     // MARK: Requests
@@ -66,7 +66,7 @@ final class Hub: Sendable {
         }
     }
 
-    /// Lets the service judge a whole request.
+    /// Processes a complete request.
     func answer(_ request: Submission, connection: Int, stream: UInt32, binding: inout ConnectionBinding) -> SimulatorAnswer
     {
         let (answer, met) = state.withLock { state in
@@ -125,7 +125,7 @@ final class Hub: Sendable {
         return Array(met.values)
     }
 
-    /// Returns when the state is as asked, or throws when the task is cancelled.
+    /// Returns when the state meets the condition, or throws when the task is cancelled.
     func wait(until isMet: @escaping @Sendable (borrowing State) -> Bool) async throws {
         let key = state.withLock { state in
             state.waiterCount += 1
@@ -150,7 +150,7 @@ final class Hub: Sendable {
 }
 
 extension RequestFields {
-    /// The fields by their names, without the secret one.
+    /// The fields by their names, without `authorization`.
     var named: [String: String] {
         var named: [String: String] = [:]
         named["apns-id"] = id

@@ -1,28 +1,28 @@
 extension APNsSimulator {
-    /// An address on which one of the services is offered.
+    /// An address of one of the services.
     public struct Port: Hashable, Sendable {
-        /// What is offered.
+        /// The service of a port.
         public enum Service: String, Hashable, Sendable, CaseIterable {
-            /// Pushes to devices, and broadcasts; the real ones are at port 443 and 2197.
+            /// Pushes to devices, and broadcasts. The real service uses the ports 443 and 2197.
             case push
-            /// Broadcast channels; the real ones are at port 2195 (sandbox) and 2196 (production).
+            /// The management of broadcast channels. The real service uses the ports 2195 (sandbox) and 2196 (production).
             case management
-            /// Both, which the real service has not.
+            /// Both services on one port, which the real service does not have.
             case everything
         }
 
-        /// What is offered.
+        /// The service of the port.
         public var service: Service
-        /// The environment. A request whose `:authority` is one of Apple's hosts is for that host's environment.
+        /// The environment. For a request whose `:authority` is one of Apple's hosts, the environment of that host is used.
         public var environment: Environment
         /// The address to listen on.
         public var host: String
-        /// The port number; 0 for any that is free.
+        /// The port number; 0 for any free port.
         public var port: Int
-        /// Whether it is HTTP/2 over TLS; otherwise plain HTTP/2 with prior knowledge.
+        /// Whether the port uses HTTP/2 over TLS. Otherwise it uses plain HTTP/2 with prior knowledge.
         public var isSecure: Bool
 
-        /// Makes a port; without arguments, pushes for the sandbox at any free port of this machine.
+        /// Makes a port. The default is pushes for the sandbox on any free port of this machine.
         public init(
             _ service: Service = .push, _ environment: Environment = .sandbox, host: String = "127.0.0.1", port: Int = 0,
             isSecure: Bool = true

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Reads everything and says nothing.
+/// Reads all data and sends nothing.
 final class SilentHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 

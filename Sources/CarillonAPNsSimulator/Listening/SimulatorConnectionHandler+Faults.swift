@@ -2,8 +2,8 @@ import NIOCore
 import NIOHPACK
 
 extension SimulatorConnectionHandler {
-    /// Lets a fault happen to a request; false when nothing else shall be done with it.
-    /// - Parameter processed: what the service said, when it was asked already.
+    /// Applies a fault to a request. Returns false if the request needs no further processing.
+    /// - Parameter processed: The response of the service, if the request was processed already.
     func goesOn(after rule: FaultRule, _ stream: UInt32, _ head: SimulatorRequestHead, processed: SimulatorAnswer?) -> Bool {
         switch rule.fault {
         case .reject(let reason):
@@ -12,7 +12,7 @@ extension SimulatorConnectionHandler {
             return false
         case .answer(let status, let body):
             var answer = SimulatorAnswer(status: status)
-            // A page of HTML is another program's answer, which has none of the service's IDs.
+            // An HTML page is the response of another program, which has none of the service's IDs.
             if body != .html {
                 answer.id = processed?.id ?? head.fields.id
                 answer.uniqueID = processed?.uniqueID
@@ -54,7 +54,7 @@ extension SimulatorConnectionHandler {
         }
     }
 
-    /// As the service itself would have said it.
+    /// Returns the rejection with the IDs that the service itself would send.
     private func refusal(_ reason: Reason, of head: SimulatorRequestHead, _ processed: SimulatorAnswer?) -> SimulatorAnswer {
         hub.withState { state in
             var answer = SimulatorAnswer(reason, timestamp: reason.status == 410 ? hub.now(state).milliseconds : nil)
@@ -80,8 +80,8 @@ extension SimulatorConnectionHandler {
         return number >= stream
     }
 
-    /// Says GOAWAY. A stream that was processed, and whose answer is late or not taken yet, is never above the last: that
-    /// would say that it was not.
+    /// Sends GOAWAY. Its last stream is never below a stream that was processed and whose response is late or not read yet,
+    /// because a lower number would mean that the stream was not processed.
     @discardableResult
     func dropStreams(above last: UInt32, _ code: APNsSimulator.HTTP2ErrorCode, debug: String) -> UInt32 {
         let last = max(last, processed.max() ?? 0, http.highestAnswering)
@@ -89,7 +89,7 @@ extension SimulatorConnectionHandler {
         return last
     }
 
-    /// Refuses the other streams that are open, unless their request was processed: refusing says that it was not.
+    /// Refuses the other open streams, unless their request was processed, because a refusal means that it was not.
     func refuseOthers(than stream: UInt32) {
         let refused = http.resetAll(except: processed.union([stream]), .refusedStream)
         for number in refused { faults[number] = nil }

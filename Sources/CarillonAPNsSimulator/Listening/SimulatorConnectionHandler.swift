@@ -3,15 +3,15 @@ import NIOHPACK
 import NIOSSL
 import NIOTLS
 
-/// Serves one connection: runs its HTTP/2, asks the service for answers, and misbehaves as it was told.
+/// Serves one connection: runs HTTP/2, passes requests to the service, and applies faults and conditions.
 final class SimulatorConnectionHandler: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = Never
     typealias OutboundOut = ByteBuffer
 
-    /// Asks a connection to say goodbye.
+    /// Requests a graceful end of a connection.
     struct Shutdown: Sendable {}
-    /// Asks a connection to break.
+    /// Requests that the socket of a connection is closed without an end of TLS.
     struct Cut: Sendable {}
 
     let hub: Hub
@@ -28,13 +28,13 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
     private var authority = ""
     private var environment: Environment
 
-    /// The faults of requests that are not complete yet.
+    /// The faults of requests that are not complete.
     var faults: [UInt32: FaultRule] = [:]
-    /// Requests whose answer is late, although they were processed.
+    /// Requests that were processed and whose response is late.
     var processed: Set<UInt32> = []
     var isWedged = false
     var closesWhenDrained = false
-    /// Whether an answer showed that the credentials are good.
+    /// Whether a response showed that the credentials are valid.
     private var isProven = false
     private var hasLoweredLimit = false
     private var badDeviceTokensInRow = 0
@@ -128,7 +128,7 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
 
     // MARK: Reading
 
-    /// A client that does not read is not read from.
+    /// While a client does not read, nothing more is read from it.
     func read(context: ChannelHandlerContext) {
         if context.channel.isWritable { context.read() } else { wantsRead = true }
     }
@@ -252,7 +252,7 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    /// Sends an answer of the service, and does what it means for the connection.
+    /// Sends a response of the service, and applies its effects to the connection.
     func send(_ answer: SimulatorAnswer, on stream: UInt32) {
         let body = answer.body
         http.answer(stream, headers(of: answer), body: body.isEmpty ? ByteBuffer() : ByteBuffer(string: body))
@@ -286,7 +286,7 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    /// The credentials are good: the connection has all of its streams from now on.
+    /// The credentials are valid, so all streams of the connection can be used from now on.
     private func proved() {
         guard !isProven else { return }
         isProven = true
@@ -297,7 +297,7 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
 
     private func rejected(_ answer: SimulatorAnswer, on stream: UInt32) {
         if let reason = answer.reason, reason.showsThatCredentialsAreTaken { proved() }
-        // A token that is gone is nobody's mistake.
+        // An inactive token is not a fault of the client.
         guard answer.status != 410 else { return }
         if conditions.rejection != .nothing {
             if !hasLoweredLimit, isProven { http.offer(streams: 1) }
@@ -322,14 +322,14 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
         if http.output.readableBytes > 0 {
             let size = http.output.readableBytes
             context.writeAndFlush(wrapOutboundOut(http.output), promise: nil)
-            // The next batch is likely to be as large.
+            // The next output is likely to have the same size.
             http.output = context.channel.allocator.buffer(capacity: min(max(size, 512), 65_536))
         }
         if closesWhenDrained, http.isDrained { context.close(promise: nil) }
     }
 }
 
-/// The certificate that the peer showed while TLS began; nil when it showed none.
+/// The client certificate of the TLS handshake; nil if the client presented none.
 final class PeerCertificate {
     var shown: ClientCertificate?
 }

@@ -2,7 +2,7 @@ import Foundation
 import NIOCore
 
 extension SimulatorError {
-    /// Why an address cannot be listened on, in words.
+    /// Describes why the simulator cannot listen on an address.
     init(_ error: any Error, listeningOn host: String, _ port: Int) {
         let why =
             switch (error as? IOError)?.errnoCode {

@@ -4,7 +4,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Listens on the ports, and gives each connection its handlers.
+/// Listens on the ports, and adds the handlers of each connection.
 final class SimulatorListener: Sendable {
     private let hub: Hub
     private let authority: CertificateAuthority
@@ -18,7 +18,7 @@ final class SimulatorListener: Sendable {
         self.hosts = hosts
     }
 
-    /// Begins to listen, and gives the socket that does.
+    /// Starts to listen, and returns the listening socket.
     func listen(on port: Port, group: any EventLoopGroup) async throws(SimulatorError) -> any Channel {
         if port.isSecure { _ = try context(.good) }
         do {
@@ -63,7 +63,7 @@ final class SimulatorListener: Sendable {
                 report: report, conditions: conditions))
     }
 
-    /// The certificates are made when they are first needed.
+    /// Returns the TLS context for a kind of certificate. The certificates are made when they are first needed.
     private func context(_ kind: Conditions.Certificate) throws(SimulatorError) -> NIOSSLContext {
         do {
             return try contexts.withLock { contexts in
@@ -85,13 +85,13 @@ final class SimulatorListener: Sendable {
 
     private func forget(_ key: ObjectIdentifier) { _ = channels.withLock { $0.removeValue(forKey: key) } }
 
-    /// Says goodbye on every connection, and returns when all are closed.
+    /// Ends every connection, and returns when all are closed.
     func closeConnections() async {
         let open = channels.withLock { Array($0.values) }
         for channel in open {
             channel.pipeline.fireUserInboundEventTriggered(SimulatorConnectionHandler.Shutdown())
             channel.close(promise: nil)
-            // TLS waits for the other end's goodbye, and not everybody says it.
+            // TLS waits until the other side ends it, and not every client does.
             channel.eventLoop.scheduleTask(in: .milliseconds(500)) {
                 channel.pipeline.fireUserInboundEventTriggered(SimulatorConnectionHandler.Cut())
             }
@@ -99,7 +99,7 @@ final class SimulatorListener: Sendable {
         for channel in open { _ = try? await channel.closeFuture.get() }
     }
 
-    /// Cuts every connection that is open now.
+    /// Closes the socket of every open connection without an end of TLS.
     func cutConnections() {
         for channel in channels.withLock({ Array($0.values) }) {
             channel.pipeline.fireUserInboundEventTriggered(SimulatorConnectionHandler.Cut())

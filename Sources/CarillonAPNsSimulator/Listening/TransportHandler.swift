@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The network beneath TLS: it can take its time, and it can break.
+/// Simulates the network below TLS: delays data, and breaks the connection.
 final class TransportHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -13,7 +13,7 @@ final class TransportHandler: ChannelInboundHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
-    /// All of the delay is on the way in: that delays answers, windows and confirmations alike.
+    /// The whole delay is applied to received data. It thus delays responses, windows and acknowledgements alike.
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard roundTrip > .zero else { return context.fireChannelRead(data) }
         let bytes = unwrapInboundIn(data)
@@ -31,6 +31,6 @@ final class TransportHandler: ChannelInboundHandler {
         context.fireChannelReadComplete()
     }
 
-    /// Closes the socket beneath TLS, which so cannot say goodbye.
+    /// Closes the socket below TLS, so that TLS is not ended.
     func cut() { context?.close(promise: nil) }
 }

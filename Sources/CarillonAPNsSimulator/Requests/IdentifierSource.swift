@@ -1,10 +1,10 @@
-/// Makes identifiers from a seed, so that a run can be played again.
+/// Generates identifiers from a seed, so that a run can be repeated.
 struct IdentifierSource: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     init(seed: UInt64) { state = seed }
 
-    /// The generator SplitMix64.
+    /// Returns the next value of the SplitMix64 generator.
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         return Self.mixed(state)
@@ -19,7 +19,7 @@ struct IdentifierSource: RandomNumberGenerator, Sendable {
 
     private static let digits = Array("0123456789ABCDEF".utf8)
 
-    /// A version 4 UUID, in capitals as APNs writes its own.
+    /// Returns a version 4 UUID in capitals, as APNs writes them.
     mutating func makeUUID() -> String {
         let words = [next() & 0xFFFF_FFFF_FFFF_0FFF | 0x4000, next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000]
         return String(unsafeUninitializedCapacity: 36) { buffer in

@@ -1,6 +1,7 @@
-/// What the identifiers in requests must look like.
+/// The valid forms of the identifiers in requests.
 enum Identifiers {
-    /// 8-4-4-4-12 hexadecimal digits. Capitals are taken too; the answer repeats what was sent.
+    /// Whether the text has the form 8-4-4-4-12 of hexadecimal digits. Capitals are valid too; the response repeats the
+    /// received text.
     static func isUUID(_ text: String) -> Bool {
         var index = 0
         for byte in text.utf8 {
@@ -13,16 +14,16 @@ enum Identifiers {
         return index == 36
     }
 
-    /// Whole bytes in hexadecimal, of whatever length: Apple promises none.
+    /// Whether the text is whole bytes in hexadecimal. Any length is valid, because Apple does not specify one.
     static func isDeviceToken(_ text: Substring) -> Bool {
         !text.isEmpty && text.utf8.count.isMultiple(of: 2) && text.utf8.allSatisfy(isHexadecimal)
     }
 
-    /// The token to which `carillon apns check` sends its one push: the text "carillon apns check is no device". It is never
-    /// entered into the book of devices.
+    /// The token of the one push that `carillon apns check` sends: the text "carillon apns check is no device". It is never
+    /// added to the book of devices.
     static let nobody = "636172696c6c6f6e2061706e7320636865636b206973206e6f20646576696365"
 
-    /// Letters, digits, hyphens and dots, none of the dots at an end.
+    /// Whether the text has only letters, digits, hyphens and dots, with no dot at an end.
     static func isTopic(_ text: String) -> Bool {
         guard (1...255).contains(text.utf8.count), !text.hasPrefix("."), !text.hasSuffix(".") else { return false }
         return text.utf8.allSatisfy { byte in

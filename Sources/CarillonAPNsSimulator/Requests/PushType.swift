@@ -1,9 +1,9 @@
-/// A push type, and what follows from it.
+/// A push type, with the rules that depend on it.
 enum PushType: String, CaseIterable, Sendable {
     case alert, background, voip, pushtotalk, complication, fileprovider, location, liveactivity, controls, widgets
     case accessory, mdm
 
-    /// What the topic has after the bundle identifier.
+    /// The text after the bundle identifier in the APNs topic.
     var topicSuffix: String {
         switch self {
         case .alert, .background, .mdm: ""
@@ -29,7 +29,7 @@ enum PushType: String, CaseIterable, Sendable {
         }
     }
 
-    /// The bundle identifier in a topic that belongs to this type; nil when it belongs to another.
+    /// Returns the bundle identifier in an APNs topic of this type; nil for an APNs topic of another type.
     func bundleID(of topic: String) -> String? {
         let suffix = topicSuffix
         if suffix.isEmpty { return Self.suffix(of: topic) == nil ? topic : nil }
@@ -39,10 +39,10 @@ enum PushType: String, CaseIterable, Sendable {
 
     private static let suffixes = allCases.map(\.topicSuffix).filter { !$0.isEmpty }
 
-    /// The suffix that a topic has, whatever the type.
+    /// Returns the suffix of an APNs topic of any type.
     static func suffix(of topic: String) -> String? { suffixes.first { topic.hasSuffix($0) } }
 
-    /// A topic without its suffix.
+    /// Returns an APNs topic without its suffix.
     static func bundleID(of topic: String) -> String {
         suffix(of: topic).map { String(topic.dropLast($0.count)) } ?? topic
     }

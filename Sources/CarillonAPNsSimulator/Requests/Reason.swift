@@ -1,33 +1,33 @@
 extension APNsSimulator {
-    /// What is wrong, in the words of APNs. The raw value is what stands in the body of the answer.
+    /// The reason of a rejection. The raw value is the `reason` in the body of the response.
     public enum Reason: String, Hashable, Sendable, CaseIterable, Codable {
         /// The collapse identifier is longer than 64 bytes.
         case badCollapseID = "BadCollapseId"
-        /// The device token is not one of this environment.
+        /// The device token does not belong to this environment.
         case badDeviceToken = "BadDeviceToken"
-        /// The expiration is not a number of seconds, or a channel that stores nothing was given one.
+        /// The expiration is not a number of seconds, or is not 0 for a channel that stores nothing.
         case badExpirationDate = "BadExpirationDate"
         /// The `apns-id` is not a UUID.
         case badMessageID = "BadMessageId"
-        /// The priority is not one that the push type may have.
+        /// The priority is not valid for the push type.
         case badPriority = "BadPriority"
-        /// The topic is malformed, or is not one of the push type.
+        /// The APNs topic is malformed, or does not belong to the push type.
         case badTopic = "BadTopic"
-        /// The device token belongs to another topic.
+        /// The device token belongs to another APNs topic.
         case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
-        /// A header came twice.
+        /// A header occurs twice.
         case duplicateHeaders = "DuplicateHeaders"
         /// The connection was idle for too long.
         case idleTimeout = "IdleTimeout"
-        /// The push type is unknown, or not one for this path.
+        /// The push type is unknown, or not valid for this path.
         case invalidPushType = "InvalidPushType"
         /// The path ends before the device token.
         case missingDeviceToken = "MissingDeviceToken"
-        /// There is no topic, and no certificate with exactly one.
+        /// The request has no APNs topic, and there is no certificate with exactly one.
         case missingTopic = "MissingTopic"
         /// There is no body.
         case payloadEmpty = "PayloadEmpty"
-        /// The credentials are not for this topic.
+        /// The credentials are not valid for this APNs topic.
         case topicDisallowed = "TopicDisallowed"
         /// The app has no broadcast capability.
         case featureNotEnabled = "FeatureNotEnabled"
@@ -37,13 +37,13 @@ extension APNsSimulator {
         case badChannelID = "BadChannelId"
         /// There is no such channel in this environment.
         case channelNotRegistered = "ChannelNotRegistered"
-        /// A parameter has a value that it cannot have.
+        /// A parameter has an invalid value.
         case badRequestParams = "BadRequestParams"
-        /// The body is not what the path asks for.
+        /// The body is not valid for the path.
         case badRequestPayload = "BadRequestPayload"
         /// There is no push type.
         case missingPushType = "MissingPushType"
-        /// The app has as many channels as it may have.
+        /// The app has reached its limit of channels.
         case cannotCreateChannelConfig = "CannotCreateChannelConfig"
         /// There is no message storage policy.
         case missingChannelQueueSize = "MissingChannelQueueSize"
@@ -53,40 +53,40 @@ extension APNsSimulator {
         case badCertificateEnvironment = "BadCertificateEnvironment"
         /// The provider token was issued more than an hour ago.
         case expiredProviderToken = "ExpiredProviderToken"
-        /// The credentials do not allow this.
+        /// The credentials do not allow the request.
         case forbidden = "Forbidden"
-        /// The provider token is malformed, of an unknown key, or wrongly signed.
+        /// The provider token is malformed, has an unknown key, or has an invalid signature.
         case invalidProviderToken = "InvalidProviderToken"
         /// There is neither a provider token nor a client certificate.
         case missingProviderToken = "MissingProviderToken"
-        /// The connection is bound to a key that has nothing to do with this one.
+        /// The connection is bound to a key that is unrelated to this one.
         case unrelatedKeyIDInToken = "UnrelatedKeyIdInToken"
         /// The key is for the other environment.
         case badEnvironmentKeyIDInToken = "BadEnvironmentKeyIdInToken"
-        /// The bundle identifier in the path is not one of the credentials or of the topic.
+        /// The bundle identifier in the path does not match the credentials or the APNs topic.
         case topicMismatch = "TopicMismatch"
-        /// There is nothing at this path.
+        /// The path does not exist.
         case badPath = "BadPath"
-        /// The path is not for this method.
+        /// The method is not valid for the path.
         case methodNotAllowed = "MethodNotAllowed"
         /// The device token has expired.
         case expiredToken = "ExpiredToken"
-        /// The device token is not active for the topic any more.
+        /// The device token is no longer active for the APNs topic.
         case unregistered = "Unregistered"
         /// The body is larger than the push type allows.
         case payloadTooLarge = "PayloadTooLarge"
-        /// The provider token changed within 20 minutes of the first push with the one before on the connection.
+        /// The provider token was changed within 20 minutes of the first push with the previous one on the connection.
         case tooManyProviderTokenUpdates = "TooManyProviderTokenUpdates"
         /// There were too many requests for one device.
         case tooManyRequests = "TooManyRequests"
-        /// The service failed. Only a fault provokes it.
+        /// The service has an internal fault. Only a fault rule causes this reason.
         case internalServerError = "InternalServerError"
-        /// The service is not available. Only a fault provokes it.
+        /// The service is unavailable. Only a fault rule causes this reason.
         case serviceUnavailable = "ServiceUnavailable"
         /// The service is stopping.
         case shutdown = "Shutdown"
 
-        /// The status that goes with it.
+        /// The HTTP status of the reason.
         public var status: Int {
             switch self {
             case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .forbidden, .invalidProviderToken,
@@ -103,7 +103,7 @@ extension APNsSimulator {
             }
         }
 
-        /// Whether it is neither about the credentials nor trouble of the service.
+        /// Whether the reason is unrelated to the credentials and to faults of the service.
         var showsThatCredentialsAreTaken: Bool {
             switch self {
             case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .forbidden, .invalidProviderToken,

@@ -1,4 +1,4 @@
-/// The header fields that mean something to APNs.
+/// The header fields that APNs uses.
 struct RequestFields: Hashable, Sendable {
     var authorization: String?
     var id: String?
@@ -9,10 +9,10 @@ struct RequestFields: Hashable, Sendable {
     var priority: String?
     var collapseID: String?
     var channelID: String?
-    /// The first of them that came twice.
+    /// The first field that occurred twice.
     var duplicate: String?
 
-    /// Takes the next field; false when no HTTP/2 request may have it (RFC 9113 section 8.2).
+    /// Adds the next field. Returns false if the field is not valid in HTTP/2 (RFC 9113 section 8.2).
     mutating func received(_ name: String, _ value: String) -> Bool {
         switch name {
         case "authorization": Self.take(value, name, &authorization, &duplicate)

@@ -1,4 +1,4 @@
-/// A moment, in milliseconds since 1970, as the simulator's own clock counts.
+/// A point in time of the simulator's own clock, in milliseconds since 1970.
 struct Timestamp: Hashable, Comparable, Sendable {
     var milliseconds: Int64
 

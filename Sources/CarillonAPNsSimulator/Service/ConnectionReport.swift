@@ -1,37 +1,38 @@
 extension APNsSimulator {
-    /// What a client did on one connection: what a test of a provider wants to know.
+    /// The actions of a client on one connection, for tests of a provider.
     public struct ConnectionReport: Hashable, Sendable {
-        /// Counts connections from 1, in the order in which they came.
+        /// The number of the connection, counted from 1 in the order of arrival.
         public var number: Int
-        /// The environment of its port.
+        /// The environment of the connection's port.
         public var environment: Environment
-        /// When it came, in milliseconds since 1970.
+        /// The time of the start, in milliseconds since 1970.
         public var openedAt: Int64
-        /// When it ended; nil while it is open.
+        /// The time of the end, in milliseconds since 1970; nil while the connection is open.
         public var closedAt: Int64?
-        /// Whether the client showed a certificate.
+        /// Whether the client presented a certificate.
         public var hasCertificate = false
-        /// What TLS agreed on: `h2`, or nil without ALPN.
+        /// The protocol that TLS negotiated: `h2`, or nil without ALPN.
         public var negotiatedProtocol: String?
-        /// Requests whose headers came.
+        /// The number of requests whose headers were received.
         public var requests = 0
-        /// Requests that were accepted.
+        /// The number of accepted requests.
         public var accepted = 0
-        /// The most streams that were open at a time.
+        /// The largest number of concurrent streams.
         public var mostStreams = 0
-        /// The same before the first answer that showed that the credentials are good, refused ones included.
+        /// The largest number of concurrent streams before the first response that showed that the credentials are valid,
+        /// including refused streams.
         public var mostStreamsAtFirst = 0
-        /// Streams that were refused, because they were too many.
+        /// The number of streams that were refused because they exceeded the limit.
         public var refusedStreams = 0
-        /// PINGs of the client.
+        /// The number of PING frames from the client.
         public var pings = 0
-        /// PRIORITY frames, which a client of APNs should not send.
+        /// The number of PRIORITY frames, which a client of APNs should not send.
         public var priorityFrames = 0
-        /// Streams that the client reset.
+        /// The number of streams that the client reset.
         public var resets = 0
-        /// The length of the newest header block on the wire.
+        /// The length of the newest header block in bytes.
         public var headerBlockBytes = 0
-        /// Different provider tokens, good or not.
+        /// The number of different provider tokens, valid or not.
         public var providerTokens = 0
     }
 }

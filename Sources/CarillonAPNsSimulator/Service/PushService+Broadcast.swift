@@ -4,7 +4,7 @@ import NIOCore
 extension PushService {
     private static let broadcastLimit = 5120
 
-    /// `POST /4/broadcasts/apps/BUNDLE`.
+    /// Processes `POST /4/broadcasts/apps/BUNDLE`.
     mutating func broadcast(
         to bundleID: String, _ request: Submission, _ binding: inout ConnectionBinding, _ now: Timestamp
     ) -> SimulatorAnswer {
@@ -35,7 +35,7 @@ extension PushService {
         return SimulatorAnswer(status: 200)
     }
 
-    /// `POST`, `GET` and `DELETE /1/apps/BUNDLE/channels`.
+    /// Processes `POST`, `GET` and `DELETE /1/apps/BUNDLE/channels`.
     mutating func managed(
         channelsOf bundleID: String, _ request: Submission, _ binding: inout ConnectionBinding, _ now: Timestamp
     ) -> SimulatorAnswer {
@@ -74,18 +74,18 @@ extension PushService {
         return answer
     }
 
-    /// The number 0 or 1; `true`, a text and everything else is none.
+    /// Returns the number 0 or 1; nil for `true`, a text and every other value.
     private static func storagePolicy(in payload: ByteBuffer) -> Int? {
         struct Policy: Decodable {
             enum CodingKeys: String, CodingKey { case number = "message-storage-policy" }
             var number: Double
         }
-        // What is not a number has no policy in it.
+        // A value that is not a number is not a policy.
         let number = (try? JSONDecoder().decode(Policy.self, from: Data(payload.readableBytesView)))?.number
         return number == 0 ? 0 : number == 1 ? 1 : nil
     }
 
-    /// `GET /1/apps/BUNDLE/all-channels`.
+    /// Processes `GET /1/apps/BUNDLE/all-channels`.
     mutating func listed(
         channelsOf bundleID: String, _ request: Submission, _ binding: inout ConnectionBinding, _ now: Timestamp
     ) -> SimulatorAnswer {
@@ -98,7 +98,7 @@ extension PushService {
         return answer
     }
 
-    /// What is wrong with a request for an app's channels, whatever it wants with them.
+    /// Returns why a request for an app's channels is rejected, for any method.
     private func ownerRefusal(_ bundleID: String, _ request: Submission, _ binding: ConnectionBinding) -> Reason? {
         if let id = request.fields.requestID, !Identifiers.isUUID(id) { return .badRequestParams }
         guard Identifiers.isTopic(bundleID) else { return .badTopic }

@@ -1,7 +1,7 @@
 import NIOCore
 
 extension PushService {
-    /// What the headers of a push to a device said, once they were found good.
+    /// The values of a push's headers, after they were checked.
     private struct Push {
         var topic: String
         var type: PushType?
@@ -9,7 +9,7 @@ extension PushService {
         var expiration: Int64?
     }
 
-    /// `POST /3/device/TOKEN`.
+    /// Processes `POST /3/device/TOKEN`.
     mutating func pushed(
         to token: Substring, _ request: Submission, _ binding: inout ConnectionBinding, _ now: Timestamp
     ) -> SimulatorAnswer {
@@ -93,7 +93,7 @@ extension PushService {
         return nil
     }
 
-    /// Hands an accepted push to its device.
+    /// Delivers an accepted push to its device.
     mutating func deliver(_ request: Submission, _ answer: SimulatorAnswer, _ binding: ConnectionBinding, at now: Timestamp)
     {
         guard !devices.isEmpty, let id = answer.id,
@@ -109,7 +109,7 @@ extension PushService {
             for: DeviceBook.Key(token: token.lowercased(), environment: request.environment))
     }
 
-    /// Until when a notification may wait. Without the header the service decides, and takes the longest it can.
+    /// Returns the time until which a notification can wait. Without the header, this is the longest possible time.
     private func expiry(_ text: String?, _ now: Timestamp) -> Int64? {
         let longest = now + DeviceBook.longestStorage
         guard let seconds = text.flatMap(expiration) else { return longest.milliseconds }

@@ -1,21 +1,21 @@
 import NIOCore
 
-/// All that APNs knows and decides, as a value: whole requests go in, answers come out.
+/// The state and the decisions of the simulated service, as a value: it returns the response to a complete request.
 ///
-/// A request is judged in this order, and the first thing that is wrong is the answer: path and method, repeated
-/// headers, credentials, headers one by one, topic, body, and at last the device or channel itself.
+/// A request is checked in this order, and the first fault determines the response: path and method, repeated headers,
+/// credentials, each header, APNs topic, body, and finally the device or channel.
 struct PushService: Sendable {
     var rules = Rules()
     var accounts = Accounts()
     var devices = DeviceBook()
     var channels = ChannelBook()
     var identifiers: IdentifierSource
-    /// Every new request is answered with 503 Shutdown.
+    /// Whether every new request is rejected with 503 Shutdown.
     var isShuttingDown = false
 
     init(seed: UInt64) { identifiers = IdentifierSource(seed: seed) }
 
-    /// Judges a request, and does what it asks for when nothing is wrong with it.
+    /// Checks a request, and performs it if it has no fault.
     mutating func received(_ request: Submission, on binding: inout ConnectionBinding, at now: Timestamp) -> SimulatorAnswer
     {
         guard let target = Target(path: request.path, services: request.services) else {
@@ -33,7 +33,7 @@ struct PushService: Sendable {
         return answer
     }
 
-    /// Gives an answer the identifiers that one to such a request has, whoever decided it.
+    /// Adds the identifiers to a response that a response to such a request has, also for the response of a fault rule.
     mutating func identified(_ answer: SimulatorAnswer, _ request: Submission) -> SimulatorAnswer {
         var answer = answer
         guard case .device? = Target(path: request.path, services: request.services) else {
@@ -47,7 +47,7 @@ struct PushService: Sendable {
 
     private func validID(_ text: String?) -> String? { text.flatMap { Identifiers.isUUID($0) ? $0 : nil } }
 
-    /// What every request must have, whatever it asks for.
+    /// Checks the rules for every request.
     func commonRefusal(
         _ request: Submission, methods: [String], _ binding: inout ConnectionBinding, _ now: Timestamp
     ) -> Reason? {
@@ -59,7 +59,7 @@ struct PushService: Sendable {
             at: now)
     }
 
-    /// A number of seconds since 1970; nil when it is none.
+    /// Reads a number of seconds since 1970; nil for any other text.
     func expiration(_ text: String) -> Int64? {
         guard let seconds = Int64(text), seconds >= 0, seconds < 1 << 40, text.utf8.first != UInt8(ascii: "+") else {
             return nil

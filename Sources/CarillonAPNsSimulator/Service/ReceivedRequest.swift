@@ -1,48 +1,48 @@
 extension APNsSimulator {
-    /// A request that reached the service, and what it was told.
+    /// A request that reached the simulator, with its response.
     public struct ReceivedRequest: Hashable, Sendable {
-        /// Counts all requests from 1.
+        /// The number of the request, counted from 1.
         public var number: Int
-        /// The connection that it came on; the first is 1.
+        /// The number of the connection; the first is 1.
         public var connection: Int
-        /// Its stream.
+        /// The number of the stream.
         public var stream: UInt32
-        /// When, in milliseconds since 1970.
+        /// The time of arrival, in milliseconds since 1970.
         public var receivedAt: Int64
-        /// The environment that was asked.
+        /// The environment of the request.
         public var environment: Environment
-        /// `POST`, as a rule.
+        /// The method, usually `POST`.
         public var method: String
-        /// As it was sent.
+        /// The path, as it was sent.
         public var path: String
-        /// The headers that mean something to APNs, except `authorization`.
+        /// The headers that APNs uses, except `authorization`.
         public var headers: [String: String]
-        /// The key identifier of the provider token; nil with a certificate, or when no token was good.
+        /// The key ID of the provider token; nil with a certificate, or if no token was valid.
         public var keyID: String?
-        /// Exactly what was sent; empty when bodies are not recorded.
+        /// The body, byte for byte; empty if bodies are not recorded.
         public var payload: [UInt8]
-        /// How many bytes were sent.
+        /// The length of the body in bytes.
         public var payloadBytes: Int
-        /// What was answered, or would have been, had no fault come between.
+        /// The status of the response, before a fault rule changed it.
         public var status: Int
-        /// The reason; nil for success.
+        /// The reason; nil for an accepted request.
         public var reason: Reason?
-        /// The `apns-id` of the answer; nil for broadcasts and channels.
+        /// The `apns-id` of the response; nil for broadcasts and channels.
         public var id: String?
     }
 
-    /// How many requests there were.
+    /// The numbers of requests and faults.
     public struct Totals: Hashable, Sendable {
-        /// Whole requests that were processed.
+        /// The number of complete requests that were processed.
         public var requests = 0
-        /// Those that were accepted.
+        /// The number of accepted requests.
         public var accepted = 0
-        /// Those that were not, by reason.
+        /// The numbers of rejected requests, by reason.
         public var rejected: [Reason: Int] = [:]
-        /// Faults that happened.
+        /// The number of faults that happened.
         public var faults = 0
 
-        /// None.
+        /// Makes totals of zero.
         public init() {}
     }
 }

@@ -1,4 +1,4 @@
-/// The newest requests, up to a number, and how many there were in all.
+/// The newest requests, up to a limit, and the totals.
 struct RequestLog: Sendable {
     typealias Request = APNsSimulator.ReceivedRequest
 
@@ -35,7 +35,7 @@ struct RequestLog: Sendable {
         }
     }
 
-    /// Forgets the requests; counting goes on.
+    /// Removes the recorded requests. The totals are kept.
     mutating func removeAll() {
         ring = []
         oldest = 0

@@ -1,29 +1,30 @@
 extension APNsSimulator {
-    /// What the service does with a device token that is not in its book.
+    /// The treatment of a device token that is not in the book.
     public enum UnknownDevices: String, Hashable, Sendable, CaseIterable {
-        /// It refuses it with BadDeviceToken, as the real service does.
+        /// Rejects the push with BadDeviceToken, as the real service does.
         case refuse
-        /// It adds it to the book, for the topic that was pushed to.
+        /// Adds the token to the book, for the APNs topic of the push.
         case register
-        /// It accepts the push and remembers nothing: for benchmarks.
+        /// Accepts the push and records nothing: for benchmarks.
         case accept
     }
 
-    /// How strict the service is, where the developer may choose. The defaults are the real service's.
+    /// The rules of the simulated service that can be changed. The defaults are the rules of the real service, except that
+    /// any app is accepted.
     public struct Rules: Hashable, Sendable {
-        /// What is done with device tokens that are not in the book.
+        /// The treatment of device tokens that are not in the book.
         public var unknownDevices = UnknownDevices.refuse
-        /// Whether any well-formed topic is taken; otherwise only those of apps that were added.
+        /// Whether any well-formed APNs topic is accepted. Otherwise only the APNs topics of added apps are accepted.
         public var acceptsUnknownApps = true
-        /// How many requests one device may get in a minute before the answer is TooManyRequests; nil for any number.
+        /// The number of requests to one device in a minute, beyond which the response is TooManyRequests; nil for no limit.
         public var requestsPerDeviceAndMinute: Int?
-        /// How many broadcast channels an app may have in one environment.
+        /// The largest number of broadcast channels of an app in one environment.
         public var channelsPerApp = 10_000
-        /// Whether ExpiredProviderToken and TooManyProviderTokenUpdates are the answer to all that follows on the same
-        /// connection, as users of the real service have seen.
+        /// Whether a connection returns ExpiredProviderToken or TooManyProviderTokenUpdates for all later requests after the
+        /// first, as users of the real service have observed.
         public var tokenTroubleStays = false
 
-        /// The real service's rules.
+        /// Makes the default rules.
         public init() {}
     }
 }

@@ -1,14 +1,14 @@
-/// What the service says to a request.
+/// The response of the simulated service to a request.
 struct SimulatorAnswer: Hashable, Sendable {
     var status: Int
     var reason: Reason?
-    /// Since when a device token is not good, in milliseconds; with 410 only.
+    /// The time since which a device token is not valid, in milliseconds since 1970; only with 410.
     var timestamp: Int64?
     var id: String?
     var uniqueID: String?
     var requestID: String?
     var channelID: String?
-    /// What was asked for, in JSON.
+    /// The requested data in JSON.
     var document: String?
 
     var isAccepted: Bool { status < 300 }
@@ -21,7 +21,7 @@ struct SimulatorAnswer: Hashable, Sendable {
         self.timestamp = timestamp
     }
 
-    /// The body: empty for success, a reason for anything else.
+    /// The body: empty or the requested data for an accepted request, otherwise the reason.
     var body: String {
         if let document { return document }
         guard let reason else { return "" }

@@ -1,8 +1,8 @@
 import NIOCore
 
-/// One whole request, as the service is asked to judge it.
+/// A complete request to the simulated service.
 struct Submission {
-    /// Which of the services a port offers; each of the real ones has its own host.
+    /// The services of a port. Each of the real services has its own host.
     struct Services: OptionSet, Hashable, Sendable {
         var rawValue: UInt8
         /// Pushes to devices and broadcasts.
@@ -16,12 +16,12 @@ struct Submission {
     var method: String
     var path: String
     var fields: RequestFields
-    /// The body, or the beginning of one that is too large for anything.
+    /// The body, or its beginning if it is larger than any limit.
     var payload: ByteBuffer
     var payloadBytes: Int
 }
 
-/// What a path asks for.
+/// The target of a path.
 enum Target {
     case device(token: Substring)
     case broadcast(bundleID: String)

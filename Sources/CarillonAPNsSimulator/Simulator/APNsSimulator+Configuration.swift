@@ -1,35 +1,36 @@
 extension APNsSimulator {
-    /// What a simulator must know before it starts.
+    /// The configuration of a simulator at its start.
     public struct Configuration: Sendable {
-        /// What is offered where.
+        /// The ports to listen on.
         public var ports: [Port]
-        /// Where the page and the JSON API are, without any protection; nil for nowhere.
+        /// The address of the page and the JSON API, which are not protected; nil for none.
         public var control: ControlAddress?
-        /// Where the authority and the signing key are kept from one run to the next; nil for nowhere.
+        /// The directory in which the authority and the signing key are stored between runs; nil for none.
         public var dataDirectory: String?
-        /// Names and addresses that the certificate holds, beside `localhost`, this machine's loopback addresses, the
-        /// addresses of the ports and Apple's hosts.
+        /// Additional names and addresses of the certificate. It always has `localhost`, the loopback addresses of this
+        /// machine, the addresses of the ports, and Apple's hosts.
         public var extraHosts: [String] = []
-        /// What identifiers and chance begin with.
+        /// The seed of identifiers and random values.
         public var seed: UInt64 = 1
-        /// Threads that serve connections.
+        /// The number of threads that serve connections.
         public var eventLoops = 1
-        /// How many requests are remembered; the oldest are forgotten.
+        /// The number of requests that are recorded. The oldest are removed.
         public var recordedRequests = 10_000
-        /// Whether their bodies are remembered.
+        /// Whether the bodies of requests are recorded.
         public var recordsBodies = true
-        /// How strict the service is.
+        /// The rules of the simulated service.
         public var rules = Rules()
-        /// How connections are treated.
+        /// The behaviour towards connections.
         public var conditions = Conditions()
-        /// The faults that are in force from the start.
+        /// The fault rules at the start.
         public var faults: [FaultRule] = []
 
-        /// Makes a configuration; without arguments, pushes and channel management for the sandbox over TLS, each at a
-        /// free port of this machine.
+        /// Makes a configuration. The default is pushes and channel management for the sandbox over TLS, each on a free port
+        /// of this machine.
         public init(ports: [Port] = [Port(.push), Port(.management)]) { self.ports = ports }
 
-        /// For benchmarks: accepts every device token, remembers nothing, and allows many streams from the first.
+        /// Returns a configuration for benchmarks: it accepts every device token, records nothing, and allows many streams
+        /// from the start.
         public static func acceptingAll(ports: [Port] = [Port(.push)]) -> Configuration {
             var configuration = Configuration(ports: ports)
             configuration.rules.unknownDevices = .accept
@@ -44,10 +45,10 @@ extension APNsSimulator {
     public struct ControlAddress: Hashable, Sendable {
         /// The address to listen on.
         public var host: String
-        /// The port number; 0 for any that is free.
+        /// The port number; 0 for any free port.
         public var port: Int
 
-        /// Makes an address; without arguments, any free port of this machine.
+        /// Makes an address. The default is any free port of this machine.
         public init(host: String = "127.0.0.1", port: Int = 0) {
             self.host = host
             self.port = port

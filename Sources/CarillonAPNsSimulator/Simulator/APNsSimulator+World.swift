@@ -1,7 +1,7 @@
 extension APNsSimulator {
     // MARK: Accounts
 
-    /// Makes a key known to the service, or changes one.
+    /// Adds or changes a signing key.
     public func add(_ key: SigningKey) throws(SimulatorError) {
         let result: Result<Void, SimulatorError> = hub.withState { state in
             do throws(SimulatorError) {
@@ -13,21 +13,21 @@ extension APNsSimulator {
         try result.get()
     }
 
-    /// Revokes a key: its tokens are invalid from now on, also on open connections. False when there is no such key.
+    /// Revokes a key. Its tokens are invalid from now on, also on open connections. Returns false if there is no such key.
     @discardableResult
     public func revokeKey(_ id: String) -> Bool { hub.withState { $0.service.accounts.revoke(id) } }
 
-    /// Registers an app, or changes one. A connection knows the apps that existed at its first push.
+    /// Adds or changes an app. A connection knows the apps that existed at its first push.
     public func add(_ app: App) { hub.withState { $0.service.accounts.add(app) } }
 
-    /// The apps that were registered.
+    /// The added apps.
     public var apps: [App] {
         hub.withState { $0.service.accounts.apps.values.map(\.app).sorted { $0.bundleID < $1.bundleID } }
     }
 
     // MARK: Devices
 
-    /// Adds a device to the book, or changes one: a device that comes online shows what has waited for it.
+    /// Adds a device to the book, or changes it. A device that becomes online shows its waiting notifications.
     /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/identifierInvalid``.
     public func add(_ device: Device) throws(SimulatorError) {
         guard Identifiers.isDeviceToken(device.token[...]) else {
@@ -43,7 +43,7 @@ extension APNsSimulator {
         }
     }
 
-    /// Changes a device; false when it is not in the book.
+    /// Changes a device. Returns false if the device is not in the book.
     @discardableResult
     public func changeDevice(
         _ token: String, in environment: Environment = .sandbox, _ change: (inout Device) -> Void
@@ -59,7 +59,7 @@ extension APNsSimulator {
         }
     }
 
-    /// Takes a device off the book; false when it was not there.
+    /// Removes a device from the book. Returns false if the device was not there.
     @discardableResult
     public func removeDevice(_ token: String, in environment: Environment = .sandbox) -> Bool {
         hub.withState { $0.service.devices.remove(.init(token: token.lowercased(), environment: environment)) }
@@ -68,7 +68,7 @@ extension APNsSimulator {
     /// All devices in the book.
     public var devices: [Device] { hub.withState { $0.service.devices.devices } }
 
-    /// What became of the pushes to a device; nil when it is not in the book.
+    /// Returns the results of the pushes to a device; nil if the device is not in the book.
     public func device(_ token: String, in environment: Environment = .sandbox) -> DeviceReport? {
         hub.withState { state in
             let now = hub.now(state)
@@ -76,28 +76,28 @@ extension APNsSimulator {
         }
     }
 
-    /// The broadcast channels of all apps, with what was sent to them.
+    /// The broadcast channels of all apps, with the payloads that were sent to them.
     public var channels: [BroadcastChannel] { hub.withState { $0.service.channels.all } }
 
     // MARK: Requests
 
-    /// The newest requests that were processed, the oldest first; see ``Configuration/recordedRequests``.
+    /// The newest processed requests, the oldest first; see ``Configuration/recordedRequests``.
     public var requests: [ReceivedRequest] { hub.withState { $0.log.requests } }
 
-    /// How many requests there were since the start.
+    /// The numbers of requests and faults since the start.
     public var totals: Totals { hub.withState { $0.log.totals } }
 
-    /// Forgets the recorded requests. The totals go on.
+    /// Removes the recorded requests. The totals are kept.
     public func forgetRequests() { hub.withState { $0.log.removeAll() } }
 
-    /// Returns when so many requests were processed since the start.
-    /// - Throws: `CancellationError`.
+    /// Returns when the given number of requests was processed since the start.
+    /// - Throws: `CancellationError` when the task is cancelled.
     public func waitForRequests(_ count: Int) async throws {
         try await hub.wait { $0.log.totals.requests >= count }
     }
 
-    /// Returns when so many faults have happened since the start.
-    /// - Throws: `CancellationError`.
+    /// Returns when the given number of faults has happened since the start.
+    /// - Throws: `CancellationError` when the task is cancelled.
     public func waitForFaults(_ count: Int) async throws {
         try await hub.wait { $0.log.totals.faults >= count }
     }
@@ -107,48 +107,49 @@ extension APNsSimulator {
     /// The simulator's clock, in milliseconds since 1970.
     public var now: Int64 { hub.withState { hub.now($0).milliseconds } }
 
-    /// Moves the simulator's clock, so that tokens, storage and keys grow old. Delays of faults and TLS do not follow it.
+    /// Moves the simulator's clock, so that tokens, stored notifications and keys age. Delays of faults and TLS do not follow
+    /// it.
     public func advanceClock(by duration: Duration) { hub.withState { $0.clockOffset += duration } }
 
     // MARK: Behaviour
 
-    /// How strict the service is, from the next request on.
+    /// The rules of the simulated service. A change applies to the next request.
     public var rules: Rules {
         get { hub.withState { $0.service.rules } }
         set { hub.withState { $0.service.rules = newValue } }
     }
 
-    /// How connections are treated that come from now on.
+    /// The behaviour towards new connections.
     public var conditions: Conditions { hub.withState { $0.conditions } }
 
-    /// Changes how connections are treated that come from now on.
-    /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/settingInvalid``; nothing is changed then.
+    /// Changes the behaviour towards new connections.
+    /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/settingInvalid``; nothing is then changed.
     public func setConditions(_ conditions: Conditions) throws(SimulatorError) {
         try Self.check(conditions)
         hub.withState { $0.conditions = conditions }
     }
 
-    /// The faults that are in force, in the order in which they are tried.
+    /// The fault rules, in the order in which they are tried.
     public var faults: [FaultRule] { hub.withState { $0.plan.rules } }
 
     /// How often each of the ``faults`` has happened.
     public var faultCounts: [Int] { hub.withState { $0.plan.counts } }
 
-    /// Replaces the faults, and begins to count anew.
-    /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/settingInvalid``; nothing is changed then.
+    /// Replaces the fault rules, and resets their counts.
+    /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/settingInvalid``; nothing is then changed.
     public func setFaults(_ rules: [FaultRule]) throws(SimulatorError) {
         try Self.check(rules)
         hub.withState { $0.plan.rules = rules }
     }
 
-    /// Adds a fault after the others.
+    /// Adds a fault rule after the others.
     /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/settingInvalid``.
     public func add(_ rule: FaultRule) throws(SimulatorError) {
         try Self.check([rule])
         hub.withState { $0.plan.append(rule) }
     }
 
-    /// Answers every new request with 503 Shutdown, or stops doing so.
+    /// Starts or stops rejecting every new request with 503 Shutdown.
     public func setShuttingDown(_ isShuttingDown: Bool) {
         hub.withState { $0.service.isShuttingDown = isShuttingDown }
     }

@@ -3,11 +3,11 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// An Apple push notification service of your own, for tests.
+/// A local simulator of the Apple Push Notification service (APNs), for tests.
 ///
-/// It speaks real HTTP/2 over TLS, judges requests as strictly as the real service does, remembers what each device would
-/// have shown, and misbehaves on demand: see ``faults`` and ``conditions``. Start it with ``start()``, or for the length
-/// of a closure with ``withSimulator(_:_:)``. Nothing here knows any client.
+/// The simulator uses HTTP/2 over TLS, checks requests as strictly as APNs does, records the notifications that each device
+/// would show, and can simulate faults: see ``faults`` and ``conditions``. Start it with ``start()``, or for the duration of
+/// a closure with ``withSimulator(_:_:)``. It does not depend on a particular client.
 public final class APNsSimulator: Sendable {
     private struct Running: Sendable {
         var group: MultiThreadedEventLoopGroup
@@ -27,10 +27,10 @@ public final class APNsSimulator: Sendable {
     let configuration: Configuration
     private let authority: CertificateAuthority
     private let phase = Mutex(Phase.made)
-    /// The key that was made, or found in the data directory; it is known to the service.
+    /// The signing key that was generated, or read from the data directory. The simulated service accepts it.
     public let signingKey: SigningKey
 
-    /// Makes the authority and the signing key, or reads them from the data directory; nothing is listened on yet.
+    /// Makes the authority and the signing key, or reads them from the data directory. The simulator does not listen yet.
     /// - Throws: ``SimulatorError``.
     public init(_ configuration: Configuration = Configuration()) throws(SimulatorError) {
         self.configuration = configuration
@@ -50,14 +50,14 @@ public final class APNsSimulator: Sendable {
                 plan: plan, conditions: configuration.conditions))
     }
 
-    /// What clients must trust: the certificate of the simulator's authority, in PEM.
+    /// The certificate of the simulator's authority in PEM form, which clients must trust.
     public var trustRoot: String { authority.pem }
 
     // MARK: Running
 
-    /// Listens on every port.
+    /// Starts to listen on every port.
     /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/addressUnavailable``, or with
-    ///   ``SimulatorError/Code/alreadyStarted``: a simulator starts once.
+    ///   ``SimulatorError/Code/alreadyStarted``, because a simulator can be started only once.
     public func start() async throws(SimulatorError) {
         try phase.withLock { phase throws(SimulatorError) in
             guard case .made = phase else {
@@ -85,7 +85,7 @@ public final class APNsSimulator: Sendable {
         phase.withLock { $0 = .running(started) }
     }
 
-    /// Says goodbye on every connection, and returns when all is closed. What was received can still be asked for.
+    /// Ends every connection, and returns when all are closed. The recorded requests can still be read.
     public func stop() async {
         let running: Running? = phase.withLock { phase in
             defer { phase = .stopped }
@@ -102,8 +102,8 @@ public final class APNsSimulator: Sendable {
         phase.withLock { $0 = .stopped }
     }
 
-    /// Runs a simulator for the length of a closure.
-    /// - Throws: ``SimulatorError`` when it cannot start, or what the closure throws.
+    /// Runs a simulator for the duration of a closure.
+    /// - Throws: ``SimulatorError`` if the simulator cannot start, or the error of the closure.
     public static func withSimulator<Result>(
         _ configuration: Configuration = Configuration(), _ body: (APNsSimulator) async throws -> Result
     ) async throws -> Result {
@@ -128,7 +128,7 @@ public final class APNsSimulator: Sendable {
         }
     }
 
-    /// The configured ports with the numbers that they got; empty while it does not run.
+    /// The configured ports with their actual numbers; empty while the simulator does not run.
     public var ports: [Port] {
         guard let running else { return [] }
         return zip(configuration.ports, running.sockets).map { port, socket in
@@ -138,12 +138,12 @@ public final class APNsSimulator: Sendable {
         }
     }
 
-    /// The first port that offers a service in an environment; nil when there is none, or while it does not run.
+    /// Returns the first port with a service in an environment; nil if there is none, or while the simulator does not run.
     public func port(_ service: Port.Service = .push, _ environment: Environment = .sandbox) -> Int? {
         ports.first { $0.service == service && $0.environment == environment }?.port
     }
 
-    /// The address of the page and the JSON API.
+    /// The host of the page and the JSON API.
     public var controlHost: String? { configuration.control?.host }
 
     /// The port of the page and the JSON API.
@@ -151,20 +151,20 @@ public final class APNsSimulator: Sendable {
 
     // MARK: Connections
 
-    /// Breaks every connection that is open, without a word.
+    /// Closes the socket of every open connection without an end of TLS.
     public func cutConnections() { running?.listener.cutConnections() }
 
-    /// What clients did on each connection, the oldest first; the newest thousand.
+    /// The actions of clients on the newest thousand connections, the oldest first.
     public var connections: [ConnectionReport] {
         hub.withState { $0.connections.values.sorted { $0.number < $1.number } }
     }
 
-    /// Makes a client certificate of the simulator's authority, as Apple gives out for pushes.
+    /// Makes a push certificate, as Apple issues it, signed by the simulator's authority.
     /// - Parameters:
-    ///   - topics: what it is for, suffixes included; the first is the app's bundle identifier.
-    ///   - environments: where it is valid.
-    ///   - days: when it ends, counted from now; a negative number for one that has ended.
-    ///   - keyType: what its key is.
+    ///   - topics: the APNs topics of the certificate, including suffixes. The first is the app's bundle identifier.
+    ///   - environments: the environments for which the certificate is valid.
+    ///   - days: the number of days until the certificate expires; negative for an expired certificate.
+    ///   - keyType: the type of the key.
     public func makeClientIdentity(
         topics: [String], environments: Set<Environment> = [.sandbox, .production], days: Int = 365,
         keyType: KeyType = .p256

@@ -1,6 +1,6 @@
 public import Foundation
 
 extension APNsSimulator.SimulatorError: LocalizedError {
-    /// ``message``.
+    /// The same text as ``message``.
     public var errorDescription: String? { message }
 }

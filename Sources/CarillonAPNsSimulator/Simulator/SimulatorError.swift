@@ -1,36 +1,36 @@
 extension APNsSimulator {
-    /// Why the simulator could not do what it was asked for.
+    /// An error of the simulator.
     public struct SimulatorError: Error {
-        /// What kind of fault it is. More can come.
+        /// The kind of an error. Later versions can add kinds.
         public struct Code: Hashable, Sendable, CustomStringConvertible {
             /// The name of the code, as in `addressUnavailable`.
             public let description: String
 
             private init(_ name: String) { description = name }
 
-            /// A key or team identifier, a device token, or a topic is malformed.
+            /// A key ID, a team ID, a device token, or an APNs topic is malformed.
             public static let identifierInvalid = Code("identifierInvalid")
             /// A key cannot be read, or is not a P-256 key.
             public static let keyInvalid = Code("keyInvalid")
-            /// An address cannot be listened on.
+            /// The simulator cannot listen on an address.
             public static let addressUnavailable = Code("addressUnavailable")
-            /// The data directory cannot be read or written, or holds something else.
+            /// The data directory cannot be read or written, or contains other files.
             public static let storageUnavailable = Code("storageUnavailable")
             /// A certificate cannot be made.
             public static let certificateFailed = Code("certificateFailed")
-            /// It runs already, or has been stopped.
+            /// The simulator was already started, or has been stopped.
             public static let alreadyStarted = Code("alreadyStarted")
-            /// What was waited for did not come in time.
+            /// An expected event did not happen in time.
             public static let timedOut = Code("timedOut")
-            /// A fault or a setting has a value that it cannot have.
+            /// A fault rule or a setting has an invalid value.
             public static let settingInvalid = Code("settingInvalid")
         }
 
-        /// What kind of fault it is.
+        /// The kind of the error.
         public var code: Code
-        /// What was wrong, where, and what would be right.
+        /// A sentence that names the fault, its place and the valid value.
         public var message: String
-        /// The fault beneath, when there was one.
+        /// The underlying error; nil if there is none.
         public var cause: (any Error)?
 
         init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
@@ -40,11 +40,11 @@ extension APNsSimulator {
         }
     }
 
-    /// One of the two worlds of APNs, which share neither device tokens nor channels.
+    /// One of the two environments of APNs, which share neither device tokens nor channels.
     public enum Environment: String, Hashable, Sendable, Codable, CaseIterable {
-        /// Where development builds register.
+        /// The environment of development builds.
         case sandbox
-        /// Where everybody else's devices register.
+        /// The environment of all other builds.
         case production
     }
 }

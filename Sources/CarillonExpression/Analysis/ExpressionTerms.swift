@@ -1,17 +1,18 @@
-/// What an index can use of a condition: it holds exactly when all terms and all of the residue of one of its alternatives hold.
+/// The parts of a condition that an index can use. A condition holds exactly if, in one of its alternatives, all terms and
+/// the whole residue hold.
 public struct ExpressionTerms: Sendable {
-    /// A comparison of an expression without constants with constants.
+    /// A comparison of an expression that has no constants with constants.
     public struct Term: Sendable {
-        /// What is compared. All conditions with the same text compare the same.
+        /// The text of the compared expression. All conditions with the same text compare the same value.
         public let expression: String
         public let comparison: Comparison
-        /// One, but for ``Comparison/oneOf``.
+        /// One constant; several for ``Comparison/oneOf``.
         public let constants: [ExpressionValue]
-        /// Where the constant, or the list of ``Comparison/oneOf``, stands among ``ExpressionProgram/constants``, which is the same in all
-        /// conditions of a shape. Nil where the text has none: `open` is `open == true`.
+        /// The index of the constant, or of the list of ``Comparison/oneOf``, in ``ExpressionProgram/constants``. It is the
+        /// same in all conditions of a shape. Nil if the text contains no constant: `open` means `open == true`.
         public let place: Int?
-        /// Whether it holds where the comparison is false, rather than where it is true. Where the comparison is an error it does not
-        /// hold in either case.
+        /// Whether the term holds if the comparison is false, rather than if it is true. If the comparison is an error, the
+        /// term does not hold in either case.
         public let isNegated: Bool
     }
 
@@ -27,21 +28,22 @@ public struct ExpressionTerms: Sendable {
 
     public struct Alternative: Sendable {
         public internal(set) var terms: [Term] = []
-        /// Parts that no term says, which are to be evaluated as conditions.
+        /// Parts that are not terms, and that must be evaluated as conditions.
         public internal(set) var residue: [String] = []
     }
 
-    /// One to eight.
+    /// One to eight alternatives.
     public let alternatives: [Alternative]
 
-    /// Whether the terms alone decide.
+    /// Whether the terms alone decide, because there is no residue.
     public var isComplete: Bool { alternatives.allSatisfy { $0.residue.isEmpty } }
 
     static let most = 8
 }
 
 extension ExpressionTerms.Term {
-    /// Whether it holds for a value of its expression. Numbers are compared as the evaluation does it: an integer beside a double as a double.
+    /// Whether the term holds for a value of its expression. Numbers are compared as in the evaluation: an integer and a
+    /// double are compared as doubles.
     public func holds(for value: ExpressionValue) -> Bool {
         let result: Bool? =
             switch comparison {
@@ -66,14 +68,14 @@ extension ExpressionTerms.Term: CustomStringConvertible {
 }
 
 extension ExpressionProgram {
-    /// What an index can use of it.
+    /// The parts of the condition that an index can use.
     public var terms: ExpressionTerms {
         ExpressionTerms(alternatives: TermFinder(tree: tree, places: places).alternatives(tree.root, isNegated: false))
     }
 }
 
-/// Takes a condition apart. A negation goes inwards by De Morgan's laws, which hold with errors as well, and stays at the comparison:
-/// `!(x > 1)` is not `x <= 1` where x is NaN.
+/// Splits a condition into alternatives. A negation is moved inwards by De Morgan's laws, which also hold with errors. It
+/// stays at the comparison: `!(x > 1)` is not `x <= 1` if x is NaN.
 private struct TermFinder {
     typealias Alternative = ExpressionTerms.Alternative
     typealias Term = ExpressionTerms.Term
@@ -156,7 +158,7 @@ private struct TermFinder {
         return nil
     }
 
-    /// Without constants, so that conditions of other people may ask for the same.
+    /// Whether the part has no constants, so that other conditions can have the same part.
     private func isFree(_ id: SyntaxTree.ID) -> Bool {
         guard tree.constant(id) == nil else { return false }
         return tree[id].form.children.allSatisfy(isFree)
@@ -171,7 +173,7 @@ private struct TermFinder {
 }
 
 extension ExpressionTerms.Comparison {
-    /// With its sides changed.
+    /// The same comparison with its sides exchanged.
     fileprivate var turned: Self {
         switch self {
         case .less: .more

@@ -1,16 +1,17 @@
-/// What conditions on items speak of, for those who allow some of it only.
+/// The functions, operators and names that a condition on an item uses, for hosts that allow only some of them.
 package struct ItemVocabulary: Equatable, Sendable {
-    /// Functions and macros that are called. Operators, `has()` and `[]` are none.
+    /// The called functions and macros. Operators, `has()` and `[]` are not functions.
     package var functions: Set<String> = []
-    /// Operators that are used, as they are written: `-` is also the sign of a value that is no constant, `?:` the choice between two.
+    /// The operators, as they are written. `-` is also the sign of a value that is not a constant, and `?:` is the
+    /// conditional.
     package var operators: Set<String> = []
-    /// Fields, and `previous`, `item` and `update.time`. `fields` stands for all of them: where a field's name is found only when the
-    /// condition is evaluated.
+    /// Fields, and `previous`, `item` and `update.time`. `fields` means any field: it is used if a field's name is known only
+    /// during the evaluation.
     package var names: Set<String> = []
 
     package init() {}
 
-    /// - Parameter fields: Names that may have dots in them.
+    /// - Parameter fields: The names of the fields, which can contain dots.
     package init(of program: ExpressionProgram, over fields: some Sequence<String>) {
         var walk = Walk(tree: program.tree, fields: Set(fields))
         walk.visit(program.tree.root, bound: [])
@@ -23,17 +24,18 @@ package struct ItemVocabulary: Equatable, Sendable {
         names.formUnion(other.names)
     }
 
-    /// Of the language: what can be called.
+    /// The functions and macros of the language.
     package static let allFunctions: [String] =
         (Function.allCases.map(\.rawValue) + SyntaxTree.Fold.Kind.allCases.map(\.rawValue)).sorted()
-    /// Of the language: the operators.
+    /// The operators of the language.
     package static let allOperators: [String] =
         (Set(Operator.allCases.map(\.rawValue) + Operator.Unary.allCases.map(\.rawValue)).union(["&&", "||", "?:", "[]"]))
         .sorted()
-    /// Names that are no fields.
+    /// Names that are not fields.
     package static let ownNames = ["fields", "item", "previous", "update.time"]
 
-    /// A field that is called as one of those is `fields.item` here.
+    /// Returns the name of a field in the vocabulary. A field with the same name as one of ``ownNames`` is `fields.item`, for
+    /// instance.
     package static func name(ofField field: String) -> String { ownNames.contains(field) ? "fields." + field : field }
 
     private struct Walk {
@@ -87,7 +89,7 @@ package struct ItemVocabulary: Equatable, Sendable {
             }
         }
 
-        /// A dotted name is that of the longest field that the item turns out to have.
+        /// A dotted name means the longest field that the item has at the time of the evaluation.
         private mutating func noteDotted(_ parts: [String]) {
             let names = (1...parts.count).map { parts.prefix($0).joined(separator: ".") }
             let known = names.lastIndex { fields.contains($0) } ?? 0

@@ -1,16 +1,16 @@
-/// Constants that the value of a variable, or each element of the value where it is a list, is compared with by `==` or `in`.
+/// Constants with which `==` or `in` compares the value of a variable, or each element of a value that is a list.
 struct Membership {
     let slot: Int
     /// The offset of the variable's name in the source.
     let offset: Int
-    /// All of the type of the variable, or of its elements.
+    /// The constants. All have the type of the variable, or of its elements.
     let constants: [ExpressionValue]
 }
 
-/// The memberships of a condition, which are looked up in sets. An environment must ask for sets.
+/// The memberships of a condition, for which sets are used. They exist only if the environment uses sets.
 ///
-/// A node is a membership if it does nothing but compare one variable with constants, or negate such a comparison. A compiler must not use
-/// the memberships inside of macros, because a macro evaluates its parts many times.
+/// A node is a membership if it only compares one variable with constants, or negates such a comparison. A compiler must not
+/// use the memberships inside of macros, because a macro evaluates its parts many times.
 struct Memberships {
     /// A node that is a membership.
     struct Entry {
@@ -19,9 +19,9 @@ struct Memberships {
         let offset: Int
         /// The number of constants in all parts of the node.
         let count: Int
-        /// Whether the node holds where the value is none of the constants.
+        /// Whether the node holds if the value is none of the constants.
         let isNegated: Bool
-        /// Empty where the constants belong to the parts of the node.
+        /// The constants; empty if they belong to the parts of the node.
         fileprivate var constants: [ExpressionValue] = []
     }
 
@@ -34,10 +34,10 @@ struct Memberships {
 
     private let tree: SyntaxTree
     private let environment: ExpressionEnvironment
-    /// By node.
+    /// The entry of each node.
     private var entries: [Entry?] = []
 
-    /// Children stand before their parents, so that one pass over the nodes is enough.
+    /// Children are stored before their parents, so one pass over the nodes is enough.
     init(of tree: SyntaxTree, in environment: ExpressionEnvironment) {
         self.tree = tree
         self.environment = environment
@@ -48,8 +48,8 @@ struct Memberships {
 
     subscript(id: SyntaxTree.ID) -> Entry? { entries.isEmpty ? nil : entries[id] }
 
-    /// Returns the operands of `||`, or of `&&`. The memberships of one variable are one operand: of `||` those that are not negated, of `&&`
-    /// those that are.
+    /// Returns the operands of `||` or `&&`. The memberships of one variable are one operand: for `||` the memberships that
+    /// are not negated, for `&&` the negated ones.
     func operands(_ ids: [SyntaxTree.ID], areNegated: Bool) -> [Operand] {
         var operands: [Operand] = []
         var places: [Int: Int] = [:]
@@ -75,10 +75,11 @@ struct Memberships {
         }
     }
 
-    /// Returns the number of constants of memberships of one variable.
+    /// Returns the number of constants in memberships of one variable.
     func count(_ ids: [SyntaxTree.ID]) -> Int { ids.reduce(0) { $0 + (self[$1]?.count ?? 0) } }
 
-    /// Collects the constants of memberships of one variable. To read each constant once, a caller must not ask for a part as well.
+    /// Collects the constants in memberships of one variable. A caller must not also request the membership of a part, so
+    /// that each constant is read once.
     func membership(_ ids: [SyntaxTree.ID]) -> Membership? {
         guard let first = ids.first.flatMap({ self[$0] }) else { return nil }
         var constants: [ExpressionValue] = []
@@ -94,7 +95,7 @@ struct Memberships {
         return Membership(slot: first.slot, offset: first.offset, constants: constants)
     }
 
-    // MARK: Finding
+    // MARK: Detection
 
     private func entry(_ form: SyntaxTree.Form) -> Entry? {
         switch form {
@@ -174,7 +175,7 @@ struct Memberships {
         return slot
     }
 
-    /// Returns false where the predicate of a macro says more than that its variable is one of some constants.
+    /// Returns false if the predicate of a macro does more than compare its variable with constants.
     private func collect(
         _ constants: inout [ExpressionValue], comparedWith variable: String, in predicate: SyntaxTree.ID
     ) -> Bool {
@@ -201,7 +202,7 @@ struct Memberships {
     /// The value of a type that a constant equals.
     private enum Equal {
         case value(ExpressionValue)
-        /// None: the constant equals no value of the type.
+        /// The constant equals no value of the type.
         case nothing
         /// The constant equals several values, or the type has no sets.
         case unknown
@@ -211,7 +212,7 @@ struct Memberships {
         switch (type, constant) {
         case (.string, .string), (.bool, .bool), (.int, .int): return .value(constant)
         case (.double, .double(let number)): return number.isNaN ? .nothing : .value(constant)
-        // Above 2^53 a double equals several integers.
+        // From 2^53 on, a double equals several integers.
         case (.int, .double(let number)):
             guard number.magnitude < 0x1p53 else { return number.isFinite ? .unknown : .nothing }
             return Int64(exactly: number).map { Equal.value(.int($0)) } ?? .nothing
@@ -224,19 +225,19 @@ struct Memberships {
     }
 }
 
-/// What a condition needs of the values of variables: where they are not so, it does not hold. An index finds by it those for whom it may
-/// hold.
+/// A requirement of a condition on the values of variables. If it is not met, the condition does not hold. An index uses it
+/// to find the devices for which the condition may hold.
 package indirect enum ExpressionNeed: Sendable {
     /// The variable's value, or an element of it where it is a list, is one of the constants.
     case oneOf(variable: String, constants: [ExpressionValue])
-    /// At least one of these.
+    /// At least one of the needs.
     case any([ExpressionNeed])
-    /// All of these.
+    /// All of the needs.
     case all([ExpressionNeed])
 }
 
 extension ExpressionProgram {
-    /// Nil where it may hold for any value. Only an environment that uses sets has needs.
+    /// The requirement of the condition; nil if it may hold for any value. Only an environment that uses sets has needs.
     package var need: ExpressionNeed? {
         NeedFinder(tree: tree, environment: environment, memberships: Memberships(of: tree, in: environment))
             .need(tree.root, isNegated: false)
@@ -275,7 +276,7 @@ private struct NeedFinder {
         return .any(needs)
     }
 
-    /// Of a variable that is a condition by itself.
+    /// Returns the need of a variable that is a condition by itself.
     private func variable(_ id: SyntaxTree.ID, _ isNegated: Bool) -> ExpressionNeed? {
         guard let (parts, isRoot) = tree.dottedName(id),
             case (.variable(let slot), parts.count)? = environment.meaning(of: parts, isRoot: isRoot),

@@ -1,16 +1,16 @@
-/// Finds the type of each part of a condition before it is evaluated, and what cannot be meant. It refuses; it never changes what a
-/// condition answers ("Gradual Type Checking" in the language's definition). Beyond the definition, numbers of different types may
-/// be compared, as they can when evaluated.
+/// Finds the type of each part of a condition before its evaluation, and rejects parts that cannot be valid. The checker
+/// never changes the value of a condition ("Gradual Type Checking" in the language's definition). In contrast to the
+/// definition, numbers of different types can be compared, as in the evaluation.
 struct Checker {
     private let tree: SyntaxTree
     private let environment: ExpressionEnvironment
     private var substitution = Substitution()
     private var scope: [(name: String, type: ExpressionType)] = []
     private var problems: [Problem] = []
-    /// By node; dynamic where it was not looked at.
+    /// The type of each node; dynamic if the node was not checked.
     private(set) var types: [ExpressionType]
 
-    /// The types of all nodes, or all that is wrong.
+    /// Returns the types of all nodes, or throws all problems.
     static func check(_ tree: SyntaxTree, in environment: ExpressionEnvironment) throws(ProblemList) -> [ExpressionType] {
         var checker = Checker(tree, environment)
         _ = checker.type(tree.root)
@@ -24,7 +24,7 @@ struct Checker {
         types = Array(repeating: .dynamic, count: tree.nodes.count)
     }
 
-    /// After a problem the part is dynamic, so that one mistake is told once.
+    /// Records a problem. The type of the part is then dynamic, so that one mistake is reported once.
     private mutating func refuse(_ code: ExpressionProblem.Code, _ message: String, at offset: Int) -> ExpressionType {
         if problems.count < 100 { problems.append(Problem(code, message, at: offset)) }
         return .dynamic
@@ -65,7 +65,7 @@ struct Checker {
             for key in keys where !isKey(key.type) {
                 _ = refuse(.type, "\(text(key.type)) is no type of a key", at: key.offset)
             }
-            // Never a type that holds others, which could double with each map in a map.
+            // A key type never contains other types, which could double with each map in a map.
             let key = substitution.resolved(joined(keys.map(\.type)))
             let isScalar = [.int, .uint, .bool, .string].contains(key)
             return .map(key: isScalar ? key : .dynamic, value: joined(entries.map { type($0.value) }))
@@ -77,7 +77,7 @@ struct Checker {
 
     private func type(of value: ExpressionValue) -> ExpressionType { value.type }
 
-    /// Of two that fit each other the wider one.
+    /// Returns the wider of two types that accept each other.
     private func more(_ one: ExpressionType, _ other: ExpressionType) -> ExpressionType {
         switch (substitution.resolved(one), substitution.resolved(other)) {
         case (.dynamic, _), (_, .dynamic): .dynamic
@@ -138,7 +138,7 @@ struct Checker {
         }
     }
 
-    /// The first part of a dotted name of which nothing is known is what an error speaks of.
+    /// For an unknown dotted name, the error names its first part.
     private mutating func named(firstOf id: SyntaxTree.ID) -> ExpressionType {
         var first = id
         while case .select(let operand, _) = tree[first].form { first = operand }
@@ -199,7 +199,8 @@ struct Checker {
     private mutating func binary(
         _ sign: Operator, _ one: ExpressionType, _ other: ExpressionType, _ areConstants: Bool, at offset: Int
     ) -> ExpressionType {
-        // Two constants of different types are a slip of the pen; a variable is compared with whatever number is written.
+        // Two constants of different types are probably a mistake. A variable can be compared with a constant of any number
+        // type.
         func areComparable(_ one: ExpressionType, _ other: ExpressionType) -> Bool {
             one.isNumeric && other.isNumeric && (one == other || !areConstants)
         }
@@ -244,7 +245,7 @@ struct Checker {
             func fits(_ substitution: inout Substitution) -> ExpressionType? {
                 substitution.accepts(list, one) && substitution.accepts(list, other) ? substitution.resolved(list) : nil
             }
-            // With one of which nothing is known, nothing is known of the whole.
+            // If the type of one list's elements is unknown, the type of the result's elements is unknown.
             let isAny = [one, other].contains { if case .list(.dynamic) = substitution.resolved($0) { true } else { false } }
             if let result = results.isEmpty ? fits(&substitution) : substitution.trying(fits) {
                 results.append(isAny ? .list(.dynamic) : result)
@@ -292,7 +293,7 @@ struct Checker {
 
     private mutating func fold(_ fold: SyntaxTree.Fold) -> ExpressionType {
         let range = type(fold.range)
-        // What one variable stands for, and what the first of two.
+        // The type of the only variable, and of the first and second of two.
         let element: ExpressionType
         var key = ExpressionType.dynamic
         var value = ExpressionType.dynamic
@@ -320,7 +321,7 @@ struct Checker {
     }
 }
 
-/// All that is wrong with a condition.
+/// All problems of a condition.
 struct ProblemList: Error {
     let problems: [Problem]
 }

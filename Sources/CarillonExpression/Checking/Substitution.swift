@@ -1,7 +1,7 @@
-/// What the checker has found the free types to be.
+/// The types that the checker has found for free types.
 struct Substitution {
     private var found: [Int: ExpressionType] = [:]
-    /// The numbers of those that were found, in order, so that a trial can be taken back.
+    /// The numbers of the found types, in order, so that a trial can be undone.
     private var trail: [Int] = []
     private var next = 2
 
@@ -10,7 +10,7 @@ struct Substitution {
         return .free(next)
     }
 
-    /// The types of a function's declaration with free types of their own.
+    /// Returns the types of a function's declaration, with new free types.
     mutating func instance(_ overload: Function.Overload) -> Function.Overload {
         var fresh: [Int: ExpressionType] = [:]
         func replaced(_ type: ExpressionType, _ substitution: inout Substitution) -> ExpressionType {
@@ -30,7 +30,7 @@ struct Substitution {
             overload.parameters.map { replaced($0, &self) }, replaced(overload.result, &self), isMethod: overload.isMethod)
     }
 
-    /// The type as far as it is known; what was never found is dynamic to whoever asks in the end.
+    /// Returns the type as far as it is known. At the end of the check, a type that was not found is dynamic.
     func resolved(_ type: ExpressionType) -> ExpressionType {
         var type = type
         while case .free(let number) = type, let next = found[number] { type = next }
@@ -41,7 +41,7 @@ struct Substitution {
         }
     }
 
-    /// Whether a value of the second type can stand where the first is asked for; finds free types by it.
+    /// Whether a value of the second type is valid where the first type is required. Finds free types in this way.
     mutating func accepts(_ wanted: ExpressionType, _ given: ExpressionType) -> Bool {
         let before = trail.count
         guard fits(resolved(wanted), resolved(given)) else {
@@ -51,7 +51,7 @@ struct Substitution {
         return true
     }
 
-    /// Takes back what the work finds of free types.
+    /// Runs the closure, and undoes the types that it finds.
     mutating func trying<Result>(_ work: (inout Substitution) -> Result) -> Result {
         let before = trail.count
         defer { takeBack(to: before) }
@@ -67,7 +67,7 @@ struct Substitution {
         switch (wanted, given) {
         case (.dynamic, _), (_, .dynamic): return true
         case (.free(let one), .free(let other)):
-            // The younger one becomes the older, so that many lead to one and not each to the next.
+            // The younger type refers to the older one, so that many types refer to one and do not form a chain.
             if one != other { find(max(one, other), .free(min(one, other))) }
             return true
         case (.free(let number), let type), (let type, .free(let number)):

@@ -1,11 +1,11 @@
-/// What a condition may cost, before it is evaluated: in the same units as the evaluation counts, with sizes as far as they are
-/// declared.
+/// Estimates the cost of a condition before its evaluation, in the same units as the evaluation counts, with the declared
+/// sizes of variables.
 struct CostEstimate {
-    /// How large a value may be.
+    /// The largest size of a value.
     struct Extent {
-        /// As `size()` counts.
+        /// The size as `size()` counts it.
         var size: Int
-        /// Of a text, in UTF-8; as many as the size of what is none.
+        /// The bytes of a text in UTF-8. For other values this is the size.
         var bytes: Int
 
         static let one = Extent(size: 1, bytes: 1)
@@ -20,14 +20,14 @@ struct CostEstimate {
         }
     }
 
-    /// Of a part: what it costs at least and at most, and how large its value may be.
+    /// The estimate of a part: its least and its greatest cost, and the largest size of its value.
     struct Part {
         var least: Int
         var most: Int
         var extent = Extent.one
     }
 
-    /// Above all limits; sums of a few of these do not overflow.
+    /// Greater than all limits; sums of a few of these do not overflow.
     static let unbounded = 1 << 40
 
     private let tree: SyntaxTree
@@ -67,7 +67,7 @@ struct CostEstimate {
         return part
     }
 
-    /// Of what is not declared.
+    /// The largest size of a value that is not declared.
     private func extent(of type: ExpressionType, _ size: Int? = nil) -> Extent {
         if size == nil, let bytes = environment.limits.unknownBytes {
             switch type {
@@ -84,7 +84,7 @@ struct CostEstimate {
         }
     }
 
-    /// Of an element of a list, or a key or a value of a map.
+    /// The largest size of an element of a list, or of a key or a value of a map.
     private func extent(ofElement type: ExpressionType) -> Extent { extent(of: type, environment.limits.elementSize) }
 
     private func extent(of variable: ExpressionEnvironment.Variable) -> Extent {
@@ -126,7 +126,7 @@ struct CostEstimate {
         }
     }
 
-    /// Of `||`, or of `&&`: the first operand may decide.
+    /// The cost of `||` or `&&`, of which the first operand may decide.
     private mutating func logic(_ ids: [SyntaxTree.ID], areNegated: Bool) -> Part {
         guard scope.isEmpty else { return logic(ids.map { part($0) }) }
         return logic(
@@ -144,7 +144,7 @@ struct CostEstimate {
         Part(least: 1 + parts[0].least, most: parts.reduce(parts.count) { $0 + $1.most })
     }
 
-    /// Of memberships of one variable, which are one lookup in a set; each element of a list is looked up.
+    /// The cost of memberships of one variable, which are one lookup in a set. Each element of a list is looked up.
     private func lookup(of ids: [SyntaxTree.ID], _ first: Memberships.Entry) -> Part {
         let own = ConstantSet.cost(of: memberships.count(ids)) + (first.isNegated ? 1 : 0)
         let variable = environment.variables[first.slot]
@@ -157,7 +157,7 @@ struct CostEstimate {
             least: 1 + parts.reduce(0) { $0 + $1.least }, most: parts.reduce(own) { Self.sum($0, $1.most) }, extent: extent)
     }
 
-    /// A key is looked up by all of its bytes.
+    /// The cost of looking up a key, which is compared with all of its bytes.
     private static func lookup(_ key: String) -> Int { key.utf8.count / 10 }
 
     // MARK: Names
@@ -171,9 +171,9 @@ struct CostEstimate {
             }
             if case (.variable(let slot), let count)? = environment.meaning(of: parts, isRoot: isRoot) {
                 let own = 1 + fields(count)
-                // What is declared of a map says nothing of what is in it.
+                // The declared size of a map does not limit its contents.
                 let isWhole = count == parts.count
-                // An environment that does not declare the dotted name looks for it, and first for longer ones.
+                // An environment without a declaration of the dotted name searches for it, and first for longer names.
                 let lengths = (count...parts.count).map { parts.prefix($0).reduce($0 - 1) { $0 + $1.utf8.count } }
                 let search = count > 1 ? lengths.reduce(0) { $0 + $1 / 10 } : 0
                 return Part(
@@ -186,7 +186,7 @@ struct CostEstimate {
                 }
                 return Part(least: 1, most: 1 + search, extent: extent(of: types[id]))
             }
-            // Each part is looked for, in each namespace.
+            // Each part is searched for in each namespace.
             var most = fields(1)
             for count in 1...parts.count {
                 let names = environment.candidates(parts.prefix(count).joined(separator: "."), isRoot: isRoot)
@@ -229,7 +229,7 @@ struct CostEstimate {
         }
     }
 
-    /// Units of a comparison, with all elements. How far elements go down that are not declared is bounded by the evaluation.
+    /// The units of a comparison with all elements. The evaluation limits the depth of elements that are not declared.
     private func equality(_ one: ExpressionType, _ left: Extent, _ other: ExpressionType, _ right: Extent) -> Int {
         let count = min(left.size, right.size)
         switch (one, other) {
@@ -242,7 +242,7 @@ struct CostEstimate {
         case (.list, .dynamic), (.dynamic, .list), (.map, .dynamic), (.dynamic, .map):
             let known = one == .dynamic ? other : one
             return equality(known, left, known, right)
-        // A text, or texts.
+        // The value is a text, or contains texts.
         case (.dynamic, .dynamic) where environment.limits.unknownBytes == nil:
             return max(Self.product(count, 1 + extent(ofElement: .dynamic).bytes / 10), min(left.bytes, right.bytes) / 10)
         default: return min(left.bytes, right.bytes) / 10
@@ -265,13 +265,13 @@ struct CostEstimate {
             if ids.count > 1, case .literal(.string(let text)) = tree[ids[1]].form {
                 own = (try? Pattern(text, limit: instructions))?.cost(of: first.bytes) ?? 1
             } else {
-                // As many instructions as are allowed.
+                // The cost of a pattern with the largest allowed number of instructions.
                 own = 2 + second.bytes + instructions / 4
                 own = Self.sum(own, Self.product(first.bytes + 1, instructions + 3) / 4)
             }
         case .string, .bytes:
             own = 1 + first.bytes / 10
-            // A number has as many letters at most.
+            // The text of a number has at most as many characters.
             extent = Extent(size: max(first.bytes, 40))
         case .within: own = 5
         case .version:
@@ -279,7 +279,7 @@ struct CostEstimate {
             extent = Extent(size: Self.sum(10, Self.product(first.bytes, 3)))
         case .size, .bool, .int, .uint, .double, .timestamp, .duration: own = 1 + first.bytes / 10
         case .dyn: extent = first
-        // Of a zone.
+        // The argument is a time zone.
         default: own = 1 + second.bytes / 10
         }
         return sum(parts, own, extent)
@@ -287,7 +287,7 @@ struct CostEstimate {
 
     private mutating func fold(_ fold: SyntaxTree.Fold) -> Part {
         let range = part(fold.range)
-        // What one variable stands for, and what each of two.
+        // The types of the only variable, and of each of two.
         let (element, key, held): (ExpressionType, ExpressionType, ExpressionType) =
             switch types[fold.range] {
             case .list(let element): (element, .int, element)

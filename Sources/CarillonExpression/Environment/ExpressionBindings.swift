@@ -1,4 +1,5 @@
-/// The values of variables for evaluations. It is made once for an environment and used for all its conditions.
+/// The values of variables for evaluations. Make it once for an environment, and use it for all conditions of the
+/// environment.
 public struct ExpressionBindings: Sendable {
     var slots: [ExpressionValue?]
     var others: [String: ExpressionValue] = [:]
@@ -9,8 +10,8 @@ public struct ExpressionBindings: Sendable {
         places = environment.slots
     }
 
-    /// The value of a name, with all its dots; nil for one that is unbound. A name that the environment does not declare is seen by
-    /// unchecked programs only.
+    /// The value of a name, including its dots; nil for an unbound name. Only unchecked programs read a name that the
+    /// environment does not declare.
     public subscript(name: String) -> ExpressionValue? {
         get { places[name].map { slots[$0] } ?? others[name] }
         set {
@@ -18,7 +19,7 @@ public struct ExpressionBindings: Sendable {
         }
     }
 
-    /// The value by the place of its declaration.
+    /// The value of the variable at an index in ``ExpressionEnvironment/variables``.
     public subscript(slot slot: Int) -> ExpressionValue? {
         get { slots[slot] }
         set { slots[slot] = newValue }

@@ -1,12 +1,13 @@
-/// What a condition may speak of: names and their types, functions beyond the standard ones, and limits.
+/// The names, types and functions that a condition can use, and the limits of conditions.
 public struct ExpressionEnvironment: Sendable {
-    /// A name that conditions may use, which may hold dots.
+    /// A name that conditions can use. It can contain dots.
     public struct Variable: Sendable, Hashable {
         public var name: String
         public var type: ExpressionType
-        /// How large a text, a list or a map it holds at most, as `size()` counts; decides what a condition may cost.
+        /// The largest size of a text, a list or a map in this variable, as `size()` counts it. It is used for the estimate
+        /// of a condition's cost.
         public var maximumSize: Int?
-        /// How many bytes a text has at most in UTF-8; counts instead of ``maximumSize``.
+        /// The largest length of a text in bytes of UTF-8. If set, it replaces ``maximumSize``.
         public var maximumBytes: Int?
 
         public init(_ name: String, _ type: ExpressionType, maximumSize: Int? = nil, maximumBytes: Int? = nil) {
@@ -17,7 +18,7 @@ public struct ExpressionEnvironment: Sendable {
         }
     }
 
-    /// One reference, as a program and its shape are copied often.
+    /// One reference to all properties, because a program and its shape are copied often.
     private final class Storage: Sendable {
         let variables: [Variable]
         let container: String
@@ -26,7 +27,7 @@ public struct ExpressionEnvironment: Sendable {
         let usesSets: Bool
         let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
         let slots: [String: Int]
-        /// Of a variable or a type that is declared, counted in parts.
+        /// The number of parts of the longest declared name of a variable or a type.
         let longestName: Int
 
         init(
@@ -47,23 +48,23 @@ public struct ExpressionEnvironment: Sendable {
 
     private let storage: Storage
 
-    /// Their order is the order of the slots in ``ExpressionBindings``.
+    /// The declared variables. Their order is the order of the slots in ``ExpressionBindings``.
     public var variables: [Variable] { storage.variables }
-    /// The namespace in which names are looked for first, such as `acme.orders`; empty for none.
+    /// The namespace in which names are searched for first, such as `acme.orders`; empty for none.
     public var container: String { storage.container }
     public var extensions: Set<ExpressionExtension> { storage.extensions }
     public var limits: ExpressionLimits { storage.limits }
-    /// Whether comparisons of one variable with constants by `==` and `in` are answered together by a set, which costs one unit, one for
-    /// each 16 constants, and one for each 16 elements of a list. The constants of a set belong to the shape of a condition: with sets, only
-    /// equal conditions share a shape. Bindings must have the types that are declared.
+    /// Whether comparisons of one variable with constants by `==` and `in` use one set. A set costs one unit, one for each 16
+    /// constants, and one for each 16 elements of a list. The constants of a set belong to the shape of a condition, so with
+    /// sets only equal conditions share a shape. Bindings must have the declared types.
     public var usesSets: Bool { storage.usesSets }
-    /// Seconds east of UTC in a zone of the tz database at an instant; nil where it does not know the zone. It is not asked for `UTC` and
-    /// for offsets such as `-03:30`.
+    /// Returns the seconds east of UTC in a zone of the tz database at an instant; nil for an unknown zone. It is not called
+    /// for `UTC` and for offsets such as `-03:30`.
     public var zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int? { storage.zoneOffset }
 
     var slots: [String: Int] { storage.slots }
 
-    /// The first of several declarations of a name counts.
+    /// Makes an environment. If a name is declared several times, the first declaration is used.
     public init(
         _ variables: [Variable] = [], container: String = "", extensions: Set<ExpressionExtension> = [],
         limits: ExpressionLimits = .init(), usesSets: Bool = false,
@@ -73,7 +74,7 @@ public struct ExpressionEnvironment: Sendable {
     }
 }
 
-/// What is beyond the standard functions, each switched on by its name.
+/// Functions beyond the standard ones. Each is enabled by its name.
 public enum ExpressionExtension: String, Sendable, Hashable, CaseIterable {
     /// `crosses(previous, now, level)`.
     case crosses
@@ -87,14 +88,15 @@ public enum ExpressionExtension: String, Sendable, Hashable, CaseIterable {
 
 // MARK: Names
 
-/// What a name, or the beginning of a dotted one, stands for.
+/// The meaning of a name, or of the beginning of a dotted name.
 enum Meaning {
     case variable(slot: Int)
     case type(ExpressionType)
 }
 
 extension ExpressionEnvironment {
-    /// A name with the namespaces before it, from the innermost ("Name Resolution" in the language's definition).
+    /// Returns a name with the namespaces that can precede it, from the innermost ("Name Resolution" in the language's
+    /// definition).
     func candidates(_ name: String, isRoot: Bool) -> [String] {
         guard !isRoot, !container.isEmpty else { return [name] }
         var parts = container.split(separator: ".")
@@ -106,7 +108,7 @@ extension ExpressionEnvironment {
         return candidates + [name]
     }
 
-    /// The longest prefix of a dotted name that is declared, or is a type, and how many parts it has.
+    /// Returns the longest prefix of a dotted name that is declared or is a type, and its number of parts.
     func meaning(of parts: [String], isRoot: Bool) -> (meaning: Meaning, count: Int)? {
         for count in stride(from: min(parts.count, storage.longestName), to: 0, by: -1) {
             let name = parts.prefix(count).joined(separator: ".")
@@ -120,7 +122,7 @@ extension ExpressionEnvironment {
 }
 
 extension SyntaxTree {
-    /// The parts of `a.b.c`, if that is what the node is.
+    /// Returns the parts of a node such as `a.b.c`; nil for other nodes.
     func dottedName(_ id: ID) -> (parts: [String], isRoot: Bool)? {
         var fields: [String] = []
         var id = id

@@ -1,14 +1,16 @@
-/// What conditions on items can speak of: the fields by their names or as `fields.price`, `previous.price`, `item`, and `update.time`.
+/// The names that conditions on items can use: the fields by their names or as `fields.price`, `previous.price`, `item`, and
+/// `update.time`.
 package enum ItemLanguage {
-    /// Names that are no fields, whatever fields there are; those are reached as `fields.item`.
+    /// Names that are not fields, even if an item has fields with these names. Such fields are written as `fields.item`.
     private static let own: [ExpressionEnvironment.Variable] = [
         .init("fields", .map(key: .string, value: .dynamic)), .init("previous", .map(key: .string, value: .dynamic)),
         .init("item", .string), .init("update.time", .timestamp),
     ]
 
-    /// In which a condition over some fields is checked; nil fields are those in which all are evaluated: any name may be a field's.
+    /// Returns the environment in which a condition over some fields is checked. With nil fields, it is the environment in
+    /// which all conditions are evaluated: any name can be a field.
     ///
-    /// - Parameter maxBytes: Of texts in fields, where less is known than of all.
+    /// - Parameter maxBytes: The largest lengths in bytes of texts in single fields, where they are below the general limit.
     package static func environment(
         over fields: [String: ExpressionType]?, maxBytes: [String: Int] = [:], limits: ExpressionLimits = .init(),
         zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int?

@@ -1,4 +1,5 @@
-/// `+ - * / %` of two values ("Numeric Values" in the language's definition): numbers of one type, which overflow as errors; never of two.
+/// Computes `+ - * / %` of two values ("Numeric Values" in the language's definition). Both numbers must have the same type.
+/// An overflow is an error.
 func arithmetic(
     _ sign: Operator, _ one: ExpressionValue, _ other: ExpressionValue
 ) throws(Fault.Reason) -> ExpressionValue {

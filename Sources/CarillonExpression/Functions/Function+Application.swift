@@ -1,14 +1,14 @@
 extension Function {
-    /// Units that a call takes, beyond those of its arguments.
+    /// Returns the units of a call, without its arguments.
     func cost(_ one: ExpressionValue, _ two: ExpressionValue) -> Int {
         switch self {
         case .contains: 1 + ((one.extent + 9) / 10) * ((two.extent + 9) / 10)
         case .startsWith, .endsWith: 1 + two.extent / 10
-        // Counted in the call itself.
+        // The call itself counts its cost.
         case .matches: 1
         case .size, .bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration, .version: 1 + textExtent(one) / 10
         case .within: 5
-        // Of a zone.
+        // The second argument is a time zone.
         default: 1 + textExtent(two) / 10
         }
     }
@@ -29,7 +29,7 @@ extension Function {
         case .contains: return try texts(one, two) { $0.contains(bytesOf: $1) }
         case .startsWith: return try texts(one, two) { $0.utf8.starts(with: $1.utf8) }
         case .endsWith: return try texts(one, two) { $0.utf8.reversed().starts(with: $1.utf8.reversed()) }
-        // The evaluation does it, as it counts what it takes.
+        // The evaluation calls `matches` itself, because it counts the cost.
         case .matches: throw .noOverload
         case .type: return .type(one.type)
         case .dyn: return one

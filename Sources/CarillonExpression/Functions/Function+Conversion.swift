@@ -1,5 +1,5 @@
 extension Function {
-    /// `int(x)` and its like ("Type Conversions" in the language's definition).
+    /// Converts a value, as `int(x)` does ("Type Conversions" in the language's definition).
     func converted(_ value: ExpressionValue) throws(Fault.Reason) -> ExpressionValue {
         switch (self, value) {
         case (.bool, .bool), (.int, .int), (.uint, .uint), (.double, .double), (.string, .string), (.bytes, .bytes),
@@ -33,7 +33,7 @@ extension Function {
             guard let number = Int64(exactly: number) else { throw .overflow }
             return number
         case .double(let number):
-            // The smallest is left out, as the known implementations do.
+            // The smallest integer is excluded, as in the known implementations.
             guard number > -0x1p63, number < 0x1p63 else { throw .overflow }
             return Int64(number)
         case .string(let text):
@@ -92,8 +92,8 @@ extension Function {
     }
 }
 
-/// Doubles as text, which the definition leaves open: the fewest digits that are read as the same number, with an exponent below 1e-4 and
-/// from 1e+06 up, as the first implementation writes them.
+/// Doubles as text, which the definition does not specify. The text has the fewest digits from which the same number is read,
+/// and an exponent below 1e-4 and from 1e+06 on, as in the first implementation.
 enum DoubleText {
     static func write(_ number: Double) -> String {
         guard !number.isNaN else { return "NaN" }
@@ -113,9 +113,9 @@ enum DoubleText {
         return sign + digits.prefix(power + 1) + "." + digits.dropFirst(power + 1)
     }
 
-    /// The digits without a point, and the power of ten of the first.
+    /// Returns the digits without a point, and the power of ten of the first digit.
     private static func shortest(_ number: Double) -> (digits: String, power: Int) {
-        // `description` is the shortest text that is read as the same number, in one of two forms.
+        // `description` is the shortest text from which the same number is read, in one of two forms.
         let parts = number.description.split(separator: "e")
         let mantissa = parts[0].split(separator: ".", omittingEmptySubsequences: false)
         var power = (parts.count > 1 ? Int(parts[1]) ?? 0 : 0) + mantissa[0].count - 1
@@ -128,8 +128,8 @@ enum DoubleText {
         return (String(digits), power)
     }
 
-    /// Decimal text with an optional sign, fraction and exponent, or `inf`, `infinity` or `nan` in letters of any size. nil for
-    /// another text, and for a number out of range.
+    /// Reads decimal text with an optional sign, fraction and exponent, or `inf`, `infinity` or `nan` in upper or lower case.
+    /// Returns nil for another text, and for a number out of range.
     static func read(_ text: String) -> Double? {
         let bytes = Array(text.utf8)
         let isSigned = bytes.first == UInt8(ascii: "-") || bytes.first == UInt8(ascii: "+")

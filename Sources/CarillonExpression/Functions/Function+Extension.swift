@@ -7,7 +7,7 @@
 #endif
 
 extension Function {
-    /// What is beyond the standard functions. Numbers of any type are taken as doubles.
+    /// Computes the functions beyond the standard ones. Numbers of any type are used as doubles.
     func extended(
         _ one: ExpressionValue, _ two: ExpressionValue, _ three: ExpressionValue, _ four: ExpressionValue
     ) throws(Fault.Reason) -> ExpressionValue {
@@ -44,20 +44,22 @@ extension Function {
         }
     }
 
-    /// On a sphere with the Earth's mean radius, by the haversine formula: right within half of a percent.
+    /// Returns the distance on a sphere with the Earth's mean radius, by the haversine formula. The error is less than half a
+    /// percent.
     private static func metres(from one: (Double, Double), to other: (Double, Double)) -> Double {
         let radians = Double.pi / 180
         let height = sin((other.0 - one.0) * radians / 2)
         let width = sin((other.1 - one.1) * radians / 2)
         let square = height * height + cos(one.0 * radians) * cos(other.0 * radians) * width * width
-        // What is no number stays none, and is within no distance.
+        // If a coordinate is not a number, the distance is not a number either, and is within no limit.
         return 2 * 6_371_008.8 * asin(square > 1 ? 1 : square.squareRoot())
     }
 }
 
-/// Versions as bytes that stand in order as the versions do (Semantic Versioning 2.0.0, section 11).
+/// Versions as bytes whose order is the order of the versions (Semantic Versioning 2.0.0, section 11).
 enum VersionKey {
-    /// nil for what is not one to four numbers with dots between, an optional prerelease after `-` and a build after `+`, which does not count.
+    /// Returns nil for a text that is not one to four numbers with dots between them, an optional prerelease after `-`, and
+    /// an optional build after `+`. The build is ignored.
     static func bytes(of text: String) -> [UInt8]? {
         let version = text.utf8.prefix { $0 != UInt8(ascii: "+") }
         let parts = version.split(separator: UInt8(ascii: "-"), maxSplits: 1, omittingEmptySubsequences: false)
@@ -68,7 +70,7 @@ enum VersionKey {
             guard let number = index < numbers.count ? bytes(ofNumber: Array(numbers[index])) : [0] else { return nil }
             key += number
         }
-        // What comes before a release is less than it.
+        // A prerelease is less than its release.
         guard parts.count > 1 else { return key + [2] }
         key.append(1)
         for identifier in parts[1].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
@@ -82,7 +84,7 @@ enum VersionKey {
         return key + [0]
     }
 
-    /// Longer numbers are greater: their length goes before them.
+    /// A longer number is greater, so its length is written before it.
     private static func bytes(ofNumber digits: [UInt8]) -> [UInt8]? {
         guard !digits.isEmpty, digits.allSatisfy(isDigit) else { return nil }
         let significant = digits.drop { $0 == 0x30 }

@@ -1,5 +1,6 @@
 extension Function {
-    /// `getHours()` and its like, of an instant in a zone or of a duration ("Abstract Types" in the language's definition).
+    /// Returns a part of an instant in a zone, or of a duration, as `getHours()` does ("Abstract Types" in the language's
+    /// definition).
     func part(
         of value: ExpressionValue, zone: ExpressionValue?, _ environment: borrowing ExpressionEnvironment
     ) throws(Fault.Reason) -> Int64 {
@@ -45,7 +46,7 @@ extension Function {
         }
     }
 
-    /// Seconds east of UTC.
+    /// Returns the offset of a zone in seconds east of UTC; nil for an unknown zone.
     private static func offset(
         of zone: String, at instant: ExpressionTimestamp, _ environment: borrowing ExpressionEnvironment
     ) -> Int? {
@@ -54,10 +55,10 @@ extension Function {
         return fixedOffset(zone) ?? environment.zoneOffset(zone, instant)
     }
 
-    /// No zone of the tz database has a longer name.
+    /// The longest accepted name of a zone. No zone of the tz database has a longer name.
     private static let longestZone = 64
 
-    /// Of `-03:30`, `+03:30` or `03:30`.
+    /// Reads an offset such as `-03:30`, `+03:30` or `03:30`.
     private static func fixedOffset(_ zone: String) -> Int? {
         var bytes = Array(zone.utf8)[...]
         let isWest = bytes.first == UInt8(ascii: "-")

@@ -1,4 +1,4 @@
-/// A function of the language, and what it takes.
+/// A function of the language, with its overloads.
 enum Function: String, CaseIterable {
     case size, contains, startsWith, endsWith, matches
     case type, dyn, bool, int, uint, double, string, bytes, timestamp, duration
@@ -18,10 +18,10 @@ enum Function: String, CaseIterable {
         }
     }
 
-    /// What has to be switched on for it; nil for a standard one.
+    /// The extension that enables the function; nil for a standard function.
     var `extension`: ExpressionExtension? { ExpressionExtension(rawValue: rawValue) }
 
-    /// Types that are free here are found anew at each call.
+    /// The overloads. Free types in them are found anew for each call.
     var overloads: [Overload] {
         switch self {
         case .size: both([.string, .bytes, .list(.free(0)), .map(key: .free(0), value: .free(1))].map { [$0] }, .int)
@@ -47,7 +47,7 @@ enum Function: String, CaseIterable {
         }
     }
 
-    /// The extensions take numbers of any type as doubles.
+    /// Whether the function accepts numbers of any type as doubles, as the extensions do.
     var widensNumbers: Bool { `extension` != nil }
 
     private var ofTimestamp: [Overload] {
@@ -64,14 +64,14 @@ enum Function: String, CaseIterable {
 }
 
 extension ExpressionEnvironment {
-    /// The function of a call; a dot before the name is that of the root namespace.
+    /// Returns the function of a call. A dot before the name means the root namespace.
     func function(named name: String) -> Function? {
         guard let function = Function(rawValue: name.first == "." ? String(name.dropFirst()) : name) else { return nil }
         if let needed = function.extension, !extensions.contains(needed) { return nil }
         return function
     }
 
-    /// A sentence on a function that there is not, with the nearest name that there is.
+    /// Returns a sentence about an unknown function, with the most similar known name.
     func unknownFunction(_ name: String) -> String {
         if let needed = ExpressionExtension(rawValue: name) {
             return "the function \(name)() is an extension that is not switched on here: \(needed.rawValue)"
@@ -104,7 +104,7 @@ extension ExpressionEnvironment {
     }
 }
 
-/// How many letters are to be changed, added or left out to make one of the other.
+/// Returns how many letters must be changed, added or removed to make one name from the other.
 private func distance(_ one: [UInt8], _ other: [UInt8]) -> Int {
     var row = Array(0...other.count)
     for (place, letter) in one.enumerated() {

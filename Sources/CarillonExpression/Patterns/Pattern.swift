@@ -1,5 +1,5 @@
-/// A regular expression that takes time linear in the text: all ways to match are followed at once, a character at a time (Pike's
-/// machine, without captures).
+/// A regular expression that takes time linear in the text. All ways to match are followed at the same time, one character
+/// after the other (Pike's machine, without captures).
 struct Pattern: Sendable {
     private enum Instruction {
         case scalar(UInt32)
@@ -13,10 +13,10 @@ struct Pattern: Sendable {
 
     private let instructions: [Instruction]
     private let sets: [ScalarSet]
-    /// Instructions, and what there is in sets beyond one thing.
+    /// The number of instructions, plus the additional steps of sets.
     private let weight: Int
 
-    /// Throws with the place where the pattern cannot be read, or where it has more instructions than the limit.
+    /// Throws with the position at which the pattern is invalid, or if the pattern has more instructions than the limit.
     init(_ text: String, limit: Int) throws(PatternProblem) {
         var builder = Builder(limit: limit)
         try builder.emit(PatternParser.parse(text))
@@ -26,7 +26,8 @@ struct Pattern: Sendable {
         weight = builder.weight
     }
 
-    /// Units of cost for a text of so many bytes: each character is tried at each instruction at the most.
+    /// Returns the units of cost for a text of the given length in bytes. Each character is compared at each instruction at
+    /// most once.
     func cost(of bytes: Int) -> Int { 1 + (bytes + 1) * (weight + 3) / 4 }
 
     // MARK: Building
@@ -36,7 +37,7 @@ struct Pattern: Sendable {
         var sets: [ScalarSet] = []
         let limit: Int
         private(set) var weight = 0
-        /// Repetitions of nothing are made of steps as well.
+        /// Counts the steps of building as well, because repetitions of nothing have no instructions.
         private var steps = 0
 
         init(limit: Int) { self.limit = limit }
@@ -119,7 +120,7 @@ struct Pattern: Sendable {
         var scalars = text.unicodeScalars.makeIterator()
         var scalar = scalars.next()
         while true {
-            // A match may begin at every place.
+            // A match can start at every position.
             if follow(0, in: &current, between: previous, and: scalar) { return true }
             guard let now = scalar else { return false }
             let after = scalars.next()
@@ -142,7 +143,7 @@ struct Pattern: Sendable {
         }
     }
 
-    /// Adds all instructions that can be reached without a character. Answers whether the end is among them.
+    /// Adds all instructions that can be reached without a character. Returns whether the end is among them.
     private func follow(
         _ first: Int32, in threads: inout Threads, between previous: Unicode.Scalar?, and next: Unicode.Scalar?
     ) -> Bool {
@@ -184,11 +185,11 @@ struct Pattern: Sendable {
     }
 }
 
-/// A set of places in a program, in the order they came, which is emptied at once.
+/// A set of positions in a program, in the order of insertion, which can be emptied in constant time.
 private struct Threads: Sequence {
     private var places: [Int32] = []
     private var indexes: [Int32]
-    /// Places that are still to be followed.
+    /// Positions whose successors are not added yet.
     var pending: [Int32] = []
 
     init(_ count: Int) {

@@ -1,4 +1,5 @@
-/// Reads a pattern in RE2's syntax. What needs more than linear time, or what RE2 does not have, is refused with its place.
+/// Parses a pattern in RE2's syntax. Syntax that needs more than linear time, or that RE2 does not have, is rejected with its
+/// position.
 struct PatternParser {
     private struct Flags {
         var foldsCase = false
@@ -49,7 +50,7 @@ struct PatternParser {
 
     private mutating func sequence() throws(PatternProblem) -> PatternTree {
         var parts: [PatternTree] = []
-        /// Whether the last part can be repeated: a change of flags cannot, nor what is repeated already.
+        /// Whether the last part can be repeated. A change of flags and a repetition cannot.
         var canRepeat = false
         while let scalar = peek(), scalar != "|", scalar != ")" {
             let start = place
@@ -76,7 +77,7 @@ struct PatternParser {
         return parts.count == 1 ? parts[0] : parts.isEmpty ? .empty : .sequence(parts)
     }
 
-    /// What a repetition sign says, with the question mark that makes it lazy, which decides nothing here.
+    /// Parses a repetition sign. A question mark after it makes the repetition lazy, which has no effect here.
     private mutating func repetition() throws(PatternProblem) -> (least: Int, most: Int?)? {
         let found: (least: Int, most: Int?)
         switch peek() {
@@ -91,7 +92,7 @@ struct PatternParser {
         return found
     }
 
-    /// `{2}`, `{2,}` or `{2,5}`; another brace is a character.
+    /// Parses `{2}`, `{2,}` or `{2,5}`. Any other brace is a character.
     private mutating func counted() throws(PatternProblem) -> (least: Int, most: Int?)? {
         let start = place
         place += 1
@@ -117,13 +118,13 @@ struct PatternParser {
         let digits = scalars[place...].prefix { $0.value >= 0x30 && $0.value <= 0x39 }
         guard !digits.isEmpty else { return nil }
         place += digits.count
-        // More digits than any count that is taken has.
+        // A number with more digits exceeds every valid count.
         return digits.count > 6 ? 1_000_000 : digits.reduce(0) { $0 * 10 + Int($1.value - 0x30) }
     }
 
     // MARK: Atoms
 
-    /// nil for flags, which take no place.
+    /// Returns nil for flags, which match no character.
     private mutating func atom() throws(PatternProblem) -> PatternTree? {
         guard let scalar = peek() else { return nil }
         switch scalar {
@@ -180,7 +181,7 @@ struct PatternParser {
         place += name.count + 1
     }
 
-    /// Answers whether a group follows, rather than the end of the parenthesis.
+    /// Returns whether a group follows, rather than the end of the parenthesis.
     private mutating func readFlags(from start: Int) throws(PatternProblem) -> Bool {
         var isSetting = true
         var count = 0
@@ -190,7 +191,7 @@ struct PatternParser {
             case "i": flags.foldsCase = isSetting
             case "m": flags.isMultiline = isSetting
             case "s": flags.dotTakesNewline = isSetting
-            // Which of two ways to match is taken first decides nothing here.
+            // The preference between two ways to match has no effect here.
             case "U": break
             case "-" where isSetting:
                 isSetting = false
@@ -225,7 +226,7 @@ struct PatternParser {
         return literal(try scalarEscape(from: start))
     }
 
-    /// `\d`, `\pL` and their like.
+    /// Parses a class such as `\d` or `\pL`.
     private mutating func classEscape(into set: inout ScalarSet) throws(PatternProblem) -> Bool {
         guard peek() == "\\", let letter = peek(1) else { return false }
         switch letter {
@@ -262,7 +263,7 @@ struct PatternParser {
         return true
     }
 
-    /// One character, at the backslash.
+    /// Parses one character after a backslash.
     private mutating func scalarEscape(from start: Int) throws(PatternProblem) -> Unicode.Scalar {
         place += 1
         guard let letter = peek() else { throw problem("the pattern ends in the middle of an escape") }

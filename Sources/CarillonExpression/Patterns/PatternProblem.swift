@@ -1,6 +1,6 @@
-/// Why a pattern is not taken, and where.
+/// Why a pattern is rejected, and at which position.
 struct PatternProblem: Error {
     let message: String
-    /// In code points from its beginning.
+    /// The number of code points before the position.
     let offset: Int
 }

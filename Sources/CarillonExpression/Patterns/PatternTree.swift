@@ -1,8 +1,8 @@
-/// A pattern as it is written, without its groups' names: none is asked for them.
+/// The syntax tree of a pattern, without the names of groups, which are not used.
 indirect enum PatternTree {
     case empty
     case scalar(Unicode.Scalar)
-    /// Several of these that say the same are kept once.
+    /// Equal sets are stored once.
     case set(ScalarSet)
     case any
     case assertion(Assertion)

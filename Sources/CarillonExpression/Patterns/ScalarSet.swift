@@ -1,12 +1,12 @@
-/// The characters that one place of a pattern takes.
+/// The characters that match at one position of a pattern.
 struct ScalarSet: Sendable {
-    /// Sorted, and none touches another, once the set is settled.
+    /// Sorted after ``settle()``; no range overlaps or touches another.
     private var ranges: [ClosedRange<UInt32>] = []
     private var categories: Set<String> = []
-    /// What a set takes that has not what is in these.
+    /// Items whose complement belongs to the set.
     private var others: [Item] = []
     var isNegated = false
-    /// Whether what differs in case only is taken too, before anything is negated.
+    /// Whether characters that differ only in case match too. This applies before a negation.
     var foldsCase = false
 
     private enum Item: Hashable, Sendable {
@@ -22,7 +22,7 @@ struct ScalarSet: Sendable {
         }
     }
 
-    /// Steps in which a character is looked for.
+    /// The number of steps to look up a character.
     var weight: Int {
         Int.bitWidth - ranges.count.leadingZeroBitCount + (categories.isEmpty ? 0 : 1) + others.count
     }
@@ -39,7 +39,7 @@ struct ScalarSet: Sendable {
         if !others.contains(other) { others.append(other) }
     }
 
-    /// To be said after the last insertion, before it is looked into.
+    /// Sorts and joins the ranges. Call it after the last insertion, before the set is read.
     mutating func settle() {
         ranges.sort { $0.lowerBound < $1.lowerBound }
         var settled: [ClosedRange<UInt32>] = []
@@ -53,7 +53,7 @@ struct ScalarSet: Sendable {
         ranges = settled
     }
 
-    /// A general category by its name, such as `L` or `Lu`. Answers false for another name.
+    /// Adds a general category by its name, such as `L` or `Lu`. Returns false for an unknown name.
     mutating func insert(category name: String, negated: Bool) -> Bool {
         if name == "Any" {
             insert(named: [0...0x10FFFF], negated: negated)
@@ -91,7 +91,7 @@ extension ScalarSet {
     static let spaces: [ClosedRange<UInt32>] = [9...10, 12...13, 32...32]
     static let words: [ClosedRange<UInt32>] = [0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A]
 
-    /// Of `[[:alpha:]]` and its like, which are of ASCII.
+    /// The ASCII classes such as `[[:alpha:]]`.
     static let posix: [String: [ClosedRange<UInt32>]] = [
         "alnum": [0x30...0x39, 0x41...0x5A, 0x61...0x7A], "alpha": [0x41...0x5A, 0x61...0x7A], "ascii": [0...0x7F],
         "blank": [9...9, 32...32], "cntrl": [0...31, 127...127], "digit": digits, "graph": [0x21...0x7E],
@@ -114,23 +114,23 @@ extension Unicode.GeneralCategory {
     ]
 }
 
-/// The characters that differ from one in case only.
+/// The characters that differ from a character only in case.
 enum CaseOrbit {
     static func of(_ scalar: Unicode.Scalar) -> [Unicode.Scalar] {
         orbits[folded(scalar)] ?? [scalar]
     }
 
-    /// One that stands for all of an orbit.
+    /// Returns the character that represents all characters of an orbit.
     static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
         alone.contains(scalar.value) ? scalar : twins[scalar.value].flatMap(Unicode.Scalar.init) ?? lower(upper(scalar))
     }
 
-    /// The dotless i, whose capital is that of another letter.
+    /// The dotless i, whose upper-case letter belongs to another letter.
     private static let alone: Set<UInt32> = [0x131]
-    /// Those that differ in nothing, and whose capitals are several letters.
+    /// Equal characters whose upper-case forms are several letters.
     private static let twins: [UInt32: UInt32] = [0x1FD3: 0x390, 0x1FE3: 0x3B0, 0xFB06: 0xFB05]
 
-    /// Made when the first pattern asks for it: some twenty milliseconds.
+    /// Made for the first pattern that needs it, which takes about twenty milliseconds.
     private static let orbits: [Unicode.Scalar: [Unicode.Scalar]] = {
         var orbits: [Unicode.Scalar: [Unicode.Scalar]] = [:]
         for value in UInt32(0)...0x1FFFF {
@@ -139,7 +139,7 @@ enum CaseOrbit {
             guard folded != scalar || upper(scalar) != scalar else { continue }
             orbits[folded, default: []].append(scalar)
         }
-        // One that has no capital of its own can be the small letter of another.
+        // A character without an upper-case letter of its own can be the lower-case letter of another one.
         for folded in orbits.keys where orbits[folded]?.contains(folded) == false { orbits[folded]?.append(folded) }
         return orbits
     }()
@@ -152,7 +152,7 @@ enum CaseOrbit {
         one(scalar.properties.lowercaseMapping) ?? scalar
     }
 
-    /// A mapping to several characters is none of one to one.
+    /// Returns nil for a mapping to several characters.
     private static func one(_ mapped: String) -> Unicode.Scalar? {
         mapped.unicodeScalars.count == 1 ? mapped.unicodeScalars.first : nil
     }

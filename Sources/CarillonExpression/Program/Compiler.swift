@@ -1,5 +1,5 @@
-/// Makes a program of a tree. Names are looked up here, once; literals become constants apart from the program, so that conditions of
-/// one shape can share it.
+/// Compiles a tree to a program. Names are resolved here, once. Literals become constants outside of the program, so that
+/// conditions of one shape can share it.
 struct Compiler {
     private let tree: SyntaxTree
     private let environment: ExpressionEnvironment
@@ -21,9 +21,9 @@ struct Compiler {
     struct Result {
         let shape: Shape
         let constants: [ExpressionValue]
-        /// Where among these the value of a node stands.
+        /// The index of a node's value in `constants`.
         let places: [SyntaxTree.ID: Int]
-        /// Patterns that cannot be read: the program gives an error where they stand.
+        /// Invalid patterns. The evaluation of these parts is an error.
         let problems: [Problem]
     }
 
@@ -63,7 +63,7 @@ struct Compiler {
         return Int32(fields.count - 1)
     }
 
-    /// Operands in a row, after all that they need.
+    /// Adds operands in a row, after all operations that they need.
     private mutating func row(_ ids: [SyntaxTree.ID]) -> Int32 { row(of: ids.map { operation($0) }) }
 
     private mutating func row(of made: [Int32]) -> Int32 {
@@ -71,7 +71,7 @@ struct Compiler {
         return Int32(operands.count - made.count)
     }
 
-    /// Operands of `||`, or of `&&`, in a row: the memberships of one variable as one.
+    /// Adds operands of `||` or `&&` in a row. The memberships of one variable are one operand.
     private mutating func row(_ ids: [SyntaxTree.ID], areNegated: Bool) -> (first: Int32, count: Int32) {
         guard scope.isEmpty else { return (row(ids), Int32(ids.count)) }
         let made = memberships.operands(ids, areNegated: areNegated).map { operand in
@@ -171,7 +171,7 @@ struct Compiler {
         }
     }
 
-    /// Which prefix of the name is bound is seen when it is evaluated.
+    /// The evaluation finds out which prefix of the name is bound.
     private mutating func unresolved(_ parts: [String], isRoot: Bool, _ offset: Int) -> Int32 {
         names.append(
             contentsOf: stride(from: parts.count, to: 0, by: -1).map { count in
@@ -232,7 +232,7 @@ struct Compiler {
 }
 
 extension SyntaxTree {
-    /// The value of a literal, or of a list of literals.
+    /// Returns the value of a literal, or of a list of literals.
     func constant(_ id: ID) -> ExpressionValue? {
         switch self[id].form {
         case .literal(let value): return value

@@ -1,4 +1,4 @@
-/// Constants of one type, in which a value is looked up.
+/// A set of constants of one type, in which a value is looked up.
 struct ConstantSet: Sendable {
     private enum Values {
         case texts(Set<TextBytes>, longest: Int)
@@ -7,11 +7,12 @@ struct ConstantSet: Sendable {
         case truths(Set<Bool>)
     }
 
-    /// Units of a lookup, with the reading of the variable; a list costs ``cost(ofElements:)`` beside.
+    /// The units of a lookup, including the read of the variable. A list costs ``cost(ofElements:)`` in addition.
     let cost: Int
     private let values: Values
 
-    /// - Parameter membership: Its constants all have the type of its variable, or of the elements of that.
+    /// - Parameter membership: The membership, whose constants all have the type of its variable or of the variable's
+    ///   elements.
     init(_ membership: Membership) {
         let constants = membership.constants
         cost = Self.cost(of: constants.count)
@@ -24,10 +25,10 @@ struct ConstantSet: Sendable {
             }
     }
 
-    /// Units of a lookup in a set of so many constants.
+    /// The units of a lookup in a set with the given number of constants.
     static func cost(of constants: Int) -> Int { 1 + constants / perUnit }
 
-    /// Units of the lookup of all elements of a list.
+    /// The units of the lookup of all elements of a list.
     static func cost(ofElements count: Int) -> Int { count / perUnit }
 
     private static let perUnit = 16
@@ -36,7 +37,7 @@ struct ConstantSet: Sendable {
         .texts(Set(texts), longest: texts.reduce(0) { max($0, $1.text.utf8.count) })
     }
 
-    /// Whether a value, or an element of it where it is a list, is one of the constants.
+    /// Whether a value, or an element of a value that is a list, is one of the constants.
     func contains(_ value: ExpressionValue) -> Bool {
         if case .list(let elements) = value { return elements.contains(where: has) }
         return has(value)
@@ -61,7 +62,7 @@ extension ExpressionValue {
     fileprivate var text: TextBytes? { if case .string(let text) = self { TextBytes(text: text) } else { nil } }
 }
 
-/// A text that equals those with the same bytes.
+/// A text that is equal to texts with the same bytes.
 private struct TextBytes: Hashable {
     let text: String
 

@@ -1,4 +1,5 @@
-/// One walk over a program. It ends: every step is counted against the budget, and only macros go back, as often as their range is long.
+/// One evaluation of a program. It always ends: every step is counted against the budget, and only macros repeat steps, once
+/// for each element of their range.
 struct Evaluation {
     private let shape: Unmanaged<Shape>
     private let operations: UnsafeBufferPointer<Operation>
@@ -10,9 +11,9 @@ struct Evaluation {
     private(set) var spent = 0
     private let budget: Int
 
-    /// The pointers are good while the closures of the caller run.
+    /// Runs an evaluation. Its pointers are valid during the closure.
     ///
-    /// - Parameter limit: Units that it may take, beside the limit of the environment.
+    /// - Parameter limit: The units that the evaluation can use, in addition to the limit of the environment.
     static func run<Result>(
         _ shape: Shape, constants: [ExpressionValue], _ bindings: borrowing ExpressionBindings,
         in environment: borrowing ExpressionEnvironment, limit: Int = .max,
@@ -65,7 +66,7 @@ struct Evaluation {
 
     // MARK: Truth
 
-    /// The value of a condition, without making a value of it where it can be told otherwise.
+    /// Returns the truth of a condition, without making a value of it if possible.
     mutating func truth(_ place: Int32) throws(Fault) -> Bool {
         switch operations[Int(place)] {
         case .less(let one, let other): return try order(one, other, place) == .less
@@ -101,7 +102,8 @@ struct Evaluation {
         return value
     }
 
-    /// `&&` and `||`: a deciding operand wins over errors on both sides of it ("Logical Operators" in the language's definition).
+    /// Evaluates `&&` and `||`. A deciding operand has precedence over errors on both of its sides ("Logical Operators" in
+    /// the language's definition).
     private mutating func logic(_ first: Int32, _ count: Int32, deciding: Bool) throws(Fault) -> Bool {
         var fault: Fault?
         for index in 0..<count {
@@ -120,7 +122,7 @@ struct Evaluation {
     @inline(__always)
     private mutating func order(_ one: Int32, _ other: Int32, _ place: Int32) throws(Fault) -> Order {
         try spend(1, at: place)
-        // Most conditions compare a variable with a constant; neither is copied then.
+        // Most conditions compare a variable with a constant. Neither is copied in this case.
         if case .variable(let slot) = operations[Int(one)], case .constant(let number) = operations[Int(other)],
             case .double(let value)? = slots[Int(slot)], case .double(let limit) = constants[Int(number)]
         {
@@ -223,7 +225,7 @@ struct Evaluation {
 
     private func field(_ number: Int32) -> String { shape._withUnsafeGuaranteedRef { $0.fields[Int(number)] } }
 
-    /// The longest prefix that is bound wins, and there is no way back to a shorter one.
+    /// Returns the value of the longest prefix that is bound. A shorter prefix is not tried after that.
     private mutating func unresolved(
         _ first: Int32, _ fields: Int32, _ count: Int32, _ place: Int32
     ) throws(Fault) -> ExpressionValue {
@@ -231,7 +233,7 @@ struct Evaluation {
             try spend(1, at: place)
             let candidates = shape._withUnsafeGuaranteedRef { $0.names[Int(first + index)] }
             for candidate in candidates {
-                // A name of one part costs as much as a declared one, unless it is longer than names of fields are.
+                // A name of one part costs as much as a declared one, unless it is longer than names of fields usually are.
                 let bytes = candidate.utf8.count
                 if count > 1 || bytes > ExpressionLimits.freeNameBytes { try spend(bytes / 10, at: place) }
                 guard var found = bindings.pointee.others[candidate] else { continue }
@@ -378,12 +380,12 @@ struct Evaluation {
         return .bool(pattern.matches(text))
     }
 
-    /// With a pattern that only the evaluation knows.
+    /// Matches a pattern that is known only during the evaluation.
     private mutating func matches(
         _ text: ExpressionValue, _ pattern: ExpressionValue, _ place: Int32
     ) throws(Fault.Reason) -> ExpressionValue {
         guard case .string(let text) = text, case .string(let pattern) = pattern else { throw .noOverload }
-        // To read it costs as well, whether or not it can be read.
+        // Parsing the pattern costs units as well, even if the pattern is invalid.
         spent &+= pattern.utf8.count + environment.pointee.limits.patternInstructions / 4
         if spent > budget { throw .budget }
         let compiled: Pattern
@@ -407,7 +409,7 @@ struct Evaluation {
             return try value(fold.transform ?? place)
         }
         let elements: [ExpressionValue]
-        // Of a map, where there are two variables: what stands under each key.
+        // The values of a map, if the macro has two variables.
         var held: [ExpressionValue]?
         switch try value(fold.range) {
         case .list(let list): elements = list
@@ -418,7 +420,7 @@ struct Evaluation {
         default: throw Fault(reason: .noOverload, operation: place)
         }
         var made = ExpressionMap()
-        // A macro inside may use the place of one beside it, never that of one around it.
+        // A nested macro can use the slots of a macro beside it, but never those of an enclosing one.
         var kept: [ExpressionValue] = []
         var found = 0
         var fault: Fault?
@@ -442,7 +444,7 @@ struct Evaluation {
                 if try truth(fold.predicate ?? place) { kept.append(element) }
             case .transformMap:
                 if let predicate = fold.predicate, try !truth(predicate) { continue }
-                // The keys are those of a map, or places in a list: none comes twice.
+                // The keys are the keys of a map or indices of a list, so no key occurs twice.
                 _ = made.insert(try value(fold.transform ?? place), for: key)
             case .bind: break
             case .map, .transformList:

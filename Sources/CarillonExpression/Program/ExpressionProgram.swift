@@ -1,33 +1,33 @@
-/// A condition that was accepted, ready to be evaluated any number of times, on any number of threads.
+/// An accepted condition. It can be evaluated any number of times, on any number of threads.
 public struct ExpressionProgram: Sendable {
-    /// Its text.
+    /// The text of the condition.
     public let source: String
     public let environment: ExpressionEnvironment
-    /// What its value will be; dynamic where that is known only when it is evaluated.
+    /// The type of the value; dynamic if it is known only during the evaluation.
     public let type: ExpressionType
-    /// Units that an evaluation takes at least and, as far as the sizes of variables are declared, at most.
+    /// The least units of an evaluation, and the greatest for the declared sizes of variables.
     public let cost: ClosedRange<Int>
-    /// The literals, in the order of the text: a condition of the same ``shape`` differs in these only.
+    /// The literals, in the order of the text. Conditions of the same ``shape`` differ only in these.
     public let constants: [ExpressionValue]
     let compiled: Shape
     let tree: SyntaxTree
     let places: [SyntaxTree.ID: Int]
 
-    /// The number of names, constants, operators and calls that it is made of.
+    /// The number of names, constants, operators and calls of the condition.
     package var nodeCount: Int {
         func count(_ id: SyntaxTree.ID) -> Int { tree[id].form.children.reduce(1) { $0 + count($1) } }
         return count(tree.root)
     }
 
-    /// Reads, checks and bounds a condition.
+    /// Parses and checks a condition, and estimates its cost.
     ///
-    /// - Throws: ``ExpressionRefusal`` with everything that is wrong with it.
+    /// - Throws: ``ExpressionRefusal`` with all problems of the condition.
     public init(_ source: String, in environment: ExpressionEnvironment) throws(ExpressionRefusal) {
         try self.init(source, in: environment, isChecked: true)
     }
 
-    /// Reads and bounds a condition, and leaves types and names to the evaluation, where what cannot be is an error of the part it
-    /// stands in. A pattern that cannot be read is one as well.
+    /// Parses a condition and checks its size, without a check of types and names. Invalid types and names, and invalid
+    /// patterns, are errors of the evaluation.
     public static func unchecked(
         _ source: String, in environment: ExpressionEnvironment
     ) throws(ExpressionRefusal) -> ExpressionProgram {
@@ -70,7 +70,7 @@ public struct ExpressionProgram: Sendable {
         self.cost = min(cost.least, cost.most)...cost.most
     }
 
-    /// The upper bound of ``cost``, for a message.
+    /// The upper bound of ``cost``, for an error message.
     package var costText: String { Self.text(cost.upperBound) }
 
     private static func text(_ units: Int) -> String {
@@ -79,15 +79,16 @@ public struct ExpressionProgram: Sendable {
 
     // MARK: Evaluation
 
-    /// The value for these bindings.
+    /// Returns the value for these bindings.
     ///
-    /// - Throws: ``ExpressionError``. It never traps, and never takes more than the limits of its environment allow.
+    /// - Throws: ``ExpressionError``. The evaluation never traps, and never exceeds the limits of its environment.
     public func value(_ bindings: borrowing ExpressionBindings) throws(ExpressionError) -> ExpressionValue {
         var units = Int.max
         return try value(bindings, spending: &units)
     }
 
-    /// The same within some units of cost. What the evaluation took is subtracted from these, also when it fails.
+    /// Returns the value for these bindings, within a number of units of cost. The used units are subtracted, also after an
+    /// error.
     public func value(
         _ bindings: borrowing ExpressionBindings, spending units: inout Int
     ) throws(ExpressionError) -> ExpressionValue {
@@ -104,11 +105,12 @@ public struct ExpressionProgram: Sendable {
         }
     }
 
-    /// Whether it holds for these bindings: a value that is no Boolean is an error. It makes no copy of what it compares.
+    /// Whether the condition holds for these bindings. A value that is not a Boolean is an error. The compared values are not
+    /// copied.
     ///
     /// - Parameters:
     ///   - bindings: The values of the variables.
-    ///   - limit: Units of cost that the evaluation may take, beside the limit of the environment.
+    ///   - limit: Units of cost that the evaluation can use, in addition to the limit of the environment.
     public func holds(
         _ bindings: borrowing ExpressionBindings, limit: Int = .max
     ) throws(ExpressionError) -> Bool {
@@ -119,8 +121,8 @@ public struct ExpressionProgram: Sendable {
         }
     }
 
-    /// Whether it holds for these bindings; nil where that is an error. It takes less time then than ``holds(_:limit:)``, which finds the place of the
-    /// error in the text.
+    /// Whether the condition holds for these bindings; nil for an error. After an error it is faster than
+    /// ``holds(_:limit:)``, which finds the error's position in the text.
     package func verdict(_ bindings: borrowing ExpressionBindings) -> Bool? {
         do {
             return try compiled.holds(bindings, constants: constants, in: environment, limit: .max)
@@ -129,29 +131,30 @@ public struct ExpressionProgram: Sendable {
         }
     }
 
-    /// What it has in common with conditions that differ in constants only.
+    /// The parts of the condition that conditions with other constants have in common.
     public var shape: ExpressionShape { ExpressionShape(compiled: compiled, environment: environment, source: source) }
 }
 
-/// A condition without its constants. A million of one shape are compiled once: a row of a database holds ``key`` and the constants.
+/// A condition without its constants. A million conditions of one shape are compiled once: a row of a database contains
+/// ``key`` and the constants.
 public struct ExpressionShape: Sendable {
     let compiled: Shape
     let environment: ExpressionEnvironment
     let source: String
 
-    /// Equal for conditions of one shape in one environment.
+    /// A text that is equal for conditions of one shape in one environment.
     public var key: String { compiled.key }
 
-    /// How many constants a condition of it has.
+    /// The number of constants of a condition with this shape.
     public var constantCount: Int { compiled.constants }
 
-    /// Whether the condition with these constants holds, which are as many and of the same types as those of a program of this shape.
+    /// Whether the condition with these constants holds. Their number and types must be those of a program of this shape.
     ///
     /// - Parameters:
     ///   - bindings: The values of the variables.
     ///   - constants: The condition's constants, in their order in its text.
-    ///   - limit: Units of cost that the evaluation may take, beside the limit of the environment.
-    /// - Throws: ``ExpressionError``, whose position is one in the text that the shape was first made of.
+    ///   - limit: Units of cost that the evaluation can use, in addition to the limit of the environment.
+    /// - Throws: ``ExpressionError``. Its position refers to the text from which the shape was first made.
     public func holds(
         _ bindings: borrowing ExpressionBindings, constants: [ExpressionValue], limit: Int = .max
     ) throws(ExpressionError) -> Bool {

@@ -1,4 +1,4 @@
-/// Why an evaluation gives no value, as small as it can be: `&&` and `||` throw most of them away.
+/// Why an evaluation has no value. It is as small as possible, because `&&` and `||` discard most faults.
 struct Fault: Error {
     enum Reason: Error {
         case noOverload
@@ -13,55 +13,55 @@ struct Fault: Error {
         case unbound
         case badKey
         case repeatedKey
-        /// What a host allows is used up. No operator absorbs it.
+        /// The budget of the evaluation is used up. No operator suppresses this fault.
         case budget
         case tooDeep
-        /// Those of another shape.
+        /// The constants belong to another shape.
         case wrongConstants
-        /// Those of another environment.
+        /// The bindings belong to another environment.
         case foreignBindings
     }
 
     let reason: Reason
-    /// The operation it happened in.
+    /// The operation in which the fault occurred.
     let operation: Int32
 
     var isFinal: Bool { reason == .budget || reason == .tooDeep || reason == .wrongConstants || reason == .foreignBindings }
 }
 
-/// Why a condition has no value for the bindings it was evaluated with.
+/// Why a condition has no value for the given bindings.
 public struct ExpressionError: Error, Sendable, Hashable, CustomStringConvertible {
     public struct Code: Sendable, Hashable {
         public let name: String
 
-        /// An operator or a function does not take values of these types.
+        /// An operator or a function does not accept values of these types.
         public static let noOverload = Code(name: "no_such_overload")
         public static let noSuchKey = Code(name: "no_such_key")
         public static let indexOutOfRange = Code(name: "index_out_of_range")
         public static let divisionByZero = Code(name: "division_by_zero")
-        /// A number, an instant or a duration out of its range.
+        /// A number, an instant or a duration is out of range.
         public static let overflow = Code(name: "overflow")
-        /// A text that is not what it is to be converted to.
+        /// A text cannot be converted to the type.
         public static let badText = Code(name: "invalid_text")
         public static let badPattern = Code(name: "invalid_pattern")
         public static let badZone = Code(name: "unknown_zone")
-        /// A variable without a value.
+        /// A variable has no value.
         public static let unbound = Code(name: "unbound_variable")
         public static let badKey = Code(name: "invalid_key")
         public static let repeatedKey = Code(name: "repeated_key")
-        /// It took more than ``ExpressionLimits/cost``, or than the limit of the evaluation.
+        /// The evaluation exceeded ``ExpressionLimits/cost`` or its own limit.
         public static let budget = Code(name: "budget_exceeded")
-        /// A value lies deeper in others than is compared.
+        /// Compared values are nested too deeply.
         public static let tooDeep = Code(name: "too_deep")
-        /// Constants that are not as many as the shape has.
+        /// The number of constants is not that of the shape.
         public static let wrongConstants = Code(name: "wrong_constants")
-        /// ``ExpressionBindings`` were made for other variables.
+        /// The ``ExpressionBindings`` were made for other variables.
         public static let foreignBindings = Code(name: "foreign_bindings")
     }
 
     public let code: Code
     public let message: String
-    /// In the text of the condition whose program was evaluated.
+    /// The position in the text of the evaluated condition.
     public let position: ExpressionPosition
 
     public var description: String { "\(position.line):\(position.column): \(message)" }

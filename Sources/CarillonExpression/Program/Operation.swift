@@ -1,11 +1,12 @@
-/// A step of a program, which names its operands by their places. It holds no references, so that a walk over operations counts none.
+/// A step of a program, which refers to its operands by index. It contains no references, so that the evaluation does no
+/// reference counting for operations.
 enum Operation {
     case constant(Int32)
     case variable(slot: Int32)
-    /// A dotted name of which nothing is declared: for each number of its parts, from all of them down, candidates stand in `Shape.names`,
-    /// and its parts in `Shape.fields`.
+    /// A dotted name without a declaration. Its candidates are in `Shape.names`, one entry for each number of parts, from all
+    /// parts down. Its parts are in `Shape.fields`.
     case unresolved(first: Int32, fields: Int32, count: Int32)
-    /// The variable of a macro, counted from the outermost.
+    /// The variable of a macro, numbered from the outermost.
     case local(Int32)
     case select(Int32, field: Int32)
     case presence(Int32, field: Int32)
@@ -24,22 +25,22 @@ enum Operation {
     case more(Int32, Int32)
     case moreOrEqual(Int32, Int32)
     case contained(Int32, Int32)
-    /// A variable and the set that it is looked up in, which stands in `Shape.sets`.
+    /// A variable and the index of its set in `Shape.sets`.
     case member(slot: Int32, set: Int32)
-    /// Operands stand in `Shape.operands`.
+    /// The operands are in `Shape.operands`.
     case all(first: Int32, count: Int32)
     case any(first: Int32, count: Int32)
     case conditional(first: Int32)
     case list(first: Int32, count: Int32)
-    /// Keys and values by turns.
+    /// Keys and values alternate.
     case map(first: Int32, count: Int32)
     case call(Function, first: Int32, count: Int32)
-    /// `matches` with a pattern that is known.
+    /// `matches` with a constant pattern.
     case matches(Int32, pattern: Int32)
     case fold(Int32)
-    /// What cannot be evaluated, whatever its operands are.
+    /// An operation that is an error for all operands.
     case noOverload
-    /// What is to be said of it stands among the fields.
+    /// The error message is in `Shape.fields`.
     case unknownFunction(Int32)
     case badPattern
 }
@@ -50,15 +51,15 @@ struct FoldOperation {
     let range: Int32
     let predicate: Int32?
     let transform: Int32?
-    /// Where its variable stands, and behind it the second, if there is one.
+    /// The slot of its variable. The slot of the second variable follows, if there is one.
     let local: Int32
     let hasSecond: Bool
 }
 
-/// A program without its constants: what conditions that differ in them have in common.
+/// A program without its constants: the common part of conditions that differ in their constants.
 final class Shape: Sendable {
     let operations: [Operation]
-    /// By operation, in UTF-8 from the beginning of the text it was made of.
+    /// The offset of each operation, in UTF-8 from the beginning of the text from which the shape was made.
     let offsets: [Int32]
     let operands: [Int32]
     let names: [[String]]
@@ -67,9 +68,9 @@ final class Shape: Sendable {
     let patterns: [Pattern]
     let sets: [ConstantSet]
     let root: Int32
-    /// How many macros lie in each other.
+    /// The number of slots for the variables of nested macros.
     let locals: Int
-    /// How many it is evaluated with.
+    /// The number of constants.
     let constants: Int
     let key: String
 

@@ -1,15 +1,15 @@
-/// A place in the text of a condition.
+/// A position in the text of a condition.
 public struct ExpressionPosition: Sendable, Hashable {
-    /// Code points before it.
+    /// The number of code points before the position.
     public let offset: Int
-    /// From 1.
+    /// The line, from 1.
     public let line: Int
-    /// From 1, in code points.
+    /// The column in code points, from 1.
     public let column: Int
 
     init(utf8Offset: Int, in source: String) {
         let before = source.utf8.prefix(utf8Offset)
-        // In pieces of code points, as UTF-8 marks their beginnings.
+        // A code point starts with each byte that is not a continuation byte of UTF-8.
         let scalars = before.filter { $0 & 0xC0 != 0x80 }
         offset = scalars.count
         line = 1 + scalars.count { $0 == UInt8(ascii: "\n") }

@@ -1,22 +1,22 @@
-/// Why a condition is not accepted, and where.
+/// Why a condition is rejected, and at which position.
 public struct ExpressionProblem: Error, Sendable, Hashable {
-    /// What kind of problem it is.
+    /// The kind of a problem.
     public struct Code: Sendable, Hashable {
         public let name: String
 
-        /// It cannot be read.
+        /// The syntax is invalid.
         public static let syntax = Code(name: "syntax")
-        /// A variable, function or type that there is not.
+        /// There is no such variable, function or type.
         public static let unknownName = Code(name: "unknown_name")
-        /// A function or an operator that takes no such types.
+        /// A function or an operator does not accept the types.
         public static let type = Code(name: "type")
-        /// A pattern that `matches` cannot take.
+        /// The pattern of `matches` is invalid.
         public static let pattern = Code(name: "pattern")
         /// The text is longer, or has more parts, than the limits allow.
         public static let size = Code(name: "size")
-        /// Its parts lie deeper in each other than the limits allow.
+        /// The parts are nested more deeply than the limits allow.
         public static let depth = Code(name: "depth")
-        /// It could take longer than the limits allow.
+        /// The cost exceeds the limits.
         public static let cost = Code(name: "cost")
     }
 
@@ -25,14 +25,14 @@ public struct ExpressionProblem: Error, Sendable, Hashable {
     public let position: ExpressionPosition
 }
 
-/// A condition that is not accepted, with all that is wrong in it, in the order of its text. There is at least one.
+/// A rejected condition with all of its problems, in the order of its text. There is at least one.
 public struct ExpressionRefusal: Error, Sendable, CustomStringConvertible {
     public let source: String
     public let problems: [ExpressionProblem]
 
-    /// Each problem with the line it is in, or what is near the place in a long one, and a caret under its place.
+    /// Each problem with its line, or with a part of a long line, and a caret below its position.
     public var description: String {
-        // By code points: a carriage return and a line feed are one character to Swift.
+        // The text is split by code points, because a carriage return and a line feed are one character in Swift.
         let lines = source.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
         return problems.map { problem in
             let position = problem.position
@@ -45,17 +45,17 @@ public struct ExpressionRefusal: Error, Sendable, CustomStringConvertible {
             var text = cut + String(shownBefore) + String(shownAfter)
             if text.unicodeScalars.last == "\r" { text.unicodeScalars.removeLast() }
             if shownAfter.count < after.count { text += "…" }
-            // Tabs stay, so that the caret stands where the place is shown.
+            // Tabs are kept, so that the caret is below the position.
             let indent = (cut + String(shownBefore)).unicodeScalars.map { $0 == "\t" ? "\t" : " " }.joined()
             return "\(position.line):\(position.column): \(problem.message)\n    \(text)\n    \(indent)^"
         }.joined(separator: "\n")
     }
 
-    /// Code points on each side of the place.
+    /// The number of code points that are shown on each side of the position.
     private static let shown = 100
 }
 
-/// A problem before its place is counted out.
+/// A problem before its line and column are computed.
 struct Problem: Error {
     let code: ExpressionProblem.Code
     let message: String
@@ -69,7 +69,7 @@ struct Problem: Error {
 }
 
 extension ExpressionRefusal {
-    /// Of a condition as a whole, for a host that wants more of it than the language does.
+    /// Makes a refusal of a whole condition, for a host with requirements beyond those of the language.
     public init(source: String, sentence: String, code: ExpressionProblem.Code) {
         self.init([Problem(code, sentence, at: 0)], in: source)
     }

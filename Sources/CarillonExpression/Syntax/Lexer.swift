@@ -1,11 +1,11 @@
-/// Cuts the text of a condition into tokens ("Lexis" in the language's definition).
+/// Splits the text of a condition into tokens ("Lexis" in the language's definition).
 struct Lexer {
     private let bytes: [UInt8]
     private var place = 0
 
     init(_ source: String) { bytes = Array(source.utf8) }
 
-    /// All of them, the end last.
+    /// Returns all tokens; the last one is the end.
     static func tokens(of source: String) throws(Problem) -> [Token] {
         var lexer = Lexer(source)
         var tokens: [Token] = []
@@ -137,7 +137,7 @@ struct Lexer {
 
     // MARK: Texts
 
-    /// A string or bytes with `r` or `b` before the quotes, if that is what comes.
+    /// Reads a string or bytes with `r` or `b` before the quotes; nil if something else follows.
     private mutating func prefixedText() throws(Problem) -> Token.Kind? {
         let start = place
         var ahead = 0
@@ -223,7 +223,7 @@ struct Lexer {
 }
 
 extension UInt8 {
-    /// A letter of ASCII, or the underscore.
+    /// Whether the byte is an ASCII letter or the underscore.
     fileprivate var isLetter: Bool {
         (0x41...0x5A).contains(self) || (0x61...0x7A).contains(self) || self == UInt8(ascii: "_")
     }

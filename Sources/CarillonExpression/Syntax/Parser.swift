@@ -1,5 +1,5 @@
-/// Makes a tree of a condition's text ("Syntax" in the language's definition). Nothing it is given makes it trap or go deeper than the
-/// limits allow.
+/// Parses the text of a condition ("Syntax" in the language's definition). No input causes a trap or a recursion beyond the
+/// limits.
 struct Parser {
     private let tokens: [Token]
     private let limits: ExpressionLimits
@@ -31,7 +31,7 @@ struct Parser {
 
     private func sees(_ symbol: Token.Symbol) -> Bool { token.kind == .symbol(symbol) }
 
-    /// A token that was taken is never the last one, which is the end.
+    /// An accepted token is never the last one, which is the end.
     private mutating func accept(_ symbol: Token.Symbol) -> Bool {
         guard sees(symbol) else { return false }
         place += 1
@@ -118,7 +118,8 @@ struct Parser {
         }
     }
 
-    /// What binds at least as tightly as the level. One frame of the stack for all levels, as parentheses can be deep.
+    /// Parses operators that bind at least as tightly as the level. All levels use one stack frame, because parentheses can
+    /// be deeply nested.
     private mutating func binary(level: Int) throws(Problem) -> SyntaxTree.ID {
         var left = try unary()
         while let infix, infix.level >= level {
@@ -146,7 +147,7 @@ struct Parser {
             place += 1
         }
         var operand: SyntaxTree.ID
-        // Behind a "!" a sign can be but that of a number.
+        // After a "!", a sign is valid only as the sign of a number.
         if symbol == .not, sees(.minus), isNumber(tokens[place + 1]) {
             offsets.append(token.offset)
             place += 1
@@ -171,7 +172,7 @@ struct Parser {
         }
     }
 
-    /// A sign before an integer or a double belongs to it, so that the smallest integer can be written.
+    /// A sign before an integer or a double belongs to the literal, so that the smallest integer can be written.
     private mutating func negativeLiteral() throws(Problem) -> ExpressionValue? {
         switch token.kind {
         case .int(let magnitude):
@@ -218,7 +219,7 @@ struct Parser {
         }
     }
 
-    /// Words that a field has only between backticks.
+    /// Words that are a field's name only between backticks.
     static let literals: Set<String> = ["true", "false", "null", "in"]
     private static let reserved: Set<String> = [
         "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace",
@@ -301,7 +302,7 @@ struct Parser {
         let offset = token.offset
         place += 1
         var elements: [SyntaxTree.ID] = []
-        // An empty one may have a comma, too.
+        // An empty list can have a comma, too.
         if !accept(.comma) {
             while !sees(.closeBracket) {
                 elements.append(try expression())
@@ -330,7 +331,7 @@ struct Parser {
 
     // MARK: Macros
 
-    /// A call that is a macro by its name and the number of its arguments; nil for another.
+    /// Parses a call that is a macro by its name and its number of arguments; nil for another call.
     private mutating func macro(
         _ name: String, on range: SyntaxTree.ID, _ arguments: [SyntaxTree.ID], at offset: Int
     ) throws(Problem) -> SyntaxTree.ID? {
@@ -354,7 +355,7 @@ struct Parser {
             at: offset)
     }
 
-    /// How many variables a macro has with so many arguments; nil where it is none.
+    /// Returns the number of variables of a macro with a number of arguments; nil if the call is not a macro.
     private static func variables(of kind: SyntaxTree.Fold.Kind, _ arguments: Int) -> Int? {
         switch (kind, arguments) {
         case (.all, 2), (.exists, 2), (.existsOne, 2), (.filter, 2), (.map, 2), (.map, 3): 1
@@ -370,7 +371,7 @@ struct Parser {
         return variable
     }
 
-    /// `cel.bind(x, value, …)`.
+    /// Parses `cel.bind(x, value, …)`.
     private mutating func bind(
         _ target: SyntaxTree.ID, _ arguments: [SyntaxTree.ID], at offset: Int
     ) throws(Problem) -> SyntaxTree.ID? {

@@ -1,12 +1,13 @@
 extension SyntaxTree {
-    /// A part as a condition that reads the same, whatever it was written like.
+    /// Returns a part as the text of an equal condition, in a normal form.
     func text(_ id: ID) -> String {
         var text = ""
         write(id, into: &text, constants: \.literalText)
         return text
     }
 
-    /// The whole with a sign for each constant that says its type: conditions of one key differ in constants only.
+    /// The whole condition, with a sign for the type of each constant. Conditions with the same key differ only in their
+    /// constants.
     var shapeKey: String {
         var text = ""
         write(root, into: &text, constants: \.kind)
@@ -53,7 +54,7 @@ extension SyntaxTree {
             text += sign.rawValue
             let before = text.endIndex
             part(operand)
-            // A sign, or a number after one, would be read as one literal.
+            // A sign, or a number after a sign, would be read as one literal.
             if let first = text.utf8[before...].first, first < UInt8(ascii: ":"), first != UInt8(ascii: "("),
                 first != UInt8(ascii: "\"")
             {
@@ -75,7 +76,7 @@ extension SyntaxTree {
                 text += "."
             }
             text += name + "("
-            // The pattern belongs to the program, so that it is in the key as it is.
+            // The pattern belongs to the program, so the key contains it unchanged.
             if name == "matches" || name == ".matches", let last = arguments.last,
                 case .literal(.string(let pattern)) = self[last].form
             {
@@ -119,7 +120,7 @@ extension SyntaxTree {
 }
 
 extension ExpressionValue {
-    /// As a condition writes it. What has no literal is given by the function that makes it.
+    /// The value as written in a condition. A value without a literal is written as a call of the function that makes it.
     public var literalText: String {
         switch self {
         case .null: "null"
@@ -160,7 +161,7 @@ extension ExpressionValue {
             ? String(Character(Unicode.Scalar(byte))) : "\\x" + String(UInt(byte) + 0x100, radix: 16).dropFirst()
     }
 
-    /// Its type with those of a list's elements, each named once: what the checker sees of a constant.
+    /// The type with the types of a list's elements, each named once. The checker uses only these facts about a constant.
     fileprivate var kind: String {
         guard case .list(let elements) = self else { return "$" + type.name }
         return "$list(" + Set(elements.map(\.kind)).sorted().joined(separator: "|") + ")"

@@ -1,18 +1,18 @@
-/// A condition as it was written, macros apart: its nodes in one array, children before their parents.
+/// The syntax tree of a condition, with macros resolved. Its nodes are in one array, children before their parents.
 struct SyntaxTree {
     typealias ID = Int
 
     struct Node {
         let form: Form
-        /// Where an error about it points to, in UTF-8 from the beginning.
+        /// The position for errors about the node, in UTF-8 from the beginning.
         let offset: Int
-        /// Levels below it, itself included.
+        /// The number of levels below the node, including itself.
         let depth: Int
     }
 
     enum Form {
         case literal(ExpressionValue)
-        /// `isRoot` where a dot stands before it: no loop variable hides it and no container stands before it.
+        /// `isRoot` is true for a name after a dot: it does not mean a loop variable, and no container precedes it.
         case name(String, isRoot: Bool)
         case select(ID, field: String)
         /// `has(e.f)`.
@@ -20,7 +20,7 @@ struct SyntaxTree {
         case index(ID, ID)
         case unary(Operator.Unary, ID)
         case binary(Operator, ID, ID)
-        /// `&&` or `||` of two or more.
+        /// `&&` or `||` of two or more operands.
         case all([ID])
         case any([ID])
         case conditional(ID, ID, ID)
@@ -30,11 +30,11 @@ struct SyntaxTree {
         case fold(Fold)
     }
 
-    /// A macro over a list or a map, or one that names a value.
+    /// A macro over a list or a map, or a macro that names a value.
     struct Fold {
         enum Kind: String, CaseIterable {
             case all, exists, existsOne = "exists_one", map, filter
-            /// With two variables.
+            /// Macros with two variables.
             case transformList, transformMap
             /// `cel.bind(x, value, …)`: the range is the value.
             case bind
@@ -42,13 +42,13 @@ struct SyntaxTree {
 
         let kind: Kind
         let range: ID
-        /// An element, or a key of a map; with a second one the place in a list, or the key.
+        /// The variable: an element, or a key of a map. With a second variable, it is the index in a list, or the key.
         let variable: String
-        /// The element, or the value of the key.
+        /// The second variable: the element, or the value of the key.
         var second: String?
-        /// What decides; nil where all are taken.
+        /// The condition for an element; nil if all elements are used.
         let predicate: ID?
-        /// What is made of an element.
+        /// The result for an element.
         let transform: ID?
     }
 

@@ -1,7 +1,7 @@
 struct Token {
     enum Kind: Equatable {
         case name(String)
-        /// Between backticks, after a dot only.
+        /// A name between backticks, after a dot only.
         case quotedName(String)
         case int(UInt64)
         case uint(UInt64)
@@ -21,10 +21,10 @@ struct Token {
     }
 
     let kind: Kind
-    /// In UTF-8 from the beginning.
+    /// The position in UTF-8 from the beginning.
     let offset: Int
 
-    /// As an error calls it.
+    /// The token in error messages.
     var text: String {
         switch kind {
         case .name(let name): "\"\(name)\""

@@ -1,4 +1,4 @@
-/// The type of a value, or of what a variable was declared as.
+/// The type of a value, or the declared type of a variable.
 public indirect enum ExpressionType: Sendable, Hashable {
     case null
     case bool
@@ -10,16 +10,16 @@ public indirect enum ExpressionType: Sendable, Hashable {
     case timestamp
     case duration
     case list(ExpressionType)
-    /// Keys are int, uint, bool or string.
+    /// A map. Its keys are int, uint, bool or string.
     case map(key: ExpressionType, value: ExpressionType)
-    /// The type of a type, as `type(1)` answers it.
+    /// The type of a type, such as the type of `type(1)`.
     case type
-    /// Known only when evaluated: it fits everything, both ways.
+    /// A type that is known only during the evaluation. It accepts every type, and every type accepts it.
     case dynamic
-    /// A type that the checker is to find: of an empty list, or of a function that takes any.
+    /// A type that the checker must find: of an empty list, or of a function that accepts any type.
     case free(Int)
 
-    /// What a condition calls it: the name of the type as a value. Types of elements are no part of it.
+    /// The name of the type in conditions, without the types of elements.
     public var name: String {
         switch self {
         case .null: "null_type"
@@ -47,7 +47,7 @@ public indirect enum ExpressionType: Sendable, Hashable {
 }
 
 extension ExpressionType {
-    /// What was not found out can be anything.
+    /// The type, with dynamic instead of the free types that were not found.
     var settled: ExpressionType {
         switch self {
         case .free: .dynamic
@@ -59,7 +59,7 @@ extension ExpressionType {
 }
 
 extension ExpressionType: CustomStringConvertible {
-    /// As a declaration writes it: `map(string, list(int))`.
+    /// The type as in a declaration: `map(string, list(int))`.
     public var description: String {
         switch self {
         case .list(let element): "list(\(element))"
@@ -70,15 +70,15 @@ extension ExpressionType: CustomStringConvertible {
 }
 
 extension ExpressionType {
-    /// The types that a condition can name, beside those with elements.
+    /// The types that a condition can name, except types with declared elements.
     static let named: [String: ExpressionType] = [
         "null_type": .null, "bool": .bool, "int": .int, "uint": .uint, "double": .double, "string": .string, "bytes": .bytes,
         "type": .type, "google.protobuf.Timestamp": .timestamp, "google.protobuf.Duration": .duration,
         "list": .list(.dynamic), "map": .map(key: .dynamic, value: .dynamic),
     ]
 
-    /// Reads a type as `description` writes it; `timestamp` and `duration` are taken without their package, `dyn` as it is, and
-    /// `list` and `map` without elements hold any.
+    /// Parses a type in the form of `description`. `timestamp` and `duration` are accepted without their package, and `dyn`
+    /// is accepted. `list` and `map` without elements have elements of any type.
     public init?(_ text: String) {
         var reader = TypeReader(text: Substring(text))
         guard let type = reader.type(depth: 0), reader.isAtEnd else { return nil }

@@ -1,4 +1,4 @@
-/// What calendar and clock show at an instant, by the Gregorian calendar without end in both directions.
+/// The date and time of an instant, by the proleptic Gregorian calendar.
 struct CivilTime {
     let year: Int
     /// From 1.
@@ -7,7 +7,7 @@ struct CivilTime {
     let hour: Int
     let minute: Int
     let second: Int
-    /// From 0, a Sunday.
+    /// From 0, which is Sunday.
     let dayOfWeek: Int
     /// From 0.
     let dayOfYear: Int
@@ -33,7 +33,8 @@ struct CivilTime {
         }
     }
 
-    /// In years that begin in March, so that the leap day is the last one, and in eras of 400 years, which are all alike.
+    /// Counts in years that begin in March, so that the leap day is the last day, and in eras of 400 years, which are all
+    /// alike.
     static func daysSinceEpoch(_ year: Int, _ month: Int, _ day: Int) -> Int {
         let shifted = month > 2 ? year : year - 1
         let era = shifted.flooredQuotient(by: 400)

@@ -1,6 +1,7 @@
 extension ExpressionValue {
-    /// Equality of the language ("Equality" in its definition): numbers on one line whatever their type, an integer beside a double as a
-    /// double; nothing equals NaN; values of different types are unequal, which is no error.
+    /// Equality of the language ("Equality" in its definition). Numbers of different types are compared by value; an integer
+    /// and a double are compared as doubles. NaN equals nothing. Values of different types are not equal, which is not an
+    /// error.
     public func isEqual(to other: ExpressionValue) -> Bool {
         switch (self, other) {
         case (.int(let one), .int(let other)): return one == other
@@ -27,12 +28,12 @@ extension ExpressionValue {
     }
 }
 
-/// How two values that can be ordered stand to each other.
+/// The order of two values.
 package enum Order {
     case less
     case same
     case more
-    /// One of them is NaN: all comparisons but `!=` are false.
+    /// One of them is NaN: all comparisons except `!=` are false.
     case neither
 
     init<Number: Comparable>(_ one: Number, _ other: Number) {
@@ -42,7 +43,7 @@ package enum Order {
     init(_ compared: Int) { self.init(compared, 0) }
 }
 
-/// nil where the types have no order with each other.
+/// Returns the order of two values; nil if their types have no common order.
 @inline(__always)
 package func order(of one: ExpressionValue, and other: ExpressionValue) -> Order? {
     switch (one, other) {

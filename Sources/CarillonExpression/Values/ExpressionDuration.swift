@@ -1,4 +1,4 @@
-/// A span of time in whole nanoseconds, up to 292 years either way.
+/// A duration in whole nanoseconds, up to 292 years in both directions.
 public struct ExpressionDuration: Sendable, Hashable {
     public let nanoseconds: Int64
 
@@ -12,8 +12,8 @@ public struct ExpressionDuration: Sendable, Hashable {
         ("s", perSecond),
     ]
 
-    /// Reads `1h30m`, `-1.5s` or `0`: numbers with the units h, m, s, ms, us and ns, in any order. What lies below a nanosecond is
-    /// cut off. nil for another text, or for what is too long.
+    /// Parses `1h30m`, `-1.5s` or `0`: numbers with the units h, m, s, ms, us and ns, in any order. Fractions of a nanosecond
+    /// are truncated. Returns nil for another text, and for a duration out of range.
     public init?(_ text: String) {
         var rest = Array(text.utf8)[...]
         var isNegative = false
@@ -26,7 +26,7 @@ public struct ExpressionDuration: Sendable, Hashable {
             return
         }
         guard !rest.isEmpty else { return nil }
-        // Wider than the result, as the smallest has no positive counterpart.
+        // The type is wider than the result, because the smallest value has no positive counterpart.
         var total: UInt64 = 0
         while !rest.isEmpty {
             guard let part = Self.part(&rest) else { return nil }
@@ -38,7 +38,7 @@ public struct ExpressionDuration: Sendable, Hashable {
         nanoseconds = isNegative ? Int64(truncatingIfNeeded: 0 &- total) : Int64(total)
     }
 
-    /// A number and its unit.
+    /// Parses a number and its unit.
     private static func part(_ rest: inout ArraySlice<UInt8>) -> UInt64? {
         let whole = digits(&rest)
         var fraction: ArraySlice<UInt8> = []
@@ -58,7 +58,7 @@ public struct ExpressionDuration: Sendable, Hashable {
         }
         let (wholeUnits, overflow) = total.multipliedReportingOverflow(by: UInt64(unit.nanoseconds))
         guard !overflow else { return nil }
-        // Eighteen digits are more than an hour has nanoseconds for, and fit.
+        // Eighteen digits are more than the nanoseconds of an hour need, and they fit into the integer.
         var scale: UInt64 = 1
         var parts: UInt64 = 0
         for digit in fraction.prefix(18) {
@@ -78,7 +78,7 @@ public struct ExpressionDuration: Sendable, Hashable {
 }
 
 extension ExpressionDuration: CustomStringConvertible {
-    /// Seconds, with as many digits of the fraction as it takes: `5400s`, `-1.5s`.
+    /// Seconds, with the digits of the fraction that are needed: `5400s`, `-1.5s`.
     public var description: String {
         let magnitude = nanoseconds.magnitude
         let (seconds, rest) = magnitude.quotientAndRemainder(dividingBy: UInt64(Self.perSecond))
@@ -86,7 +86,7 @@ extension ExpressionDuration: CustomStringConvertible {
     }
 }
 
-/// `.5` of 500,000,000 nanoseconds; nothing of none.
+/// Returns `.5` for 500,000,000 nanoseconds, and an empty text for 0.
 func fractionText(_ nanoseconds: Int) -> String {
     guard nanoseconds != 0 else { return "" }
     var digits = Array(String(1_000_000_000 + nanoseconds).utf8.dropFirst())

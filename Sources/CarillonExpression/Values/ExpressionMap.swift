@@ -1,5 +1,5 @@
-/// A map of the language: keys are Booleans, integers and strings, in the order they came. A number finds its entry in whichever
-/// of the number types it comes.
+/// A map of the language. Keys are Booleans, integers and strings, in the order of insertion. A number finds its entry by its
+/// value, in any number type.
 public struct ExpressionMap: Sendable {
     public struct Entry: Sendable {
         public let key: ExpressionValue
@@ -7,7 +7,7 @@ public struct ExpressionMap: Sendable {
     }
 
     public private(set) var entries: [Entry] = []
-    /// Only where a walk over the entries would be long.
+    /// The index of the keys, only for maps with many entries.
     private var places: [Key: Int] = [:]
     private static let indexed = 8
 
@@ -15,7 +15,8 @@ public struct ExpressionMap: Sendable {
 
     public init() {}
 
-    /// Adds an entry. Answers false, and leaves the map as it is, where the key is there already or of a type that is no key.
+    /// Adds an entry. Returns false, and does not change the map, if the key exists already or has a type that is not valid
+    /// for keys.
     public mutating func insert(_ value: ExpressionValue, for key: ExpressionValue) -> Bool {
         guard Self.isKey(key), let place = Key(key), find(place) == nil else { return false }
         entries.append(Entry(key: key, value: value))
@@ -31,13 +32,13 @@ public struct ExpressionMap: Sendable {
         return true
     }
 
-    /// The value of a key; a double finds an integer's when it is one.
+    /// Returns the value of a key. A double finds the entry of an equal integer.
     public func value(for key: ExpressionValue) -> ExpressionValue? {
         guard let key = Key(key), let index = find(key) else { return nil }
         return entries[index].value
     }
 
-    /// The value of a text key.
+    /// Returns the value of a text key.
     public func value(for key: String) -> ExpressionValue? {
         find(.string(key)).map { entries[$0].value }
     }
@@ -55,7 +56,7 @@ public struct ExpressionMap: Sendable {
     }
 }
 
-/// A key as it is looked up: numbers by what they are worth, texts by their bytes.
+/// A key for lookups: numbers by their value, texts by their bytes.
 private enum Key: Hashable {
     case bool(Bool)
     case int(Int64)

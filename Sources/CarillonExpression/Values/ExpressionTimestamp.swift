@@ -1,13 +1,13 @@
-/// An instant, from the year 1 to the end of 9999, to the nanosecond.
+/// An instant with nanoseconds, from the year 1 to the end of 9999.
 public struct ExpressionTimestamp: Sendable, Hashable, Comparable {
-    /// Since 1970 in UTC; negative before.
+    /// The seconds since 1970 in UTC; negative before.
     public let seconds: Int64
-    /// Of the second, 0 to 999,999,999.
+    /// The nanoseconds within the second, from 0 to 999,999,999.
     public let nanoseconds: Int32
 
     static let range: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
 
-    /// nil outside of the years 1 to 9999, and where the nanoseconds make a second.
+    /// Returns nil outside of the years 1 to 9999, and for nanoseconds of a second or more.
     public init?(seconds: Int64, nanoseconds: Int32 = 0) {
         guard Self.range.contains(seconds), (0..<1_000_000_000).contains(nanoseconds) else { return nil }
         self.seconds = seconds
@@ -41,7 +41,7 @@ public struct ExpressionTimestamp: Sendable, Hashable, Comparable {
 }
 
 extension ExpressionTimestamp: CustomStringConvertible {
-    /// RFC 3339 in UTC, with as many digits of the fraction as it takes.
+    /// RFC 3339 in UTC, with the digits of the fraction that are needed.
     public var description: String {
         let date = CivilTime(self, offsetSeconds: 0)
         func padded(_ number: Int, _ width: Int) -> String {
@@ -53,8 +53,8 @@ extension ExpressionTimestamp: CustomStringConvertible {
             + fractionText(Int(nanoseconds)) + "Z"
     }
 
-    /// Reads RFC 3339: `2024-02-29T12:00:00.5+01:00`. Digits past the ninth of a fraction are dropped. nil for another text, for a day
-    /// that no calendar has, and outside of the years 1 to 9999 in UTC.
+    /// Parses RFC 3339: `2024-02-29T12:00:00.5+01:00`. Digits after the ninth of a fraction are ignored. Returns nil for
+    /// another text, for a day that does not exist, and outside of the years 1 to 9999 in UTC.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         func number(_ range: Range<Int>) -> Int? {

@@ -1,12 +1,12 @@
-/// A value of the language. Two are the same to a condition when ``isEqual(to:)`` says so; `==` of Swift's strings is another
-/// equality, so there is none here.
+/// A value of the language. Conditions compare values by ``isEqual(to:)``. The type is not `Equatable`, because `==` of
+/// Swift's strings is a different equality.
 public enum ExpressionValue: Sendable {
     case null
     case bool(Bool)
     case int(Int64)
     case uint(UInt64)
     case double(Double)
-    /// Unicode scalar values; its size is their number, and no two spellings of one letter are equal.
+    /// A string of Unicode scalar values. Its size is their number, and different spellings of one letter are not equal.
     case string(String)
     case bytes([UInt8])
     case list([ExpressionValue])
@@ -15,7 +15,7 @@ public enum ExpressionValue: Sendable {
     case duration(ExpressionDuration)
     case type(ExpressionType)
 
-    /// Its type. Of a list or a map the elements are not looked at.
+    /// The type of the value. The elements of a list or a map are not read.
     public var type: ExpressionType {
         switch self {
         case .null: .null
@@ -33,12 +33,12 @@ public enum ExpressionValue: Sendable {
         }
     }
 
-    /// Whether it is the Boolean `true`.
+    /// Whether the value is the Boolean `true`.
     public var isTrue: Bool {
         if case .bool(true) = self { true } else { false }
     }
 
-    /// `size()` of it; 1 for what has none.
+    /// The size that counts for the cost; 1 for a value without a size.
     var extent: Int {
         switch self {
         case .string(let text): text.utf8.count

@@ -1,11 +1,12 @@
 extension String {
-    /// Swift's `==` takes two spellings of a letter for one; the language does not.
+    /// Whether both texts have the same bytes. Swift's `==` treats two spellings of a letter as equal; the language does not.
     func hasSameBytes(as other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
         return compareBytes(to: other) == 0
     }
 
-    /// Negative, zero or positive: by code points, which is by the bytes of UTF-8.
+    /// Returns a negative number, zero or a positive number: the order by code points, which is the order of the bytes in
+    /// UTF-8.
     func compareBytes(to other: String) -> Int {
         let compared = utf8.withContiguousStorageIfAvailable { one in
             other.utf8.withContiguousStorageIfAvailable { order(one, $0) }
@@ -32,7 +33,7 @@ extension String {
     }
 }
 
-/// Negative, zero or positive, as the bytes stand in order.
+/// Returns a negative number, zero or a positive number: the order of the bytes.
 func order(_ one: some RandomAccessCollection<UInt8>, _ other: some RandomAccessCollection<UInt8>) -> Int {
     for (one, other) in zip(one, other) where one != other { return one < other ? -1 : 1 }
     return one.count - other.count

@@ -7,8 +7,8 @@ package import Crypto
     import Foundation
 #endif
 
-/// The key of one message, and the nonces of its records: RFC 8291 section 3.4 for `aes128gcm`, and the draft that
-/// came before it (draft-ietf-webpush-encryption-04 section 4.2) for `aesgcm`.
+/// The key of one message and the nonces of its records. The key is derived by RFC 8291 section 3.4 for `aes128gcm`, and by
+/// the earlier draft-ietf-webpush-encryption-04 section 4.2 for `aesgcm`.
 package struct ContentKey {
     package static let saltBytes = 16
     package static let authSecretBytes = 16
@@ -17,7 +17,8 @@ package struct ContentKey {
     private let key: SymmetricKey
     private let baseNonce: [UInt8]
 
-    /// - Parameter secret: What the two key pairs have in common. The points are uncompressed, 65 bytes each.
+    /// - Parameter secret: The shared secret of the two key pairs. `receiver` and `sender` are uncompressed points of 65
+    ///   bytes.
     package init(
         _ name: ContentCoding.Name, secret: SharedSecret, authSecret: [UInt8], receiver: [UInt8], sender: [UInt8],
         salt: [UInt8]
@@ -48,7 +49,7 @@ package struct ContentKey {
         return Array(box.ciphertext + box.tag)
     }
 
-    /// The content of a record; nil when it is not as it was sealed, or was sealed for another key.
+    /// Decrypts a record. Returns nil if the record was changed or was encrypted with another key.
     package func open(_ record: ArraySlice<UInt8>, number: UInt64) -> [UInt8]? {
         guard let nonce = try? nonce(number),
             let box = try? AES.GCM.SealedBox(

@@ -9,10 +9,10 @@ import Crypto
 #endif
 
 extension PrivateKeys {
-    /// Encrypts a message as its sender does, with a new key pair and salt: one record (RFC 8291 section 4), whose size is what the
-    /// whole needs, or the usual.
+    /// Encrypts a message as a sender does, with a new key pair and salt, in one record (RFC 8291 section 4). The record size
+    /// is 4096, or larger if the message needs more.
     ///
-    /// - Throws: Where the keys are none.
+    /// - Throws: An error if the keys are not valid.
     package func encrypt(
         _ content: [UInt8], with name: ContentCoding.Name
     ) throws -> (body: [UInt8], coding: ContentCoding) {

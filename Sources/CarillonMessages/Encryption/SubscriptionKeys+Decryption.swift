@@ -3,20 +3,20 @@ package import CarillonWire
 
 /// Why a message cannot be decrypted.
 package enum DecryptionFault: String, Error, CaseIterable {
-    /// It came as plain bytes on a channel that was opened for encrypted ones.
+    /// The message is not encrypted, but its channel was opened for encrypted messages.
     case notEncrypted
     /// The salt, the record size or the sender's key is missing or malformed.
     case parametersInvalid
-    /// It ends before it is whole.
+    /// The message is truncated.
     case cut
-    /// It was changed on the way, or encrypted for another key.
+    /// The message was changed on the way, or was encrypted with another key.
     case notAuthentic
-    /// It was decrypted, and what is inside is not padded as it must be.
+    /// The decrypted content has an invalid padding.
     case paddingInvalid
 }
 
 extension SubscriptionKeys {
-    /// What the sender wrote.
+    /// Decrypts the body of a message.
     package func decrypt(_ body: [UInt8], _ coding: ContentCoding) throws(DecryptionFault) -> [UInt8] {
         switch coding.name {
         case .identity: throw .notEncrypted
@@ -27,8 +27,9 @@ extension SubscriptionKeys {
 
     // MARK: aes128gcm
 
-    /// RFC 8188 section 2: salt, record size, length and bytes of the sender's key; then records, of which only the
-    /// last may be short. RFC 8291 wants a single one; others are read too.
+    /// Decrypts the format of RFC 8188 section 2: the salt, the record size, the length and the bytes of the sender's key,
+    /// then records. Only the last record may be shorter than the others. RFC 8291 requires a single record; messages of
+    /// several records are decrypted too.
     private func decryptAES128GCM(_ body: [UInt8]) throws(DecryptionFault) -> [UInt8] {
         guard body.count > 20 else { throw .cut }
         let recordSize = body[16..<20].reduce(0) { $0 << 8 | Int($1) }
@@ -52,7 +53,8 @@ extension SubscriptionKeys {
         return content
     }
 
-    /// RFC 8188 section 2: 2 behind the last record's content, 1 behind another's, and zeros.
+    /// Removes the padding of RFC 8188 section 2: the byte 2 after the content of the last record, the byte 1 after the
+    /// content of any other, then zeros.
     private static func unpadded(_ record: [UInt8], isLast: Bool) throws(DecryptionFault) -> ArraySlice<UInt8> {
         guard let delimiter = record.lastIndex(where: { $0 != 0 }) else { throw .paddingInvalid }
         switch (record[delimiter], isLast) {
@@ -64,8 +66,8 @@ extension SubscriptionKeys {
 
     // MARK: aesgcm
 
-    /// draft-ietf-httpbis-encryption-encoding-03 section 2: the record size does not count the tag, padding comes
-    /// first, and the last record is shorter than the others.
+    /// Decrypts the format of draft-ietf-httpbis-encryption-encoding-03 section 2: the record size does not include the tag,
+    /// the padding is before the content, and the last record is shorter than the others.
     private func decryptAESGCM(_ body: [UInt8], _ coding: ContentCoding) throws(DecryptionFault) -> [UInt8] {
         let parameters = HeaderParameters(coding.encryption ?? "")
         let recordSize = parameters["rs"].map { Int($0) ?? 0 } ?? 4096

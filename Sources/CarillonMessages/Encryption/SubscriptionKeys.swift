@@ -7,14 +7,15 @@ import Crypto
     import Foundation
 #endif
 
-/// What a channel decrypts with: a key pair on P-256, and a secret that only its senders know (RFC 8291 section 2).
+/// The keys that decrypt the messages of a channel: a key pair on P-256, and a secret that the device shares only with the
+/// channel's senders (RFC 8291 section 2).
 package struct SubscriptionKeys: Hashable, Sendable {
     package let privateKey: [UInt8]
     package let authSecret: [UInt8]
     /// An uncompressed point, 65 bytes.
     package let publicKey: [UInt8]
 
-    /// Fresh ones.
+    /// Generates new keys.
     package init() {
         let key = P256.KeyAgreement.PrivateKey()
         privateKey = Array(key.rawRepresentation)
@@ -22,7 +23,7 @@ package struct SubscriptionKeys: Hashable, Sendable {
         authSecret = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0) }
     }
 
-    /// Restores them from the store; nil for what cannot be keys.
+    /// Restores stored keys. Returns nil if the bytes are not valid keys.
     package init?(privateKey: [UInt8], authSecret: [UInt8]) {
         guard authSecret.count == ContentKey.authSecretBytes,
             let key = try? P256.KeyAgreement.PrivateKey(rawRepresentation: privateKey)
@@ -32,7 +33,8 @@ package struct SubscriptionKeys: Hashable, Sendable {
         publicKey = Array(key.publicKey.x963Representation)
     }
 
-    /// The key of a message that was encrypted with the sender's key pair and salt.
+    /// Returns the key of a message that was encrypted with the sender's key pair and the salt, or nil if the sender's key is
+    /// not valid.
     package func contentKey(_ name: ContentCoding.Name, sender: [UInt8], salt: [UInt8]) -> ContentKey? {
         guard let point = try? P256.KeyAgreement.PublicKey(x963Representation: sender),
             let key = try? P256.KeyAgreement.PrivateKey(rawRepresentation: privateKey),

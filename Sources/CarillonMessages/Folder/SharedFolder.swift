@@ -8,17 +8,18 @@ import Synchronization
     import Foundation
 #endif
 
-/// A folder that an app shares with its notification service extension: the keys of its channels, which the app alone writes, and
-/// a file for each message that was shown, which the extension alone writes and the app removes.
+/// A folder that an app shares with its notification service extension. Only the app writes the keys of its channels. Only
+/// the extension writes a file for each message that it showed, and the app removes that file.
 ///
-/// Each file is written whole under another name and then put in its place, so that neither side needs a lock: whoever reads finds
-/// the file as it was or as it is. What cannot be read is as what is not there.
+/// Each file is written completely under another name and then renamed. A reader therefore finds either the earlier or the
+/// new file, and needs no lock. A file that cannot be read is treated as absent.
 package struct SharedFolder: Sendable {
     private let keys: URL
     private let shown: URL
     private let own: URL
 
-    /// How many messages that were shown are remembered at least; beyond as many again the oldest are forgotten.
+    /// The number of shown messages that are always remembered. When there are more than twice as many, the oldest are
+    /// forgotten until this number is left.
     package static let shownLimit = 500
 
     package init(path: String) {
@@ -30,7 +31,7 @@ package struct SharedFolder: Sendable {
 
     // MARK: Keys
 
-    /// Makes these the keys of all channels that there are.
+    /// Replaces the keys of all channels, and removes the keys of all others.
     package func replaceKeys(_ all: [ChannelID: SubscriptionKeys]) throws {
         try make(keys)
         let files = FileManager.default
@@ -41,7 +42,7 @@ package struct SharedFolder: Sendable {
         for (channel, keys) in all { try put(keys, of: channel) }
     }
 
-    /// Sets the keys of a channel; nil takes them away.
+    /// Sets the keys of a channel; nil removes them.
     package func put(_ keys: SubscriptionKeys?, of channel: ChannelID) throws {
         let file = self.keys.appendingPathComponent("\(channel)")
         guard let keys else {
@@ -57,18 +58,20 @@ package struct SharedFolder: Sendable {
         try write(text, to: file)
     }
 
-    /// Nil when there are none, or they cannot be read now, as on a phone that was not unlocked since its start.
+    /// Returns the keys of a channel. Returns nil if the channel has no keys, or if the file cannot be read now, for instance
+    /// because the phone was not unlocked since its start.
     package func keys(of channel: ChannelID) -> SubscriptionKeys? {
         keys(in: keys.appendingPathComponent("\(channel)"))
     }
 
-    /// Those of what the device's subscriptions on items show; nil as of a channel.
+    /// Returns the keys that decrypt the private notifications of the device's item subscriptions. Returns nil in the same
+    /// cases as ``keys(of:)``.
     package func ownKeys() -> SubscriptionKeys? { keys(in: ownFile) }
 
-    /// The same, and new ones where there are none.
-    /// - Throws: Where they are there and cannot be read now, or cannot be written.
+    /// Returns the keys of ``ownKeys()``, and generates them if there are none.
+    /// - Throws: An error if the keys exist but cannot be read now, or if new keys cannot be written.
     package func ownKeysMadeIfMissing() throws -> SubscriptionKeys {
-        // Two that begin at once have one pair.
+        // Two concurrent first calls return the same keys.
         try Self.making.withLock { _ in try madeIfMissing() }
     }
 
@@ -94,9 +97,9 @@ package struct SharedFolder: Sendable {
         return SubscriptionKeys(privateKey: privateKey, authSecret: secret)
     }
 
-    // MARK: What was shown
+    // MARK: Shown messages
 
-    /// - Parameter hash: See ``MessageHash``.
+    /// - Parameter hash: The hash of ``MessageHash``. Any other text is ignored.
     package func noteShown(_ hash: String) throws {
         guard Self.isHash(hash) else { return }
         try make(shown)
@@ -113,7 +116,7 @@ package struct SharedFolder: Sendable {
         try? FileManager.default.removeItem(at: shown.appendingPathComponent(hash))
     }
 
-    /// Nothing else becomes the name of a file.
+    /// Whether the text has the form of a hash. Only a hash becomes the name of a file.
     private static func isHash(_ text: String) -> Bool {
         text.utf8.count == 22 && Base64URL.decode(text)?.count == 16
     }
@@ -143,7 +146,8 @@ package struct SharedFolder: Sendable {
 
     private func write(_ text: String, to file: URL) throws {
         #if canImport(Darwin)
-            // Readable once the phone was unlocked after its start: pushes come while it is locked.
+            // The files can be read after the first unlock since the phone's start, because pushes arrive while the phone is
+            // locked.
             let options: Data.WritingOptions = [.atomic, .completeFileProtectionUntilFirstUserAuthentication]
         #else
             let options: Data.WritingOptions = [.atomic]
