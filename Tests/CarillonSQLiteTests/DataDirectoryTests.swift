@@ -95,9 +95,9 @@ struct DataDirectoryTests {
     }
 
     @Test(arguments: [
-        (ENOSPC, StoreOpenFault.Kind.full, "Make room"), (EDQUOT, .full, "Make room"),
-        (EACCES, .notWritable, "the right to write"), (EROFS, .notWritable, "for writing"),
-        (ENOENT, .notWritable, "Make the directory"), (ENOTDIR, .notWritable, "Not a directory"),
+        (ENOSPC, StoreOpenFault.Kind.full, "Free space"), (EDQUOT, .full, "Free space"),
+        (EACCES, .notWritable, "Allow this user to write"), (EROFS, .notWritable, "for writing"),
+        (ENOENT, .notWritable, "Create its directory"), (ENOTDIR, .notWritable, "Not a directory"),
     ])
     func `each cause has words of its own`(cause: Int32, kind: StoreOpenFault.Kind, words: String) {
         let fault = StoreOpenFault(unusable: "/data", cause: cause)

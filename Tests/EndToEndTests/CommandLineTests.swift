@@ -176,7 +176,7 @@ struct CommandLineTests {
         for command in commands {
             let (status, lines) = try await run(command, environment: ["CARILLON_DATA": directory])
             #expect(status == 73, "\(command): \(lines)")
-            #expect(lines.first?.contains("holds no data") == true, "\(command): \(lines)")
+            #expect(lines.first?.contains("contains no data") == true, "\(command): \(lines)")
             #expect(!FileManager.default.fileExists(atPath: directory))
         }
         #expect(try await run(["keys", "create", "--role", "admin", "--data", directory, "--init"]).status == 0)

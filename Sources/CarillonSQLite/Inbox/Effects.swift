@@ -55,8 +55,8 @@ final class Effects {
         }
     }
 
-    private static let conflict = StoreFault(.unavailable, "two changes of one thing came at once")
-    private static let unknown = StoreFault(.unavailable, "an effect is of a kind that the store does not know")
+    private static let conflict = StoreFault(.unavailable, "two changes of one row are in one commit")
+    private static let unknown = StoreFault(.unavailable, "the store does not know the kind of an effect")
 
     /// Returns whether the effect counted.
     private func apply(_ effect: Effect) throws -> Bool {

@@ -27,7 +27,7 @@ extension SQLiteStore: InboxStore {
                 for operation in operations {
                     do {
                         guard inARow < Self.failuresInARow, failures < Self.failuresInAll else {
-                            throw StoreFault(.unavailable, "too many of the changes before it could not be stored")
+                            throw StoreFault(.unavailable, "too many earlier changes could not be stored")
                         }
                         let transaction = InboxTransaction(db, memory: memory, settings: settings)
                         var result = InboxResult.notWaiting

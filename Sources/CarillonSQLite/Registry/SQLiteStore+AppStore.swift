@@ -55,7 +55,9 @@ extension SQLiteStore: DeletionStore {
 
 extension App {
     init(row: Row) throws {
-        guard let id = AppID(row["id"] as String) else { throw StoreFault(.unavailable, "an app's name is not one") }
+        guard let id = AppID(row["id"] as String) else {
+            throw StoreFault(.unavailable, "the stored name of an app is not valid")
+        }
         self.init(serial: AppSerial(row["serial"]), id: id, createdAt: row.timestamp("created_at"))
     }
 }

@@ -260,7 +260,9 @@ extension ServiceOffer {
 extension ServiceProvider {
     /// - Parameter row: A row that begins with ``ProviderTable/columns``.
     init(_ row: Row, offers: [ServiceOffer]) throws {
-        guard let app = AppID(row[3] as String) else { throw StoreFault(.unavailable, "the app of a provider has no name") }
+        guard let app = AppID(row[3] as String) else {
+            throw StoreFault(.unavailable, "the stored app name of a provider is not valid")
+        }
         self.init(
             device: DeviceSerial(row[0]), id: DeviceID(try row.bytes16(at: 1)), app: AppSerial(row[2]), appID: app,
             profile: try Profile(row, from: 5, offers: offers), seenAt: row.timestamp(at: 4),

@@ -26,7 +26,7 @@ struct StatementColumns {
 
     func bytes16(_ place: Int32) throws -> Bytes16 {
         guard let blob = blob(place), let value = Bytes16(blob) else {
-            throw StoreFault(.unavailable, "column \(place) does not hold 16 bytes")
+            throw StoreFault(.unavailable, "column \(place) does not have 16 bytes")
         }
         return value
     }

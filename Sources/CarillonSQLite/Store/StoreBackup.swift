@@ -44,15 +44,15 @@ package enum StoreBackup {
         _ backup: String, to directory: String, _ holdsUpdates: Bool, at now: Timestamp
     ) throws -> LiveUpdateCount {
         guard StoreFile.exists(backup) else {
-            throw StoreOpenFault(kind: .missing, description: "The file \(backup) is not there.")
+            throw StoreOpenFault(kind: .missing, description: "The file \(backup) does not exist.")
         }
         try StoreFile.inspect(backup)
         if let size = StoreFile.size(of: backup + "-wal"), size > 0 {
             throw StoreOpenFault(
                 kind: .other,
                 description: """
-                    \(backup) is no backup but a database with a log beside it, which a server may be using. Make a \
-                    backup of its directory.
+                    \(backup) is not a backup: it is a database with a log next to it, which a server may be using. Make a \
+                    backup of its directory with `carillon backup`.
                     """)
         }
         let file = StoreFile(directory: directory)

@@ -14,23 +14,26 @@ extension StoreOpenFault {
         StoreOpenFault(
             kind: .locked,
             description:
-                "The data directory \(path) is in use by another carillon process. Stop it, or reach it with --server.")
+                "The data directory \(path) is in use by another carillon process. Stop that process, or use it with --server."
+        )
     }
 
     static func missing(_ directory: String) -> StoreOpenFault {
-        StoreOpenFault(kind: .missing, description: "\(directory) holds no data of a Carillon server.")
+        StoreOpenFault(
+            kind: .missing,
+            description: "\(directory) contains no data of a Carillon server. Name the data directory of a server.")
     }
 
     static func taken(_ path: String) -> StoreOpenFault {
-        StoreOpenFault(kind: .taken, description: "\(path) is there already, and was left as it is. Move it away first.")
+        StoreOpenFault(kind: .taken, description: "\(path) already exists and was not changed. Move it away first.")
     }
 
     static func empty(_ path: String) -> StoreOpenFault {
         StoreOpenFault(
             kind: .empty,
             description: """
-                \(path) holds nothing, though a database was here: it was emptied, or copied from a running server \
-                without its -wal file. Restore a backup; to begin anew, remove it.
+                \(path) is empty, although it was a database: it was emptied, or copied from a running server \
+                without its -wal file. Restore a backup, or remove the file to start with no data.
                 """)
     }
 
@@ -38,8 +41,8 @@ extension StoreOpenFault {
         StoreOpenFault(
             kind: .empty,
             description: """
-                \(path) is missing, but its log is here. Put it back beside the log, or restore a backup; to begin anew, \
-                remove the log.
+                \(path) is missing, but its log exists. Put the file back next to the log, or restore a backup; to start with \
+                no data, remove the log.
                 """)
     }
 
@@ -47,7 +50,7 @@ extension StoreOpenFault {
         StoreOpenFault(
             kind: .newer,
             description: """
-                \(path) was written by a newer Carillon (format \(found); this program knows \(Schema.version)). \
+                \(path) was written by a newer Carillon (format \(found); this program supports \(Schema.version)). \
                 Use that version, or restore a backup.
                 """)
     }
@@ -58,18 +61,18 @@ extension StoreOpenFault {
             kind: .different,
             description: """
                 \(path) does not have the tables of format \(Schema.version): the table "\(table)" \(difference). Another \
-                development version of Carillon wrote it. It was left as it is: use that version, or restore a backup.
+                development version of Carillon wrote it. It was not changed. Use that version, or restore a backup.
                 """)
     }
 
     static func foreign(_ path: String) -> StoreOpenFault {
-        StoreOpenFault(kind: .foreign, description: "\(path) is a database, but not Carillon's. Choose another directory.")
+        StoreOpenFault(kind: .foreign, description: "\(path) is a database of another program. Choose another directory.")
     }
 
     static func damaged(_ path: String, _ reason: String) -> StoreOpenFault {
         StoreOpenFault(
             kind: .damaged,
-            description: "\(path) is damaged (\(reason)). It was left as it is; restore a backup, or move it away.")
+            description: "\(path) is damaged (\(reason)) and was not changed. Restore a backup, or move the file away.")
     }
 
     /// - Parameter cause: The operating system's `errno`.
@@ -77,11 +80,11 @@ extension StoreOpenFault {
         let reason = String(cString: strerror(cause))
         switch cause {
         case ENOSPC, EDQUOT:
-            self.init(kind: .full, description: "The disk of \(path) is full (\(reason)). Make room on it.")
+            self.init(kind: .full, description: "The disk of \(path) is full (\(reason)). Free space on the disk.")
         case EACCES, EPERM:
             self.init(
                 kind: .notWritable,
-                description: "\(path) cannot be written (\(reason)). Give this user the right to write there.")
+                description: "\(path) cannot be written (\(reason)). Allow this user to write there.")
         case EROFS:
             self.init(
                 kind: .notWritable,
@@ -89,7 +92,7 @@ extension StoreOpenFault {
         case ENOENT:
             self.init(
                 kind: .notWritable,
-                description: "\(path) cannot be written (\(reason)). Make the directory that it is to be in.")
+                description: "\(path) cannot be written (\(reason)). Create its directory.")
         default:
             self.init(kind: .notWritable, description: "\(path) cannot be written (\(reason)).")
         }

@@ -106,7 +106,8 @@ final class TransactionGroup: Sendable {
                         case (.failure(let error), _): continuation.resume(throwing: StoreFault(error))
                         case (_, .some(let fault)): continuation.resume(throwing: fault)
                         case (.success(let value), nil): continuation.resume(returning: value)
-                        case (nil, nil): continuation.resume(throwing: StoreFault(.unavailable, "the work was not run"))
+                        case (nil, nil):
+                            continuation.resume(throwing: StoreFault(.unavailable, "the change was not executed"))
                         }
                     }))
         }

@@ -24,7 +24,7 @@ extension Row {
 
     func bytes16(at place: Int) throws -> Bytes16 {
         guard let bytes = self[place] as Data?, let value = Bytes16(bytes) else {
-            throw StoreFault(.unavailable, "column \(place) does not hold 16 bytes")
+            throw StoreFault(.unavailable, "column \(place) does not have 16 bytes")
         }
         return value
     }
@@ -35,7 +35,7 @@ extension Row {
 
     func bytes16(_ column: String) throws -> Bytes16 {
         guard let bytes = bytes(column), let value = Bytes16(bytes) else {
-            throw StoreFault(.unavailable, "the column \(column) does not hold 16 bytes")
+            throw StoreFault(.unavailable, "the column \(column) does not have 16 bytes")
         }
         return value
     }

@@ -166,7 +166,7 @@ struct ItemTable {
             switch value {
             case .string(let text): source = text
             case .int(let sequence): places.append(.init(source: source ?? "", sequence: sequence))
-            default: throw StoreFault(.unavailable, "the places of an item cannot be read")
+            default: throw StoreFault(.unavailable, "the source sequences of an item cannot be read")
             }
         }
         return places

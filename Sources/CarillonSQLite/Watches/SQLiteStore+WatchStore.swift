@@ -123,7 +123,7 @@ extension CallAddress {
         do {
             try self.init(text)
         } catch {
-            throw StoreFault(.unavailable, "a stored address is none")
+            throw StoreFault(.unavailable, "a stored address is not valid")
         }
     }
 }

@@ -123,7 +123,7 @@ def test_a_missing_permission_is_not_a_full_disk(executable, common_path, somebo
     data.mkdir(0o555)
     done = run(executable, *command, "--data", data, **somebody)
     assert done.returncode == UNUSABLE, done
-    assert "Permission denied" in done.stderr and "right to write" in done.stderr, done.stderr
+    assert "Permission denied" in done.stderr and "Allow this user" in done.stderr, done.stderr
     assert list(data.iterdir()) == []
 
 
@@ -140,4 +140,4 @@ def test_a_directory_that_takes_no_log_is_said_to_lack_the_permission(executable
     done = run(executable, "apps", "list", "--data", data, **somebody)
     data.chmod(0o755)
     assert done.returncode == UNUSABLE, done
-    assert "Permission denied" in done.stderr and "right to write" in done.stderr, done.stderr
+    assert "Permission denied" in done.stderr and "Allow this user" in done.stderr, done.stderr

@@ -92,7 +92,7 @@ final class InboxIndex: Sendable {
         var departures = 0
 
         func slots(of key: Key, after position: Int64) throws(StoreFault) -> [Slot] {
-            guard number != nil else { throw StoreFault(.unavailable, "the index of the inboxes is not read") }
+            guard number != nil else { throw StoreFault(.unavailable, "the inbox index is not read yet") }
             let young = gathering.slots[key]?.after(position) ?? []
             guard let moving = moving.slots[key] else { return Array(young) }
             return InboxIndex.merged(moving.after(position), young)
@@ -120,7 +120,7 @@ final class InboxIndex: Sendable {
     /// - Throws: ``StoreFault`` if the index is not read.
     func contains(_ position: Int64, of key: Key) throws(StoreFault) -> Bool {
         try state.withLock { state throws(StoreFault) in
-            guard state.number != nil else { throw StoreFault(.unavailable, "the index of the inboxes is not read") }
+            guard state.number != nil else { throw StoreFault(.unavailable, "the inbox index is not read yet") }
             return state.gathering.contains(position, of: key) || state.moving.contains(position, of: key)
         }
     }
@@ -233,7 +233,7 @@ final class InboxIndex: Sendable {
     /// - Throws: ``StoreFault`` if the index is not read.
     func number() throws(StoreFault) -> Int64 {
         guard let number = state.withLock({ $0.number }) else {
-            throw StoreFault(.unavailable, "the index of the inboxes is not read")
+            throw StoreFault(.unavailable, "the inbox index is not read yet")
         }
         return number
     }

@@ -54,5 +54,5 @@ struct IndexLog {
         }
     }
 
-    private static let damage = StoreFault(.damaged, "the log of the inboxes' index cannot be read")
+    private static let damage = StoreFault(.damaged, "the log of the inbox index cannot be read")
 }
