@@ -3,7 +3,7 @@ import CarillonWire
 import Logging
 import ServiceLifecycle
 
-/// Makes the calls to back ends that are due.
+/// Makes the calls to backends that are due.
 final class WatchRunner: Service {
     private let work: LeasedWork<WatchWork>
     private let caller: OutwardCaller

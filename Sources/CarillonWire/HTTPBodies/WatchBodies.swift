@@ -1,6 +1,6 @@
 import CarillonBasics
 
-/// What a back end asks for with `PUT /push/{token}/watch`: the whole watch, as it is to be from then on.
+/// What a backend asks for with `PUT /push/{token}/watch`: the whole watch, as it is to be from then on.
 package struct PutWatch: Codable, StrictBody, Sendable {
     package static let memberNames: Set = ["pingAddress", "pingIntervalSeconds", "disconnectAddress", "renewSecret"]
     package var pingAddress: String?
@@ -51,7 +51,7 @@ package struct WatchBody: Codable, Equatable, Sendable {
         package var result: String
         /// A code of ``PingFailure``, when it failed.
         package var code: Int?
-        /// What was met, in words for the developer of the back end.
+        /// What was met, in words for the developer of the backend.
         package var detail: String?
 
         package init(at: String, result: String, code: Int?, detail: String?) {
@@ -63,7 +63,7 @@ package struct WatchBody: Codable, Equatable, Sendable {
     }
 }
 
-/// What the server posts to a back end, signed as Standard Webhooks has it.
+/// What the server posts to a backend, signed as Standard Webhooks has it.
 package struct WebhookBody: Equatable, Sendable {
     package static let ping = "channel.ping"
     package static let disconnected = "channel.disconnected"

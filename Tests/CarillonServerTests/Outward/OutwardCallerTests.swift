@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Calls over true sockets, each to a back end that does one thing wrong.
+/// Calls over true sockets, each to a backend that does one thing wrong.
 @Suite(.timeLimit(.minutes(5)))
 struct OutwardCallerTests {
     /// What names lead to, and how often each was asked for.
@@ -190,7 +190,7 @@ struct OutwardCallerTests {
         #expect(other.connections == 0)
     }
 
-    @Test func `605: a back end that says that it lost the token`() async throws {
+    @Test func `605: a backend that says that it lost the token`() async throws {
         let backend = try await ScriptedBackend.start(.status(410))
         #expect(failure(try await call("http://back.example:\(backend.port)")) == .tokenLost)
     }
@@ -236,7 +236,7 @@ struct OutwardCallerTests {
     }
 
     #if os(Linux)
-        /// Two back ends of one port: only the address tells them apart.
+        /// Two backends of one port: only the address tells them apart.
         @Test func `a name is resolved once a call, and the call goes to what it led to then`() async throws {
             let first = try await ScriptedBackend.start(.status(201))
             let second = try await ScriptedBackend.start(.status(202), host: "127.0.0.2", port: first.port)

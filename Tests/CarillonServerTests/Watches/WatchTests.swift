@@ -7,14 +7,14 @@ import Testing
 
 @testable import CarillonServer
 
-/// A real server, its store, its doors, and back ends that do what the test says.
+/// A real server, its store, its doors, and backends that do what the test says.
 @Suite(.timeLimit(.minutes(5)))
 struct WatchTests {
     private let names = NameLookUp { name in
         name == "back.example" ? .addresses([.v4(0x7F00_0001)]) : .notFound("no such name")
     }
 
-    /// Waits until another back end was pinged so often that whatever was due within two seconds had its turn.
+    /// Waits until another backend was pinged so often that whatever was due within two seconds had its turn.
     private func letTimePass(_ server: WatchedServer) async throws {
         let other = try await ScriptedBackend.start()
         _ = try await server.watch(try await server.openChannel(), ping: "http://127.0.0.1:\(other.port)")
@@ -61,7 +61,7 @@ struct WatchTests {
             #expect(shown.lastPing?.code == failure.rawValue)
             #expect(shown.secret == nil)
 
-            // The channel is open: it takes messages, and the next event is that the back end is well again.
+            // The channel is open: it takes messages, and the next event is that the backend is well again.
             let sent = try await server.request(
                 .POST, "/push/\(channel.token)", headers: ["TTL": "60", "Content-Encoding": "identity"], body: "x")
             #expect(sent.status == 201)
@@ -91,7 +91,7 @@ struct WatchTests {
         }
     }
 
-    @Test func `ending the watch of a back end that failed is a sign of life, and the last that is heard`() async throws {
+    @Test func `ending the watch of a backend that failed is a sign of life, and the last that is heard`() async throws {
         let backend = try await ScriptedBackend.start(.status(503))
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
@@ -107,7 +107,7 @@ struct WatchTests {
 
     // MARK: Calls
 
-    @Test func `a ping names the token, and is signed so that the back end can tell`() async throws {
+    @Test func `a ping names the token, and is signed so that the backend can tell`() async throws {
         let backend = try await ScriptedBackend.start()
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
@@ -187,7 +187,7 @@ struct WatchTests {
         }
     }
 
-    @Test func `a server that stops while a back end hangs does not wait for it, and pings it again`() async throws {
+    @Test func `a server that stops while a backend hangs does not wait for it, and pings it again`() async throws {
         let directory = WatchedServer.directory()
         let backend = try await ScriptedBackend.start(.stall(""))
         try await WatchedServer.run(
