@@ -6,12 +6,12 @@ import CarillonWire
 struct Carillon: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "carillon",
-        abstract: "A push server that you run yourself, and its tools.",
+        abstract: "A self-hosted push server, and its tools.",
         discussion: """
-            Start with `carillon demo`: it shows one push on its way, and how to do the same by hand.
+            Start with `carillon demo`: it shows how one push is delivered, and the commands to do the same yourself.
 
-            Exit codes: 0 done; 1 a fault; 3 a message ended otherwise than acknowledged; 64 wrong usage; \
-            65 refused for what was asked; 66 a file cannot be read; 69 the server cannot be reached; \
+            Exit codes: 0 done; 1 an error; 3 the outcome of a message is not acknowledged; 64 wrong usage; 65 the request \
+            was refused; 66 a file cannot be read; 69 the server cannot be reached; \
             73 the data directory cannot be used; 74 the output cannot be written; 75 try again later; 77 the key is not valid for this; 130 stopped by Ctrl-C.
             """,
         version: CarillonVersion.text,

@@ -86,7 +86,7 @@ struct KeyFormTests {
         for bytes in [KeySample.der(KeySample.certificate), Array(KeySample.certificate.utf8)] {
             let cert = try file("c.cer", bytes, mode: 0o644)
             let expected =
-                "\(cert) is a certificate without a private key; export the certificate and its key together, or give the key with --cert-key"
+                "\(cert) is a certificate without a private key; export the certificate and its key together, or name the key with --cert-key"
             #expect(message { try APNsCredentialOptions.parse(["--cert", cert]).certificate() } == expected)
             #expect(message { try CredentialFiles.parse(["--cert", cert]).body() } == expected)
         }
@@ -94,7 +94,7 @@ struct KeyFormTests {
         let sentence = message { try CredentialFiles.parse(["--p12", p12]).body() }
         #expect(sentence.contains("is a certificate without a private key"), "\(sentence)")
         let pem = try file("c.pem", Array(KeySample.certificateKey.utf8))
-        #expect(message { try CredentialFiles.parse(["--p12", pem]).body() }.contains("give it with --cert"))
+        #expect(message { try CredentialFiles.parse(["--p12", pem]).body() }.contains("name it with --cert"))
     }
 
     @Test func `a file that is no certificate is refused with what it is`() throws {
@@ -182,7 +182,7 @@ struct KeyFormTests {
         let texts: [(String, String)] = [
             (Base64URL.encode(key.publicKey.x963Representation), "is a public key"),
             (Base64URL.encode([UInt8](repeating: 1, count: 16)), "16 bytes in base64url"),
-            (Base64URL.encode([UInt8](repeating: 255, count: 32)), "no number of the curve"),
+            (Base64URL.encode([UInt8](repeating: 255, count: 32)), "not valid on the curve"),
             ("not base64", "is not base64url"),
         ]
         for (text, words) in texts {

@@ -29,7 +29,7 @@ struct SendSummaryTests {
         #expect(lines[3].hasPrefix("                  2  Unregistered: "))
         #expect(lines[4] == "failed            5")
         #expect(lines[5].hasSuffix("(lines 7, 9, 30 and others)"))
-        #expect(lines[6] == "                  1  connectionLost: the reason (line 40); 1 may have arrived all the same")
+        #expect(lines[6] == "                  1  connectionLost: the reason (line 40); 1 may have arrived")
         #expect(lines[7] == "in 2.0 s, 4,569 a second")
         #expect(lines.count == 8)
     }
@@ -44,7 +44,7 @@ struct SendSummaryTests {
         #expect(!summary.lines.contains { $0.hasPrefix("repeated") })
         #expect(summary.values.keys.contains("repeated"))
         summary.repeated = 1200
-        #expect(summary.lines.contains("repeated      1,200, each pushed to once"))
+        #expect(summary.lines.contains("repeated      1,200, each with one push"))
     }
 
     struct Case: Sendable {

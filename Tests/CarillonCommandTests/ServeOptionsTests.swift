@@ -89,7 +89,7 @@ struct ServeOptionsTests {
         }
     }
 
-    @Test func `what others put into the environment is let be`() {
+    @Test func `variables of other programs in the environment are ignored`() {
         let variables = [
             "CARILLON_SERVER", "CARILLON_KEY", "CARILLON_APNS_PASSPHRASE", "CARILLON_SERVICE_HOST",
             "CARILLON_SERVICE_PORT_HTTP", "CARILLON_PORT", "CARILLON_PORT_8080_TCP", "CARILLON_PORT_8080_TCP_ADDR", "PATH",

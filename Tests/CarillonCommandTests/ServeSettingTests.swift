@@ -203,7 +203,7 @@ struct ServeSettingTests {
         #expect(try settings(["former-public-urls": ""]).formerPublicURLs == [])
         for list in [",", "https://a.example,", ",https://a.example", "https://a.example,,https://b.example", " "] {
             let fault = try #require(refusal(["former-public-urls": list]), "\(list)")
-            #expect(fault.message.contains("has an empty element"), "\(fault.message)")
+            #expect(fault.message.contains("must not have an empty element"), "\(fault.message)")
         }
         #expect(refusal(["former-public-urls": "https://a.example,https://b.example/?x"])?.message.contains("query") == true)
     }

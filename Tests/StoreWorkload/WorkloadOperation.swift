@@ -16,7 +16,7 @@ package struct WorkloadOperation: Sendable {
         case addAttachment, changeAttachment
     }
 
-    /// Lanes run at once. Each has an app of its own, and no operation of a track changes what another track reads.
+    /// Tracks run at once. Each has an app of its own, and no operation of a track changes what another track reads.
     package static let tracks = 3
     static let start = Timestamp(milliseconds: 1_700_000_000_000)
     private static let numbersOfRun: Int64 = 1_000_000

@@ -156,7 +156,7 @@ struct ConnectionLoop: Sendable {
                 runner.attach(connection)
                 let intake = FrameIntake()
                 let code = await read(connection, intake)
-                // What was read is stored and answered for before the connection is let go.
+                // Received frames are stored and acknowledged before the connection is closed.
                 await intake.drained()
                 if Task.isCancelled { connection.close(code: CloseCode.normal.rawValue) }
                 runner.detach()

@@ -2,10 +2,11 @@ import ArgumentParser
 
 struct APNsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apns", abstract: "Send through Apple's push service, and try it out.",
+        commandName: "apns",
+        abstract: "Send pushes through Apple's push service, check credentials, and simulate the service.",
         discussion: """
-            Begin with `carillon apns check`, which says whether your credentials and your network are fine. Without \
-            Apple, `carillon apns simulate` is a push service of your own to send to.
+            Start with `carillon apns check`, which checks your credentials and your network. To test without Apple, run a \
+            simulated push service with `carillon apns simulate`.
             """,
         subcommands: [APNsSendCommand.self, APNsChannelsCommand.self, APNsCheckCommand.self, SimulateCommand.self])
 }

@@ -8,31 +8,31 @@ import UnixSignals
 
 struct SimulateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "simulate", abstract: "Run an Apple push service of your own, for tests.",
+        commandName: "simulate", abstract: "Run a simulated Apple push service, for tests.",
         discussion: """
-            It listens for pushes on 127.0.0.1:2197 and for channel management on 127.0.0.1:2195, over HTTP/2 and TLS, \
-            as strict as the real service. The data directory holds authority.pem, which clients must trust, and the \
-            signing key, which they sign with. The page on 127.0.0.1:2180 shows what happens; its JSON API keeps the \
-            device book and provokes faults: see docs/apns-simulator.md.
+            The simulator listens for pushes on 127.0.0.1:2197 and for channel management on 127.0.0.1:2195, over HTTP/2 \
+            and TLS, and is as strict as the real service. The data directory contains authority.pem, which clients must \
+            trust, and the signing key, with which they sign. The page on 127.0.0.1:2180 shows the requests; its JSON API \
+            manages the device book and causes faults: see docs/apns-simulator.md.
             """)
 
     @Option(help: "The address for pushes and broadcasts.") var listen = "127.0.0.1:2197"
-    @Option(help: "The address for broadcast channels; \"none\" for nowhere.") var manage = "127.0.0.1:2195"
-    @Option(help: "The address of the page and the JSON API, which nothing protects; \"none\" for nowhere.")
+    @Option(help: "The address for broadcast channels, or \"none\".") var manage = "127.0.0.1:2195"
+    @Option(help: "The address of the page and the JSON API, which have no access control; or \"none\".")
     var http = "127.0.0.1:2180"
-    @Option(help: "Where the authority and the signing key are kept; made when it is missing.") var data: String?
-    @Option(help: "sandbox, production, or both: production is then at the next port of each address.")
+    @Option(help: "The directory of the authority and the signing key; created if it is missing.") var data: String?
+    @Option(help: "sandbox, production, or both. With both, production uses the next port of each address.")
     var environment = "sandbox"
-    @Option(help: "What device tokens are taken that are not in the book: refuse, register or accept.")
+    @Option(help: "What happens with device tokens that are not in the book: refuse, register or accept.")
     var unknownDevices = "refuse"
-    @Option(help: "What chance begins with: the same requests meet the same faults again.") var seed: UInt64 = 1
-    @Option(help: "A further name or address for the certificate.") var host: [String] = []
-    @Option(help: "Threads that serve connections.") var threads = 1
-    @Option(help: "A device of the book, as TOKEN:TOPIC, or TOKEN:TOPIC:production.") var device: [String] = []
-    @Flag(help: "Plain HTTP/2 with prior knowledge, without TLS.") var plain = false
-    @Flag(help: "For benchmarks: accept every device token, record nothing, allow many streams from the first.")
+    @Option(help: "The seed of random choices: the same requests get the same faults again.") var seed: UInt64 = 1
+    @Option(help: "An additional name or address for the certificate.") var host: [String] = []
+    @Option(help: "The number of threads for connections.") var threads = 1
+    @Option(help: "A device for the book, as TOKEN:TOPIC or TOKEN:TOPIC:production.") var device: [String] = []
+    @Flag(help: "Use HTTP/2 with prior knowledge, without TLS.") var plain = false
+    @Flag(help: "For benchmarks: accept every device token, record nothing, and allow many streams from the start.")
     var acceptAll = false
-    @Flag(help: "One JSON object a line.") var json = false
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     func run() async throws {
         try await reportingFaults {
@@ -63,11 +63,11 @@ struct SimulateCommand: AsyncParsableCommand {
     private func configuration() throws -> APNsSimulator.Configuration {
         guard let unknown = APNsSimulator.UnknownDevices(rawValue: unknownDevices) else {
             throw CommandFault(
-                .validationFailure, "--unknown-devices is refuse, register or accept, not \"\(unknownDevices)\"")
+                .validationFailure, "--unknown-devices must be refuse, register or accept, not \"\(unknownDevices)\"")
         }
-        guard (1...64).contains(threads) else { throw CommandFault(.validationFailure, "--threads is from 1 to 64") }
+        guard (1...64).contains(threads) else { throw CommandFault(.validationFailure, "--threads must be from 1 to 64") }
         guard let push = try Self.address(listen, "--listen") else {
-            throw CommandFault(.validationFailure, "--listen cannot be none")
+            throw CommandFault(.validationFailure, "--listen must be an address, not none")
         }
         let management = try Self.address(manage, "--manage")
         var ports: [APNsSimulator.Port] = []
@@ -95,7 +95,7 @@ struct SimulateCommand: AsyncParsableCommand {
             if environment == "both" { return [.sandbox, .production] }
             guard let only = APNsSimulator.Environment(rawValue: environment) else {
                 throw CommandFault(
-                    .validationFailure, "--environment is sandbox, production or both, not \"\(environment)\"")
+                    .validationFailure, "--environment must be sandbox, production or both, not \"\(environment)\"")
             }
             return [only]
         }

@@ -6,36 +6,40 @@ import Foundation
 
 struct AttachmentsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "attachments", abstract: "Send files of any size through the server, sealed, and fetch them.",
+        commandName: "attachments", abstract: "Send encrypted files of any size through the server, and fetch them.",
         discussion: """
-            `put` seals a file, sends it, and writes a manifest, which has its key: give it to those only who are to read the file. \
-            `get` fetches and opens what a manifest is of. A transfer that was interrupted goes on where it was: `get` with the same \
-            manifest, and `resume` for uploads.
+            `put` encrypts a file, sends it, and writes a manifest, which contains the file's key: send the manifest only \
+            to the readers of the file. `get` fetches and decrypts the file of a manifest. To continue an interrupted \
+            transfer, run `get` with the same manifest, or `resume` for uploads.
             """,
         subcommands: [Put.self, Get.self, Resume.self])
 
     struct Put: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Seal a file, and leave it with the server for others.")
+        static let configuration = CommandConfiguration(
+            abstract: "Encrypt a file, and send it to the server for its readers.")
 
         @Argument(help: "The file.", completion: .file()) var file: String
         @Option(
             name: .customLong("for"), parsing: .upToNextOption,
-            help: "Who may fetch it: ids of devices, or senders for whoever has a sender key of the app.")
+            help: "The readers: IDs of devices, or senders for all sender keys of the app.")
         var readers: [String]
-        @Option(help: "A new file for the manifest; without it, it is printed.", completion: .file()) var manifest: String?
-        @Option(help: "How long the server keeps it, in seconds.") var ttl: Int = 7 * 86_400
-        @Flag(help: "Remove the file when its sealed copy is on disk.") var move = false
+        @Option(help: "A new file for the manifest. Default: the manifest is printed.", completion: .file()) var manifest:
+            String?
+        @Option(help: "How long the server stores the file, in seconds.") var ttl: Int = 7 * 86_400
+        @Flag(help: "Remove the file when its encrypted copy is on disk.") var move = false
         @OptionGroup var options: TransferOptions
 
         func validate() throws {
-            guard (60...28 * 86_400).contains(ttl) else { throw ValidationError("--ttl is 60 to 2419200 seconds.") }
+            guard (60...28 * 86_400).contains(ttl) else {
+                throw ValidationError("--ttl must be from 60 to 2419200 seconds.")
+            }
         }
 
         func run() async throws {
-            try await reportingFaults(interrupted: "interrupted; `carillon attachments resume` goes on") {
+            try await reportingFaults(interrupted: "interrupted; `carillon attachments resume` continues the upload") {
                 try await options.reporting {
                     if let manifest, FileManager.default.fileExists(atPath: manifest) {
-                        throw PushError(.fileExists, "\(manifest) is there already; it was left as it is.")
+                        throw PushError(.fileExists, "\(manifest) already exists and was not changed; choose another file.")
                     }
                     let readers = readers.map { $0 == "senders" ? AttachmentReader.senders : .device($0) }
                     let upload = try await options.store.upload(file, for: readers, lifetime: .seconds(ttl), moves: move)
@@ -47,14 +51,14 @@ struct AttachmentsCommand: AsyncParsableCommand {
     }
 
     struct Get: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Fetch what a manifest is of, and open it.")
+        static let configuration = CommandConfiguration(abstract: "Fetch the file of a manifest, and decrypt it.")
 
         @Argument(help: "The manifest's file; - for standard input.", completion: .file()) var manifest: String
-        @Option(help: "Where to put it: nothing may be there.", completion: .file()) var to: String
+        @Option(help: "The path for the file, which must not exist yet.", completion: .file()) var to: String
         @OptionGroup var options: TransferOptions
 
         func run() async throws {
-            try await reportingFaults(interrupted: "interrupted; the same command goes on") {
+            try await reportingFaults(interrupted: "interrupted; run the same command to continue") {
                 try await options.reporting {
                     let download = try await options.store.download(try read(), to: to)
                     let path = try await options.following(download)
@@ -81,12 +85,12 @@ struct AttachmentsCommand: AsyncParsableCommand {
 
     struct Resume: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Go on with the uploads that were interrupted, one after the other; their manifests are printed.")
+            abstract: "Continue interrupted uploads, one after the other, and print their manifests.")
 
         @OptionGroup var options: TransferOptions
 
         func run() async throws {
-            try await reportingFaults(interrupted: "interrupted; the same command goes on") {
+            try await reportingFaults(interrupted: "interrupted; run the same command to continue") {
                 try await options.reporting {
                     for upload in try options.store.uploads() {
                         try options.notify(try await options.following(upload), in: nil)
@@ -99,13 +103,14 @@ struct AttachmentsCommand: AsyncParsableCommand {
 }
 
 struct TransferOptions: ParsableArguments {
-    @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+    @Option(help: "The server's address, such as http://127.0.0.1:8080; or CARILLON_SERVER in the environment.")
     var server: String?
-    @Option(help: "A device's credential, or a sender key of the app; CARILLON_KEY in the environment does as well.")
+    @Option(help: "A device credential, or a sender key of the app; or CARILLON_KEY in the environment.")
     var key: String?
-    @Option(help: "A directory for transfers that are not done; it is made.", completion: .directory) var state: String
+    @Option(help: "A directory for unfinished transfers; created if it is missing.", completion: .directory) var state:
+        String
     @OptionGroup var authority: AuthorityOption
-    @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     var printer: Printer { Printer(isJSON: json) }
 
@@ -113,7 +118,8 @@ struct TransferOptions: ParsableArguments {
         get throws {
             let server = try ServerChoice.url(server)
             guard let key = key ?? Environment["CARILLON_KEY"] else {
-                throw CommandFault(.validationFailure, "say with --key (or CARILLON_KEY) who you are")
+                throw CommandFault(
+                    .validationFailure, "name a device credential or a sender key with --key (or CARILLON_KEY)")
             }
             return try AttachmentStore(
                 configuration: .init(

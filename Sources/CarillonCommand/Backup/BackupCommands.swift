@@ -5,21 +5,21 @@ import Foundation
 
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Write everything that a server keeps to one file.",
+        commandName: "backup", abstract: "Write all data of a server to one file.",
         discussion: """
-            The server may be running, and goes on. The file is as all was at one moment, with everything that was answered \
-            before. It holds the keys of all channel tokens: keep it as secret as the data directory. Attachments that are whole \
-            are beside it, in a directory of the same name with .attachments behind. `carillon restore` makes a data directory of \
-            both.
+            The server can be running, and keeps running. The file has the state of one moment, with every request that was \
+            answered before. It contains the keys of all channel tokens: keep it as secret as the data directory. Complete \
+            attachments are in a directory next to the file, with the same name and the suffix .attachments. `carillon \
+            restore` creates a data directory from both.
             """)
 
-    @Argument(help: "The file to write; it must not be there yet.", completion: .file()) var to: String
+    @Argument(help: "The file to write, which must not exist yet.", completion: .file()) var to: String
     @OptionGroup var directory: DataDirectory
-    @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     func run() async throws {
         let draft = to + ".partial"
-        try await reportingFaults(interrupted: "interrupted; there is no backup", cleanUp: { unlink(draft) }) {
+        try await reportingFaults(interrupted: "interrupted; no backup was written", cleanUp: { unlink(draft) }) {
             let path = try directory.path
             try await Composition.stores.backUp(path, to: to)
             let size = try FileManager.default.attributesOfItem(atPath: to)[.size] as? Int64 ?? 0
@@ -32,17 +32,17 @@ struct BackupCommand: AsyncParsableCommand {
 
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Make a data directory of a backup.",
+        commandName: "restore", abstract: "Create a data directory from a backup.",
         discussion: """
-            The directory must hold no data yet: move away what is there. What happened after the backup is forgotten: see \
-            the page about backups for what that means to devices and senders. Updates that were withdrawn after the backup are live \
-            again: with --hold-updates the server delivers none until `carillon updates resume`.
+            The directory must contain no data: move existing data away first. All changes after the backup are lost: the \
+            page about backups describes what this means for devices and senders. Updates that were withdrawn after the \
+            backup are live again: with --hold-updates the server delivers none until `carillon updates resume`.
             """)
 
     @Argument(help: "The file that `carillon backup` wrote.", completion: .file()) var from: String
     @Flag(help: "Pause all live updates. The server delivers a paused update when it is resumed.") var holdUpdates = false
     @OptionGroup var directory: DataDirectory
-    @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     func run() async throws {
         try await reportingFaults(interrupted: "interrupted; nothing was restored") {
@@ -76,12 +76,12 @@ struct RestoreCommand: AsyncParsableCommand {
 
 /// The directory in which a server stores all its data.
 struct DataDirectory: ParsableArguments {
-    @Option(help: "The server's data directory; CARILLON_DATA in the environment does as well.") var data: String?
+    @Option(help: "The server's data directory; or CARILLON_DATA in the environment.") var data: String?
 
     var path: String {
         get throws {
             guard let path = data ?? Environment["CARILLON_DATA"] else {
-                throw CommandFault(.validationFailure, "say with --data DIR (or CARILLON_DATA) which directory is meant")
+                throw CommandFault(.validationFailure, "name the data directory with --data DIR (or CARILLON_DATA)")
             }
             return path
         }

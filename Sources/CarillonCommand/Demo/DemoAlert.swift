@@ -36,16 +36,16 @@ struct DemoAlert {
             format: NotificationFormat(title: "${item}", body: "now at ${{ price | currency(EUR) }}"),
             trigger: "price > 100.0", key: "acme-above-100")
         try await subscribe(alert)
-        say("The app asked the server to watch: \(Self.item), price > 100.0. It sleeps again.")
+        say("The app subscribed to the item \(Self.item), with the trigger price > 100.0. It sleeps again.")
         let began = ContinuousClock.now
         let before = shown.count
         for price in ["99.50", "100.50", "101.00"] {
             _ = try await domain.items.publish([WrittenField("price", .number(price))], to: item, of: serial)
-            moment(began, "published     the back end says that the price is \(price)")
+            moment(began, "published     the backend publishes the price \(price)")
         }
         let push = try await nextPush(after: before)
-        moment(began, "shown         Apple's push service was given: \(String(decoding: push.payload, as: UTF8.self))")
-        say("It fired once. carillon subscriptions explain says why, and the app can arm it again.")
+        moment(began, "shown         Apple's push service received: \(String(decoding: push.payload, as: UTF8.self))")
+        say("The subscription fired once. carillon subscriptions explain shows why, and the app can arm it again.")
     }
 
     private func subscribe(_ alert: NotificationSubscription) async throws {
@@ -69,7 +69,7 @@ struct DemoAlert {
             if shown.count > count, let push = shown.last { return push }
             try await Task.sleep(for: .milliseconds(20))
         }
-        throw CommandFault(ExitStatus.unreachable, "the simulated push service was given nothing within 30 seconds")
+        throw CommandFault(ExitStatus.unreachable, "the simulated push service received nothing within 30 seconds")
     }
 
     private func moment(_ since: ContinuousClock.Instant, _ text: String) {

@@ -9,12 +9,13 @@ import UnixSignals
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "demo", abstract: "Show one push on its way, then keep the server for you to try.",
-        discussion: "Everything is kept in a directory of its own, which is removed at the end unless you name one.")
+        commandName: "demo", abstract: "Show each feature with one server, then keep the server running for your own tests.",
+        discussion:
+            "The data is in a temporary directory, which is removed at the end. With --data it stays in your directory.")
 
     @Option(help: "The address to listen on.") var listen = "127.0.0.1:8080"
     @Option(help: "A directory for the demo's data.") var data: String?
-    @Flag(help: "Stop after the push instead of staying up.") var once = false
+    @Flag(help: "Stop after the demo instead of keeping the server running.") var once = false
 
     func run() async throws {
         try await reportingFaults {
@@ -56,7 +57,7 @@ struct DemoCommand: AsyncParsableCommand {
             logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
         do {
             try await ServiceGroup(configuration: configuration).run()
-            try interrupt.report(data == nil ? "the demo is over; its data is removed" : "the demo is over")
+            try interrupt.report(data == nil ? "the demo ended; its data was removed" : "the demo ended")
         } catch let fault as ListenFault {
             throw CommandFault(ExitStatus.unreachable, fault.sentence)
         } catch let error as PushError {

@@ -16,15 +16,15 @@ struct DemoPush {
         if let endpoint = channel.endpoint { sending = send(to: endpoint) }
         for try await event in channel.events {
             if case .opened = event, let opened = channel.endpoint {
-                say("The app registered its device, opened the channel \(channel.identifier), and was given the endpoint")
+                say("The app registered its device, opened the channel \(channel.identifier), and received the endpoint")
                 say("  \(opened)")
                 sending = send(to: opened)
             }
             if case .message(let message) = event {
                 moments.append(
-                    Moment(.now, "offered       the app has it on its live connection: \"\(message.text ?? "")\""))
+                    Moment(.now, "offered       the app received it on its live connection: \"\(message.text ?? "")\""))
                 try await message.acknowledge()
-                moments.append(Moment(.now, "acknowledged  the app says that it has handled it"))
+                moments.append(Moment(.now, "acknowledged  the app confirms that it handled the message"))
                 break
             }
         }
@@ -54,7 +54,7 @@ struct DemoPush {
             let outcome = answer.headers.first(name: HeaderNames.outcome) ?? ""
             return [
                 Moment(sent, "sent          the backend posts a message to the endpoint"),
-                Moment(.now, "accepted      the backend is answered \(answer.status); outcome so far: \(outcome)"),
+                Moment(.now, "accepted      the backend receives status \(answer.status); outcome so far: \(outcome)"),
             ]
         }
     }

@@ -88,7 +88,7 @@ struct DemoScenario: Service {
     private func showCommands(_ address: String, _ key: String, _ endpoint: String, _ state: String) {
         let program = Bundle.main.executablePath ?? "carillon"
         say("")
-        say("The server stays up until Ctrl-C. Do the same by hand, in two more terminals:")
+        say("The server runs until Ctrl-C. To do the same yourself, use two more terminals:")
         say("")
         say("  \(program) listen --server \(address) --app \(Self.app) --channel \(Self.channel) \\")
         say("      --state \(state) --key \(key)")

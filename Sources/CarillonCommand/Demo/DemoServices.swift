@@ -26,12 +26,12 @@ struct DemoServices {
         let provider = try await client(try AppID.checked(Self.files), "files")
         let consumer = try await client(app, "mail")
         say(
-            "Ada has two apps that share her, by a realm of the operator's: one for mail, and one for files, which offers a service."
+            "Ada has two apps in one realm, which share their users: one for mail, and one for files, which offers a service."
         )
         guard let method = Self.transfer.allMethods.first else { return }
         await provider.serviceProvider.handle(method) { [say] request in
             let name = request.attachments.first.map { URL(filePath: $0).lastPathComponent } ?? ""
-            say("  received      the app for files has \(name) on its own disk, whole")
+            say("  received      the app for files has the complete file \(name) on its own disk")
             return ServiceReply()
         }
         let providers = consumer.serviceClient.providerChanges
@@ -55,7 +55,7 @@ struct DemoServices {
         _ = try await consumer.serviceClient.call(method, of: application, attachments: [path])
         let milliseconds = (ContinuousClock.now - begun) / Duration.milliseconds(1)
         say(
-            "  answered      after \(Int(milliseconds.rounded())) ms; the server saw who asked whom for what, and none of the content"
+            "  answered      after \(Int(milliseconds.rounded())) ms; the server saw the devices and the name of the service, but none of the content"
         )
     }
 

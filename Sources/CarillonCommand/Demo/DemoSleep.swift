@@ -21,7 +21,7 @@ struct DemoSleep {
     func notify() async throws {
         try await prepare()
         await client.stop()
-        say("The phone sleeps: the app has no connection, and is not run.")
+        say("The phone sleeps: the app has no connection and does not run.")
         guard let endpoint = channel.endpoint else { return }
         let sent = ContinuousClock.now
         let api = APIClient(server: "", key: nil)
@@ -33,20 +33,20 @@ struct DemoSleep {
         let moments = Moments(since: sent, say: say)
         moments.show("sent          the backend posts a message to the same endpoint")
         let push = try await nextPush()
-        moments.show("woken         Apple's push service was given: \(String(decoding: push.payload, as: UTF8.self))")
+        moments.show("woken         Apple's push service received: \(String(decoding: push.payload, as: UTF8.self))")
         let result = await client.handleWake(within: .seconds(20))
         guard result == .newData else {
-            return say("  the app was woken, and fetched nothing: \(client.lastFailure as Any)")
+            return say("  the app was woken, but fetched nothing: \(client.lastFailure as Any)")
         }
-        moments.show("fetched       the app connected for a moment, and has what waited")
+        moments.show("fetched       the app connected briefly, and fetched the waiting message")
         for try await event in channel.events {
             guard case .message(let message) = event else { continue }
-            moments.show("acknowledged  the app has handled it: \"\(message.text ?? "")\"")
+            moments.show("acknowledged  the app handled the message: \"\(message.text ?? "")\"")
             try await message.acknowledge()
             break
         }
         if let id = answer.headers.first(name: "location")?.split(separator: "/").last {
-            say("With a sender's key the backend can see what became of it and of its push: GET /v1/messages/\(id)")
+            say("With a sender key the backend can read the outcome of the message and of its push: GET /v1/messages/\(id)")
         }
     }
 
@@ -63,7 +63,7 @@ struct DemoSleep {
             if case .registered = event { break }
             if case .registrationFailed(let error) = event { throw error }
         }
-        say("The app told the server its push token, and the operator gave the server the app's key for Apple.")
+        say("The app registered its push token, and the operator set the app's push credentials for Apple.")
     }
 
     private func nextPush() async throws -> APNsSimulator.DeliveredNotification {
@@ -72,8 +72,8 @@ struct DemoSleep {
             if let push = simulator.device(token, in: .production)?.shown.first { return push }
             try await Task.sleep(for: .milliseconds(20))
         }
-        let reason = domain.gateways.held.first?.reason ?? "nothing was sent within 30 seconds"
-        throw CommandFault(ExitStatus.unreachable, "the simulated push service was not reached: \(reason)")
+        let reason = domain.gateways.held.first?.reason ?? "the server sent no push within 30 seconds"
+        throw CommandFault(ExitStatus.unreachable, "cannot reach the simulated push service: \(reason)")
     }
 
     private struct Moments {

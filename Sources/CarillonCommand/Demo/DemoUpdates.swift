@@ -27,7 +27,7 @@ struct DemoUpdates {
         client.updates.settings = .init(needsUser: false, polling: .long(.seconds(25)))
         client.updates.process(content: content, presenter: content, parameters: { ["region": .text("north")] })
         say(
-            "The phone polls, and says that it is in the north. The back end publishes an update for the north, and one for the south."
+            "The phone polls, and reports that it is in the north. The backend publishes an update for the north, and one for the south."
         )
         let key = try await domain.keys.createKey(role: .sender, app: app, name: "demo").key.id
         var updates: [Update] = []
@@ -62,7 +62,7 @@ private final class DemoContent: CarillonClient.ContentStore, UpdatePresenter {
     func hasApplied(_ effect: UpdateEffect) async -> Bool { applied.withLock { $0.contains(effect) } }
 
     func apply(_ content: PushUpdate.Content, as effect: UpdateEffect) async {
-        if case .refresh(let object, _, _) = content { say("  the app fetches \(object) anew") }
+        if case .refresh(let object, _, _) = content { say("  the app fetches \(object) again") }
         _ = applied.withLock { $0.insert(effect) }
     }
 

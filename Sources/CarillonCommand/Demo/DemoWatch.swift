@@ -19,9 +19,11 @@ struct DemoWatch {
         if channel.isTokenDelivered, let endpoint = channel.endpoint { try await deliver(endpoint) }
         channel.setTokenDelivery { try await deliver($0.endpoint) }
         for await _ in backend.answeredPings { break }
-        say("The app gave the endpoint to its back end, which has the server ping it every second, and answers.")
+        say(
+            "The app sent the endpoint to its backend. The backend registered a watch: the server pings it every second, and it answers."
+        )
         try await backend.stop()
-        say("The back end is stopped.")
+        say("The backend stops.")
         try await follow()
         channel.setTokenDelivery(nil)
         if let endpoint = channel.endpoint {
@@ -34,13 +36,13 @@ struct DemoWatch {
         for try await event in channel.events {
             switch event {
             case .pingFailed(.tokenLost):
-                say("  pingFailed 605: it has lost the token. The client library gives the token to it again.")
+                say("  pingFailed 605: the backend has lost the token. The client library sends the token again.")
             case .pingFailed(let failure):
-                say("  pingFailed \(failure.code): the channel is told why, and stays open.")
+                say("  pingFailed \(failure.code): the channel receives the reason, and stays open.")
                 try await backend.start()
-                say("The back end comes back, and remembers nothing.")
+                say("The backend starts again, without its data.")
             case .recovered:
-                return say("  recovered: the back end has the token, and answers.")
+                return say("  recovered: the backend has the token, and answers.")
             default:
                 continue
             }

@@ -5,10 +5,10 @@ import Foundation
 
 struct ExpressionCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "expression", abstract: "Explain and try conditions.",
+        commandName: "expression", abstract: "Check and evaluate conditions.",
         discussion: """
             Conditions are written in the Common Expression Language: `price > 100 && symbol in ["A", "B"]`. \
-            `carillon expression check` explains one; `carillon expression eval` answers what expressions are worth.
+            `carillon expression check` explains a condition; `carillon expression eval` evaluates expressions.
             """,
         subcommands: [ExpressionCheckCommand.self, ExpressionEvalCommand.self])
 }
@@ -16,10 +16,10 @@ struct ExpressionCommand: AsyncParsableCommand {
 struct ExpressionCheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Say what type a condition has, what it may cost, and what an index can use of it.",
+        abstract: "Show the type of a condition, its cost, and the parts that an index can use.",
         discussion: """
-            Names are declared with --variable; a size after the type, as in `tags=list(string):20`, bounds what the \
-            condition may cost. What is wrong is shown with a caret under its place, and ends with 65.
+            Names are declared with --variable; a size after the type, as in `tags=list(string):20`, limits what the \
+            condition may cost. An error is shown with a caret under its place; the exit code is 65 then.
             """)
 
     @Argument(help: "The condition.")
@@ -28,7 +28,7 @@ struct ExpressionCheckCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "A name and its type, such as price=double or tags=list(string):20.")
     var variable: [String] = []
 
-    @Option(help: "The namespace in which names are looked for first.")
+    @Option(help: "The namespace that is searched for names first.")
     var container = ""
 
     @Option(
@@ -50,7 +50,7 @@ struct ExpressionCheckCommand: AsyncParsableCommand {
             } catch let error as ExpressionRefusal {
                 guard json else {
                     throw CommandFault(
-                        ExitStatus.refused, "the condition is not accepted",
+                        ExitStatus.refused, "the condition is not valid",
                         details: error.description.split(separator: "\n").map(String.init))
                 }
                 Printer(isJSON: true).print(["problems": Self.problems(of: error)], otherwise: "")
@@ -65,12 +65,12 @@ struct ExpressionCheckCommand: AsyncParsableCommand {
         guard typeAndSize.count > 0, let type = ExpressionType(String(typeAndSize[0])) else {
             throw CommandFault(
                 ExitCode(64),
-                "\"\(text)\" is no name and type, such as price=double, names=list(string) or m=map(string, int)")
+                "\"\(text)\" is not a name with a type, such as price=double, names=list(string) or m=map(string, int)")
         }
         var size: Int?
         if typeAndSize.count > 1 {
             guard let number = Int(typeAndSize[1]), number >= 0 else {
-                throw CommandFault(ExitCode(64), "the size in \"\(text)\" is no number")
+                throw CommandFault(ExitCode(64), "the size in \"\(text)\" is not a number")
             }
             size = number
         }
@@ -79,7 +79,7 @@ struct ExpressionCheckCommand: AsyncParsableCommand {
 
     private static func extensionNamed(_ name: String) throws -> ExpressionExtension {
         guard let found = ExpressionExtension(rawValue: name) else {
-            throw CommandFault(ExitCode(64), "there is no extension \(name)")
+            throw CommandFault(ExitCode(64), "there is no extension \"\(name)\"")
         }
         return found
     }

@@ -7,18 +7,18 @@ import Foundation
 struct ExpressionEvalCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "eval",
-        abstract: "Read a JSON object a line from standard input, and answer with the value of its expression.",
+        abstract: "Read one JSON object per line from standard input, and print the value of its expression.",
         discussion: """
-            {"expr": "x + 1", "variables": {"x": {"int": "4"}}} is answered with {"value": {"int": "5"}}, and what has no \
-            value with {"error": "…", "code": "…", "position": 3}: the position counts code points from 0, and is missing \
-            where the line itself cannot be read. Each answer is written before the next line is read.
+            {"expr": "x + 1", "variables": {"x": {"int": "4"}}} is answered with {"value": {"int": "5"}}, and an expression \
+            without a value with {"error": "…", "code": "…", "position": 3}: the position counts code points from 0, and is \
+            missing if the line itself cannot be read. Each answer is written before the next line is read.
 
             Values are tagged: null, bool, int and uint (text), double (a number, or "-0.0", "NaN", "Infinity", \
             "-Infinity"), string, bytes (base64), list, map (a list of pairs), timestamp (RFC 3339), duration ("1.5s"), type (its name).
 
-            "types": {"x": "int", "tags": "list(string)"} has the expression checked first; without, names and types are \
-            seen when it is evaluated. "container": "a.b" is where names are looked for first, "extensions": ["version"] \
-            switches functions on.
+            "types": {"x": "int", "tags": "list(string)"} checks the expression first; without it, names and types are \
+            checked during the evaluation. "container": "a.b" is the namespace that is searched for names first, \
+            "extensions": ["version"] enables functions.
             """)
 
     func run() async throws {
@@ -74,9 +74,10 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
         guard case .object(let members) = json else { throw .init("the line is not a JSON object") }
         let known = ["expr", "variables", "types", "container", "extensions"]
         if let stranger = members.first(where: { !known.contains($0.name) }) {
-            throw .init("there is no member \"\(stranger.name.prefix(40))\"; there are \(known.joined(separator: ", "))")
+            throw .init(
+                "there is no member \"\(stranger.name.prefix(40))\"; the known members are \(known.joined(separator: ", "))")
         }
-        guard case .string(let source)? = json["expr"] else { throw .init("\"expr\" is missing, or no string") }
+        guard case .string(let source)? = json["expr"] else { throw .init("\"expr\" must be a string") }
         var values: [(String, ExpressionValue)] = []
         for member in try object("variables", json) { values.append((member.name, try TaggedValue.read(member.value))) }
         var types: [String: ExpressionType] = [:]
@@ -88,11 +89,11 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
         }
         var extensions: Set<ExpressionExtension> = []
         if let named = json["extensions"] {
-            guard case .array(let names) = named else { throw .init("\"extensions\" is no list") }
+            guard case .array(let names) = named else { throw .init("\"extensions\" must be a list") }
             for name in names {
                 guard case .string(let name) = name, let found = ExpressionExtension(rawValue: name) else {
                     throw .init(
-                        "there is no such extension; there are \(ExpressionExtension.allCases.map(\.rawValue).joined(separator: ", "))"
+                        "there is no such extension; the extensions are \(ExpressionExtension.allCases.map(\.rawValue).joined(separator: ", "))"
                     )
                 }
                 extensions.insert(found)
@@ -100,14 +101,14 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
         }
         var container = ""
         if let named = json["container"] {
-            guard case .string(let name) = named else { throw .init("\"container\" is no string") }
+            guard case .string(let name) = named else { throw .init("\"container\" must be a string") }
             container = name
         }
         let declared = types.sorted { $0.key < $1.key }.map { ExpressionEnvironment.Variable($0.key, $0.value) }
         for (name, value) in values {
             guard let type = types[name], !TaggedValue.fits(value, type) else { continue }
             throw .init(
-                "the variable \"\(name.prefix(40))\" is declared as \(type), and its value is of type \(value.type)",
+                "the variable \"\(name.prefix(40))\" is declared as \(type), but its value has the type \(value.type)",
                 code: "variable_type")
         }
         let others = values.filter { types[$0.0] == nil }.map { ExpressionEnvironment.Variable($0.0, .dynamic) }
@@ -122,7 +123,7 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
         switch json[name] {
         case nil: return []
         case .object(let members)?: return members
-        default: throw .init("\"\(name)\" is no object")
+        default: throw .init("\"\(name)\" must be an object")
         }
     }
 }

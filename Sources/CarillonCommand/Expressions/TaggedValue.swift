@@ -17,7 +17,7 @@ enum TaggedValue {
 
     static func read(_ json: JSONValue) throws(Fault) -> ExpressionValue {
         guard case .object(let members) = json, members.count == 1, let member = members.first else {
-            throw Fault("a value is an object with one member, such as {\"int\": \"4\"}")
+            throw Fault("a value must be an object with one member, such as {\"int\": \"4\"}")
         }
         if let value = try scalar(member.name, member.value) { return value }
         switch (member.name, member.value) {
@@ -30,15 +30,15 @@ enum TaggedValue {
             var map = ExpressionMap()
             for entry in entries {
                 guard case .array(let pair) = entry, pair.count == 2 else {
-                    throw Fault("an entry of a map is a list of two")
+                    throw Fault("an entry of a map must be a list of two values")
                 }
                 let key = try read(pair[0])
                 guard map.insert(try read(pair[1]), for: key) else {
-                    throw Fault("a key of a map comes twice, or is no bool, int, uint or string")
+                    throw Fault("a key of a map must be a bool, int, uint or string, and must not appear twice")
                 }
             }
             return .map(map)
-        default: throw Fault("{\"\(member.name.prefix(40))\": …} is no value")
+        default: throw Fault("{\"\(member.name.prefix(40))\": …} is not a value")
         }
     }
 

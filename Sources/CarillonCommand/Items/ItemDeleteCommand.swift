@@ -5,7 +5,7 @@ import NIOHTTP1
 struct ItemDeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Delete an item with its values.",
-        discussion: "Subscriptions on the item stay, and wait for its first update. Its version begins anew.")
+        discussion: "Subscriptions on the item stay, and wait until it is published again. Its version starts again at 1.")
     @Argument(help: "The item.") var item: String
     @OptionGroup var options: PublisherOptions
 

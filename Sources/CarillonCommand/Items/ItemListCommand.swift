@@ -7,8 +7,8 @@ struct ItemListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the items of an app, in the order of their names.")
     @Option(help: "Only items whose names begin with this text.") var prefix: String?
-    @Option(help: "Only items after this one.") var after: String?
-    @Option(help: "How many at the most; all when it is not given.") var limit: Int?
+    @Option(help: "Only items after this item.") var after: String?
+    @Option(help: "The maximum number of items. Default: all.") var limit: Int?
     @OptionGroup var options: PublisherOptions
 
     func validate() throws {

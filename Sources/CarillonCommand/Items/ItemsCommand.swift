@@ -8,10 +8,10 @@ import NIOHTTP1
 
 struct ItemsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "items", abstract: "Publish what devices watch, and look at it.",
+        commandName: "items", abstract: "Publish items to which devices subscribe, and show them.",
         discussion: """
-            `carillon items rules set` opens items to an app's devices; `publish` and `get` are for its back end, with a sender \
-            key.
+            `carillon items rules set` opens items to an app's devices; `publish` and `get` are for its backend, with a \
+            sender key.
             """,
         subcommands: [
             Publish.self, Get.self, Watch.self, ItemListCommand.self, ItemDeleteCommand.self, ItemRulesCommand.self,
@@ -19,22 +19,25 @@ struct ItemsCommand: AsyncParsableCommand {
 
     struct Publish: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Publish an update of an item, or many from standard input.",
+            abstract: "Publish an item update, or many from standard input.",
             discussion: """
-                A value is JSON where it can be read so, and a text otherwise: price=10.50, name=ACME, open=true, note=null.
+                A value is JSON if it is valid JSON, and a text otherwise: price=10.50, name=ACME, open=true, note=null.
 
-                Without an item, standard input has a line for each update: {"item": "stock.ACME", "fields": {"price": 10.5}}. \
-                What is refused is told with its line; the exit code is 65 then.
+                Without an item, standard input must have one line for each update: {"item": "stock.ACME", "fields": \
+                {"price": 10.5}}. Each refused line is reported with its number; the exit code is 65 then.
                 """)
 
         @Argument(help: "The item.") var item: String?
-        @Argument(help: "Its fields, such as price=10.5.") var fields: [String] = []
-        @Option(help: "Who says it; with --sequence, what was said before is not taken again.") var source: String?
-        @Option(help: "The place of the update in what the source says.") var sequence: Int?
+        @Argument(help: "The fields, such as price=10.5.") var fields: [String] = []
+        @Option(help: "The source of the update; with --sequence, the server ignores an update that it already has.")
+        var source: String?
+        @Option(help: "The number of the update in the order of its source.") var sequence: Int?
         @OptionGroup var options: PublisherOptions
 
         func validate() throws {
-            guard (source == nil) == (sequence == nil) else { throw ValidationError("--source and --sequence go together.") }
+            guard (source == nil) == (sequence == nil) else {
+                throw ValidationError("Use --source and --sequence together.")
+            }
             for field in fields {
                 guard let sign = field.firstIndex(of: "=") else { throw ValidationError("\"\(field)\" is not name=value.") }
                 // A number out of range is an error, and is not sent as text.
@@ -42,11 +45,11 @@ struct ItemsCommand: AsyncParsableCommand {
                     throw ValidationError("The field \"\(field[..<sign])\" is not valid: \(number.clauseWithNumber).")
                 }
             }
-            guard item == nil || !fields.isEmpty else { throw ValidationError("Say the fields, such as price=10.5.") }
+            guard item == nil || !fields.isEmpty else { throw ValidationError("Name the fields, such as price=10.5.") }
         }
 
         func run() async throws {
-            try await reportingFaults(interrupted: "interrupted; what was sent may have been accepted") {
+            try await reportingFaults(interrupted: "interrupted; the server may have accepted the sent updates") {
                 guard let item else { return try await publishLines() }
                 let client = try options.client
                 let path = "/v1/items/\(APIClient.inQuery(item))/updates" + options.query
@@ -57,7 +60,7 @@ struct ItemsCommand: AsyncParsableCommand {
                     [
                         "event": "taken", "item": .text(item), "version": .number(taken.version),
                         "repeated": .flag(taken.repeated),
-                    ], otherwise: taken.repeated ? "it came before" : "accepted  update \(taken.version) of \(item)")
+                    ], otherwise: taken.repeated ? "repeated" : "accepted  update \(taken.version) of \(item)")
             }
         }
 
@@ -103,7 +106,7 @@ struct ItemsCommand: AsyncParsableCommand {
                         // Line numbers in the server's message count from the beginning of the sent part.
                         throw CommandFault(
                             fault.code,
-                            "\(fault.message); the part that begins behind line \(line), all before it was answered")
+                            "\(fault.message); the server answered all lines up to line \(line), and not the part after it")
                     }
                     line += lines.count { $0 == UInt8(ascii: "\n") }
                 }
@@ -142,7 +145,7 @@ struct ItemsCommand: AsyncParsableCommand {
     }
 
     struct Get: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show what is in an item, as JSON.")
+        static let configuration = CommandConfiguration(abstract: "Show the values of an item, as JSON.")
         @Argument(help: "The item.") var item: String
         @OptionGroup var options: PublisherOptions
 
@@ -153,8 +156,8 @@ struct ItemsCommand: AsyncParsableCommand {
 
     struct Watch: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show an item each time that it was updated, until Ctrl-C.",
-            discussion: "It looks once a second: of updates that come faster the last is shown.")
+            abstract: "Show an item after each update, until Ctrl-C.",
+            discussion: "The command reads the item once per second; of several updates in a second it shows the last.")
         @Argument(help: "The item.") var item: String
         @OptionGroup var options: PublisherOptions
 
@@ -178,12 +181,12 @@ struct ItemsCommand: AsyncParsableCommand {
 
 /// The options that select the publisher and the server.
 struct PublisherOptions: ParsableArguments {
-    @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+    @Option(help: "The server's address, such as http://127.0.0.1:8080; or CARILLON_SERVER in the environment.")
     var server: String?
-    @Option(help: "A sender key of the app, or an admin key; CARILLON_KEY in the environment does as well.") var key: String?
-    @Option(help: "The app, with an admin key.") var app: String?
+    @Option(help: "A sender key of the app, or an admin key; or CARILLON_KEY in the environment.") var key: String?
+    @Option(help: "The app; only needed with an admin key.") var app: String?
     @OptionGroup var authority: AuthorityOption
-    @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     var printer: Printer { Printer(isJSON: json) }
 
@@ -212,16 +215,16 @@ struct PublisherOptions: ParsableArguments {
 struct ItemRulesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rules",
-        abstract: "Set and show which items an app's devices may watch, and what types their fields have.",
+        abstract: "Set and show which items are open to an app's devices, and the types of their fields.",
         discussion: """
             The rules are a JSON file: {"items": [{"pattern": "stock.*", "open": true, "mode": "merge", "fields": {"price": \
-            "double"}}]}. Of the patterns the first that fits counts; * stands for any text. An item that none fits is closed.
+            "double"}}]}. The first pattern that matches an item applies; * matches any text. An item without a matching pattern is closed.
             """,
         subcommands: [Set.self, Show.self])
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Set the rules.", discussion: "Subscriptions on items that the rules do not open end.")
+            abstract: "Set the rules.", discussion: "Subscriptions on items that the rules close end.")
         @Argument(help: "The app.") var app: String
         @Argument(help: "The file; - is standard input.") var file: String
         @Flag(name: .customLong("validate"), help: "Only count the subscriptions that the rules would end.")

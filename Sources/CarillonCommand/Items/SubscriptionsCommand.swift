@@ -7,16 +7,16 @@ import NIOHTTP1
 
 struct SubscriptionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "subscriptions", abstract: "Look at what devices watch, and why it fires or does not.",
+        commandName: "subscriptions", abstract: "Show the item subscriptions of devices, and why they fire or do not.",
         subcommands: [List.self, Explain.self])
 
     struct Options: ParsableArguments {
         @Option(
-            help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+            help: "The server's address, such as http://127.0.0.1:8080; or CARILLON_SERVER in the environment.")
         var server: String?
-        @Option(help: "An admin key; CARILLON_KEY in the environment does as well.") var key: String?
+        @Option(help: "An admin key; or CARILLON_KEY in the environment.") var key: String?
         @OptionGroup var authority: AuthorityOption
-        @Flag(help: "Print one JSON object a line.") var json = false
+        @Flag(help: "Print one JSON object per line.") var json = false
 
         var printer: Printer { Printer(isJSON: json) }
 
@@ -32,7 +32,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List the subscriptions of a device.")
         @Argument(help: "The device.") var device: String
-        @Option(help: "Those that are subscribed, or triggered.") var status: String?
+        @Option(help: "Only subscriptions with this status: subscribed or triggered.") var status: String?
         @OptionGroup var options: Options
 
         func run() async throws {
@@ -66,7 +66,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
 
     struct Explain: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Explain why a subscription fires with what stands in its items, or does not.")
+            abstract: "Explain why a subscription fires with the present values of its items, or does not.")
         @Argument(help: "The device.") var device: String
         @Argument(help: "The subscription.") var subscription: String
         @OptionGroup var options: Options

@@ -8,33 +8,33 @@ import UnixSignals
 
 struct ListenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "listen", abstract: "Be an app: open a channel, and print what arrives on it.",
+        commandName: "listen", abstract: "Act as an app: open a channel, and print the messages that arrive on it.",
         discussion: """
-            The state directory keeps the device's identity and the channel's token: the same directory gives the same \
-            endpoint at the next start. Ctrl-C ends; the channel stays open, and messages wait for the next start. Control \
-            characters in a message are printed as \\n, \\u001b and so on, in JSON as well.
+            The state directory stores the device's identity and the channel token: with the same directory, the next start \
+            has the same endpoint. Ctrl-C ends the command; the channel stays open, and messages wait for the next start. \
+            Control characters in a message are printed as \\n, \\u001b and so on, in JSON too.
 
             Events in JSON: opened (token, host, endpoint, subscription), message (id, body or bodyBase64), closed (token), \
             error (code), pingFailed (code), recovered, crashed (id), missed (count), availability (network, service), \
             connectionFailed (address, reason, advice, retryMilliseconds).
 
-            The first failure to connect, and each with another reason, is one line on standard error; the command goes on.
+            The first failure to connect, and each failure with another reason, is one line on standard error; the command retries.
 
-            With --encrypted the channel takes nothing but messages that are encrypted for it, by `carillon send \
-            --encrypt-for` or any Web Push library; the subscription that is printed is what these need.
+            With --encrypted the channel accepts only messages that are encrypted for it, by `carillon send --encrypt-for` \
+            or any Web Push library; these need the Web Push subscription that the command prints.
             """)
 
-    @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+    @Option(help: "The server's address, such as http://127.0.0.1:8080; or CARILLON_SERVER in the environment.")
     var server: String?
-    @Option(help: "A client key of the app, needed once, to register; CARILLON_KEY in the environment does as well.")
+    @Option(help: "A client key of the app, needed once, to register; or CARILLON_KEY in the environment.")
     var key: String?
     @Option(help: "The app.") var app: String
     @Option(help: "The channel's identifier, such as com.example.app.presence.") var channel: String
-    @Option(help: "A directory of this listener alone.") var state: String
+    @Option(help: "A directory that only this listener uses.") var state: String
     @OptionGroup var authority: AuthorityOption
-    @Flag(help: "Print one JSON object a line.") var json = false
-    @Flag(help: "Open the channel with keys of its own, and print its subscription.") var encrypted = false
-    @Flag(name: .customLong("close"), help: "Close the channel instead: its token dies.") var closes = false
+    @Flag(help: "Print one JSON object per line.") var json = false
+    @Flag(help: "Open the channel with keys of its own, and print its Web Push subscription.") var encrypted = false
+    @Flag(name: .customLong("close"), help: "Close the channel instead: its token becomes invalid.") var closes = false
 
     func run() async throws {
         try await reportingFaults {
@@ -67,7 +67,7 @@ struct ListenCommand: AsyncParsableCommand {
             logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
         group.maximumGracefulShutdownDuration = .seconds(5)
         try await ServiceGroup(configuration: group).run()
-        try interrupt.report("stopped listening; the channel stays as it is, and messages wait")
+        try interrupt.report("stopped listening; the channel stays open, and messages wait")
     }
 }
 

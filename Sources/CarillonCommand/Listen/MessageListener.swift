@@ -49,7 +49,8 @@ struct MessageListener: Service {
             {
                 throw CommandFault(
                     ExitStatus.unreachable,
-                    "\(failure.message) The channel is closed when this state directory is used and the server is there.")
+                    "\(failure.message) The channel closes when this state directory is used again and the server is reachable."
+                )
             }
             try await Task.sleep(for: .milliseconds(100))
         }
@@ -62,7 +63,7 @@ struct MessageListener: Service {
             guard isEncrypted == (channel.subscription != nil) else {
                 throw CommandFault(
                     ExitStatus.refused,
-                    "the channel is open \(isEncrypted ? "without" : "with") keys; close it first, with --close")
+                    "the channel is open \(isEncrypted ? "without" : "with") keys; close it first with --close")
             }
             reportOpen()
         case (.none, true), (.closed, true), (.error, true):

@@ -222,7 +222,7 @@ struct APIClient: Sendable {
     static func foreign(_ answer: Answer) -> CommandFault {
         CommandFault(
             ExitStatus.tryAgain,
-            "the response of \(answer.place) with status \(answer.status) is not of a Carillon server; a proxy, a login page or another program sent it; try again later"
+            "the response of \(answer.place) with status \(answer.status) is not from a Carillon server; a proxy, a login page or another program sent it; check the address, or try again later"
         )
     }
 }

@@ -7,10 +7,11 @@ import NIOHTTP1
 /// `carillon apps alert`: the alert that an app shows for an urgent message.
 struct AlertCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "alert", abstract: "Set, show and remove the text that an app shows for a message while it sleeps.",
+        commandName: "alert",
+        abstract: "Set, show and remove the text that a device shows for a message while the app does not run.",
         discussion: """
-            Apple never reads a message. What it shows is this text, or what the app's service extension makes of it. Without \
-            one, urgent messages wake the app in the background as others do.
+            Messages are not sent to Apple. The device shows this text, or the text that the app's service extension \
+            creates from it. Without it, urgent messages wake the app in the background like all others.
             """,
         subcommands: [Set.self, Show.self, Remove.self])
 
@@ -18,12 +19,12 @@ struct AlertCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Set the text.")
         @Argument(help: "The app.") var app: String
         @Option(help: "The title.") var title: String?
-        @Option(help: "Instead, the title's key in the app's strings.") var titleKey: String?
-        @Option(help: "The text beneath.") var body: String?
-        @Option(help: "Instead, its key in the app's strings.") var bodyKey: String?
+        @Option(help: "The title's key in the app's strings, in place of --title.") var titleKey: String?
+        @Option(help: "The text below the title.") var body: String?
+        @Option(help: "The text's key in the app's strings, in place of --body.") var bodyKey: String?
         @Option(help: "A sound of the app, or default.") var sound: String?
-        @Option(help: "The category whose actions are offered.") var category: String?
-        @Flag(help: "Have the server count the number on the app's icon, until the app resets it.") var countBadge = false
+        @Option(help: "The category whose actions the notification offers.") var category: String?
+        @Flag(help: "Make the server count the number on the app's icon, until the app resets it.") var countBadge = false
         @OptionGroup var options: OperatorOptions
 
         private var text: JSONValue {
@@ -55,7 +56,7 @@ struct AlertCommand: AsyncParsableCommand {
         func run() async throws {
             try await options.perform { domain in
                 guard let text = try await domain.gateways.alert(of: try AppID.checked(app)) else {
-                    throw Refusal(.notFound, "The app has no alert; its messages wake in the background.")
+                    throw Refusal(.notFound, "The app has no alert text; its messages wake the app in the background.")
                 }
                 show(text.json)
             } onServer: { client in
@@ -75,7 +76,8 @@ struct AlertCommand: AsyncParsableCommand {
     }
 
     struct Remove: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Remove the text: urgent messages wake in the background.")
+        static let configuration = CommandConfiguration(
+            abstract: "Remove the text: urgent messages then wake the app in the background.")
         @Argument(help: "The app.") var app: String
         @OptionGroup var options: OperatorOptions
 

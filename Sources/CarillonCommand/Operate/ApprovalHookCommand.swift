@@ -12,14 +12,14 @@ struct ApprovalHookCommand: AsyncParsableCommand {
         discussion: """
             The server asks the approval hook before a device registers, before its push token changes, and before a subscription \
             is made or changed. The answer 2xx allows the request, 403 refuses it with a code of the app, and any other answer, or \
-            none within two seconds, refuses it for now.
+            no answer within two seconds, refuses it for now.
             """,
         subcommands: [Set.self, Show.self, Remove.self],
         aliases: ["veto"])
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Set the address, and print the secret that signs the questions. The secret is not shown again.")
+            abstract: "Set the address, and print the secret that signs the calls. The secret is not shown again.")
         @Argument(help: "The app.") var app: String
         @Argument(help: ArgumentHelp("The https address.", valueName: "url")) var url: String
         @OptionGroup var options: OperatorOptions

@@ -6,7 +6,7 @@ import NIOHTTP1
 
 struct AppsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apps", abstract: "Create, list and delete apps, and set what they push with.",
+        commandName: "apps", abstract: "Create, list and delete apps, and set their push credentials, rules and texts.",
         subcommands: [
             Create.self, List.self, Delete.self, CredentialsCommand.self, AlertCommand.self, UsersCommand.self,
             ApprovalHookCommand.self, ParametersCommand.self, AuditCommand.self, RealmCommand.self, ServersCommand.self,

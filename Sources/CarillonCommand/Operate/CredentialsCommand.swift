@@ -9,16 +9,16 @@ import NIOHTTP1
 /// `carillon apps credentials`: the push credentials of an app for Apple's push service.
 struct CredentialsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "credentials", abstract: "Set, list and remove what an app pushes with through Apple.",
+        commandName: "credentials", abstract: "Set, list and remove the push credentials of an app for Apple.",
         discussion: """
-            The server keeps them sealed under its keys, which a key file wraps (serve --key-file). They are checked when they \
-            are set, and a running server uses them from then on.
+            The server stores push credentials encrypted with its keys, which a wrapping key file encrypts (serve \
+            --key-file). They are checked when they are set, and a running server uses them at once.
             """,
         subcommands: [Set.self, List.self, Remove.self])
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Set the credentials of an app for one of Apple's environments, in place of those before.")
+            abstract: "Set the push credentials of an app for one of Apple's environments, and replace earlier ones.")
         @Argument(help: "The app.") var app: String
         @Option(help: "production or sandbox.") var environment = "production"
         @OptionGroup var files: CredentialFiles
@@ -38,7 +38,8 @@ struct CredentialsCommand: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the credentials of an app, without their secrets.")
+        static let configuration = CommandConfiguration(
+            abstract: "List the push credentials of an app, without their secrets.")
         @Argument(help: "The app.") var app: String
         @OptionGroup var options: OperatorOptions
 
@@ -55,7 +56,8 @@ struct CredentialsCommand: AsyncParsableCommand {
     }
 
     struct Remove: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Remove the credentials of an app for an environment.")
+        static let configuration = CommandConfiguration(
+            abstract: "Remove the push credentials of an app for an environment.")
         @Argument(help: "The app.") var app: String
         @Option(help: "production or sandbox.") var environment = "production"
         @OptionGroup var options: OperatorOptions
@@ -69,40 +71,45 @@ struct CredentialsCommand: AsyncParsableCommand {
             }
             options.printer.print(
                 ["event": "removed", "app": .text(app), "environment": .text(environment)],
-                otherwise: "removed the credentials of \(app) for \(environment)")
+                otherwise: "removed the push credentials of \(app) for \(environment)")
         }
     }
 }
 
 /// The files of a signing key or a certificate, in the form that the server accepts.
 struct CredentialFiles: ParsableArguments {
-    @Option(help: ArgumentHelp("The token key: the .p8 file of Apple's developer portal.", valueName: "file"))
+    @Option(help: ArgumentHelp("The signing key: the .p8 file of Apple's developer portal.", valueName: "file"))
     var p8: String?
     @Option(
         help: ArgumentHelp(
-            "The key's ten characters; left out, they are read from a file name like AuthKey_ABC1234567.p8.",
+            "The ten characters of the key ID. Default: read from a file name like AuthKey_ABC1234567.p8.",
             valueName: "id"))
     var keyId: String?
-    @Option(help: ArgumentHelp("The team's ten characters.", valueName: "id")) var teamId: String?
-    @Option(help: ArgumentHelp("Instead of a key, a certificate: a .p12 file.", valueName: "file")) var p12: String?
-    @Option(help: ArgumentHelp("Or PEM with the certificate and its chain, or one certificate in DER.", valueName: "file"))
+    @Option(help: ArgumentHelp("The ten characters of the team ID.", valueName: "id")) var teamId: String?
+    @Option(help: ArgumentHelp("A certificate in a .p12 file, in place of a key.", valueName: "file")) var p12: String?
+    @Option(
+        help: ArgumentHelp(
+            "A PEM file with the certificate and its chain, or one certificate in DER, in place of a key.", valueName: "file"
+        ))
     var cert: String?
-    @Option(help: ArgumentHelp("Its private key in PEM or DER, when it is not in the same file.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "The private key of the certificate in PEM or DER, if it is not in the same file.", valueName: "file"))
     var certKey: String?
     @Option(
         help: ArgumentHelp(
-            "A file whose first line is the passphrase; CARILLON_APNS_PASSPHRASE in the environment does as well.",
+            "A file whose first line is the passphrase; or CARILLON_APNS_PASSPHRASE in the environment.",
             valueName: "file"))
     var passphraseFile: String?
-    @Option(help: ArgumentHelp("The topic of the app's pushes; left out, the app's name.", valueName: "id"))
+    @Option(help: ArgumentHelp("The APNs topic of the app's pushes. Default: the app's name.", valueName: "id"))
     var bundleId: String?
 
     func validate() throws {
         guard [p8, p12, cert].compactMap(\.self).count == 1 else {
-            throw ValidationError("Say one of --p8 FILE, --p12 FILE and --cert FILE.")
+            throw ValidationError("Use one of --p8 FILE, --p12 FILE and --cert FILE.")
         }
         if p8 == nil, keyId != nil || teamId != nil {
-            throw ValidationError("--key-id and --team-id belong to --p8 FILE.")
+            throw ValidationError("--key-id and --team-id need --p8 FILE.")
         }
         if p8 != nil {
             guard identifier != nil else {
@@ -124,7 +131,7 @@ struct CredentialFiles: ParsableArguments {
             let passphrase = try passphrase()
             switch try CertificateFile(cert, keyFile: certKey, hasPassphrase: passphrase != nil) {
             case .archive:
-                throw CommandFault(.validationFailure, "\(cert) is a .p12 file, or is damaged; give a .p12 file with --p12")
+                throw CommandFault(.validationFailure, "\(cert) is a .p12 file, or is damaged; name a .p12 file with --p12")
             case .pem(let certificate, let keys):
                 let privateKey = try reportingAPNsFaults {
                     try APNsCertificate.privateKey(in: keys, passphrase: passphrase, of: certificate)
@@ -154,11 +161,11 @@ struct CredentialFiles: ParsableArguments {
         guard !material.isCertificateFile else {
             throw CommandFault(
                 ExitStatus.notAllowed,
-                "\(file) is a certificate without a private key; export the certificate and its key together, or give the certificate with --cert and its key with --cert-key"
+                "\(file) is a certificate without a private key; export the certificate and its key together, or name the certificate with --cert and its key with --cert-key"
             )
         }
         guard material.text == nil || material.items.isEmpty else {
-            throw CommandFault(.validationFailure, "\(file) is PEM, not a .p12 file; give it with --cert")
+            throw CommandFault(.validationFailure, "\(file) is PEM, not a .p12 file; name it with --cert")
         }
         // A PKCS #12 file is a sequence, in DER or in BER, which the material does not read.
         guard bytes.first == 0x30, material.items.allSatisfy({ $0.content == .archive }) else {
@@ -186,7 +193,7 @@ extension OperatorOptions {
         let words = [
             event, credential.app, credential.environment, credential.kind, credential.bundleID,
             credential.keyID.map { "key \($0)" }, credential.teamID.map { "team \($0)" },
-            credential.expiresAt.map { "until \($0)" }, credential.fault.map { "held back: \($0)" },
+            credential.expiresAt.map { "until \($0)" }, credential.fault.map { "paused: \($0)" },
         ]
         printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
     }

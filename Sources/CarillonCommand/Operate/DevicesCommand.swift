@@ -6,19 +6,20 @@ import NIOHTTP1
 
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "devices", abstract: "List, look at, suspend, resume and delete devices.",
+        commandName: "devices", abstract: "List, show, suspend, resume and delete devices.",
         subcommands: [List.self, Show.self, Suspend.self, Resume.self, Delete.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the devices of an app, in the order of their registration.",
-            discussion: "A page ends with the id that the next begins after: give it as --after.")
+            discussion: "A page ends with the ID after which the next page begins: name it with --after.")
         @Argument(help: "The app.") var app: String
-        @Option(help: "Only those that are registered, or suspended.") var status: String?
-        @Option(help: "Only those of a platform: apple, or none for those without a push token.") var platform: String?
-        @Option(help: "Only those of a user.") var user: String?
-        @Option(help: "Only those behind this one.") var after: String?
-        @Option(help: "How many, 1 to 1000.") var limit = 100
+        @Option(help: "Only devices with this status: registered or suspended.") var status: String?
+        @Option(help: "Only devices of this platform: apple, or none for devices without a push token.") var platform:
+            String?
+        @Option(help: "Only devices of this user.") var user: String?
+        @Option(help: "Only devices after this device.") var after: String?
+        @Option(help: "The number of devices, from 1 to 1000.") var limit = 100
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
@@ -60,7 +61,7 @@ struct DevicesCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Show a device.")
-        @Argument(help: "The device's id.") var id: String
+        @Argument(help: "The device's ID.") var id: String
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
@@ -74,9 +75,9 @@ struct DevicesCommand: AsyncParsableCommand {
 
     struct Suspend: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Push nothing to a device through its vendor, until it is resumed.",
-            discussion: "Live connections and polls go on; what waits stays.")
-        @Argument(help: "The device's id.") var id: String
+            abstract: "Stop pushes to a device through its vendor's service, until it is resumed.",
+            discussion: "Live connections and polls keep working; waiting messages stay.")
+        @Argument(help: "The device's ID.") var id: String
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
@@ -92,8 +93,9 @@ struct DevicesCommand: AsyncParsableCommand {
     }
 
     struct Resume: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Push to a device again, whyever it was suspended.")
-        @Argument(help: "The device's id.") var id: String
+        static let configuration = CommandConfiguration(
+            abstract: "Start pushes to a suspended device again, whatever the reason of the suspension.")
+        @Argument(help: "The device's ID.") var id: String
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
@@ -111,7 +113,7 @@ struct DevicesCommand: AsyncParsableCommand {
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete a device with its channels and waiting messages.")
-        @Argument(help: "The device's id.") var id: String
+        @Argument(help: "The device's ID.") var id: String
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {

@@ -6,9 +6,9 @@ import NIOHTTP1
 
 struct HealthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "health", abstract: "Ask a server whether it should be sent work.",
+        commandName: "health", abstract: "Check whether a server accepts work.",
         discussion: """
-            Exits with 0 if so, and otherwise with 1 and a sentence. For health checks of containers whose image has no curl.
+            Exits with 0 if it does, and with 1 and a sentence if it does not. For health checks of containers whose image has no curl.
             """)
 
     @Option(
@@ -19,7 +19,7 @@ struct HealthCommand: AsyncParsableCommand {
     var server: String?
 
     @OptionGroup var authority: AuthorityOption
-    @Flag(help: "Ask only whether the process runs.") var live = false
+    @Flag(help: "Check only whether the process runs.") var live = false
 
     func run() async throws {
         try await reportingFaults(interrupted: "interrupted") {

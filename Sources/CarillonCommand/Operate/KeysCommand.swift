@@ -6,15 +6,15 @@ import NIOHTTP1
 
 struct KeysCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keys", abstract: "Create, list, rotate and revoke keys.",
+        commandName: "keys", abstract: "Create, list, rotate and revoke API keys.",
         subcommands: [Create.self, List.self, Rotate.self, Revoke.self])
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Create a key.", discussion: "The secret is printed once; only a hash of it is kept.")
-        @Option(help: "admin, sender or client.") var role: String
+            abstract: "Create an API key.", discussion: "The secret is printed once; the server stores only its hash.")
+        @Option(help: "The role: admin, sender or client.") var role: String
         @Option(help: "The app of a sender or client key.") var app: String?
-        @Option(help: "What the key is for, in your words: up to 256 bytes.") var name: String?
+        @Option(help: "A name that describes the use of the key: up to 256 bytes.") var name: String?
         @OptionGroup var options: OperatorOptions
         @OptionGroup var new: NewStoreOption
 
@@ -31,7 +31,7 @@ struct KeysCommand: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List all keys, without their secrets.")
+        static let configuration = CommandConfiguration(abstract: "List all API keys, without their secrets.")
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
@@ -44,9 +44,9 @@ struct KeysCommand: AsyncParsableCommand {
     }
 
     struct Rotate: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Give a key a new secret.")
-        @Argument(help: "The key's id.") var id: String
-        @Option(help: "How many seconds the earlier secret goes on to work.") var overlap = 0
+        static let configuration = CommandConfiguration(abstract: "Replace the secret of an API key.")
+        @Argument(help: "The key's ID.") var id: String
+        @Option(help: "How many seconds the earlier secret stays valid.") var overlap = 0
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
@@ -63,13 +63,13 @@ struct KeysCommand: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Revoke a key; it stops working at once.",
+            abstract: "Revoke an API key. It stops working at once.",
             discussion: """
-                Devices that registered with a client key have credentials of their own, and stay; --delete-devices ends them \
-                too, with their channels and waiting messages, also when the key was revoked before.
+                Devices that registered with a client key have device credentials of their own, and stay; --delete-devices \
+                deletes them too, with their channels and waiting messages, even if the key was already revoked.
                 """)
-        @Argument(help: "The key's id.") var id: String
-        @Flag(help: "Delete the devices that registered with it as well.") var deleteDevices = false
+        @Argument(help: "The key's ID.") var id: String
+        @Flag(help: "Also delete the devices that registered with the key.") var deleteDevices = false
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {

@@ -7,23 +7,23 @@ import NIOPosix
 
 /// The options that select the target of an operator's command: the data directory of a stopped server, or a running server.
 struct OperatorOptions: ParsableArguments {
-    @Option(help: "The data directory, while no server uses it; or CARILLON_DATA in the environment.")
+    @Option(help: "The data directory, if no server uses it; or CARILLON_DATA in the environment.")
     var data: String?
 
     @Option(
         name: .customLong("key-file"),
-        help: "The key file of that directory, if the server has one; or CARILLON_KEY_FILE.")
+        help: "The wrapping key file of that directory, if the server has one; or CARILLON_KEY_FILE in the environment.")
     var keyFile: String?
 
-    @Option(help: "The address of a running server, such as http://127.0.0.1:8080; or CARILLON_SERVER.")
+    @Option(help: "The address of a running server, such as http://127.0.0.1:8080; or CARILLON_SERVER in the environment.")
     var server: String?
 
-    @Option(help: "An admin key of that server; or CARILLON_KEY.")
+    @Option(help: "An admin key of that server; or CARILLON_KEY in the environment.")
     var key: String?
 
     @OptionGroup var authority: AuthorityOption
 
-    @Flag(help: "Print one JSON object a line.")
+    @Flag(help: "Print one JSON object per line.")
     var json = false
 
     enum Side: Equatable {
@@ -38,14 +38,14 @@ struct OperatorOptions: ParsableArguments {
         let directory = environment["CARILLON_DATA"]
         let address = environment["CARILLON_SERVER"]
         switch (data, server, directory, address) {
-        case (.some, .some, _, _): throw ValidationError("Say either --data DIR, or --server URL with --key.")
+        case (.some, .some, _, _): throw ValidationError("Use either --data DIR, or --server URL with --key.")
         case (.some(let path), nil, _, _): return .directory(path)
         case (nil, .some(let url), _, _): return .server(try ServerChoice.checked(url, "--server"))
         case (nil, nil, .some, .some):
-            throw ValidationError("CARILLON_DATA and CARILLON_SERVER are both set: say --data DIR or --server URL.")
+            throw ValidationError("CARILLON_DATA and CARILLON_SERVER are both set; use --data DIR or --server URL.")
         case (nil, nil, .some(let path), nil): return .directory(path)
         case (nil, nil, nil, .some(let url)): return .server(try ServerChoice.checked(url, "CARILLON_SERVER"))
-        case (nil, nil, nil, nil): throw ValidationError("Say either --data DIR, or --server URL with --key.")
+        case (nil, nil, nil, nil): throw ValidationError("Use either --data DIR, or --server URL with --key.")
         }
     }
 
@@ -58,7 +58,7 @@ struct OperatorOptions: ParsableArguments {
         makesMissing: Bool = false, stores: any StoreFactory = Composition.stores,
         onStore: (HomeDomain) async throws -> Void, onServer: (APIClient) async throws -> Void
     ) async throws {
-        try await reportingFaults(interrupted: "interrupted; look whether it was done") {
+        try await reportingFaults(interrupted: "interrupted; check whether the change was made") {
             switch try side(Environment.all) {
             case .directory(let path):
                 let opened = try stores.open(directory: path, makesMissing: makesMissing, settings: StoreSettings())
@@ -80,5 +80,5 @@ struct OperatorOptions: ParsableArguments {
 
 /// The option that permits the first app or key in an empty data directory.
 struct NewStoreOption: ParsableArguments {
-    @Flag(name: .customLong("init"), help: "Make the data directory when it holds no data yet.") var makesMissing = false
+    @Flag(name: .customLong("init"), help: "Create the data directory if it contains no data yet.") var makesMissing = false
 }

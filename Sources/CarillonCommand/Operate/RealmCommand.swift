@@ -7,15 +7,17 @@ import NIOHTTP1
 /// `carillon apps realm`: the realm of an app.
 struct RealmCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "realm", abstract: "Say which apps share their users, so that these may call services of each other.",
+        commandName: "realm",
+        abstract:
+            "Set, show and remove the realm of an app. Apps in one realm share their users and can call services of each other.",
         subcommands: [Set.self, Show.self, Remove.self])
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Put an app into a realm.",
             discussion: """
-                A user of one app of a realm is the user of that name of all of them: put in only apps whose users come from one \
-                place.
+                A user name means the same user in all apps of a realm: add only apps whose users come from one identity \
+                provider.
                 """)
         @Argument(help: "The app.") var app: String
         @Argument(help: "The realm's name: 1 to 128 bytes.") var realm: String

@@ -7,7 +7,7 @@ enum ServerChoice {
     static func url(_ option: String?) throws -> String {
         if let option { return try checked(option, "--server") }
         guard let variable = Environment["CARILLON_SERVER"] else {
-            throw CommandFault(.validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
+            throw CommandFault(.validationFailure, "name the server with --server URL (or CARILLON_SERVER)")
         }
         return try checked(variable, "CARILLON_SERVER")
     }

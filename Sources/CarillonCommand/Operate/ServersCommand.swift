@@ -8,22 +8,24 @@ import NIOHTTP1
 struct ServersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "servers",
-        abstract: "Say which devices of an app are servers, which call and are called by all of its users.",
+        abstract: "Set which devices of an app are backend devices, which can call, and be called by, all of its users.",
         discussion: """
-            A server is a device that runs the client library, or `carillon services provide`, and belongs to no user. All users of its app, \
-            and of those in the app's realm, may call its services, and it may call theirs.
+            A backend device runs the client library, or `carillon services provide`, and belongs to no user. All users of \
+            its app, and of the apps in the app's realm, can call its services, and it can call theirs.
             """,
         subcommands: [Add.self, List.self, Remove.self])
 
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make a device a server, or say anew where it is.",
-            discussion: "Whoever asks an app without saying which install gets the connected one of lowest priority number.")
+            abstract: "Make a device a backend device, or change its address and priority.",
+            discussion:
+                "A call to the app without a device goes to the connected backend device with the lowest priority number.")
         @Argument(help: "The app.") var app: String
-        @Argument(help: "The device, 32 hexadecimal digits; `carillon services provide` prints its own.") var device: String
-        @Option(help: "Where else the server can be reached; told to apps.") var host: String?
-        @Option(help: "The port there.") var port: Int?
-        @Option(help: "1 is asked first, 1000 last; among equals chance decides.") var priority = 1
+        @Argument(help: "The device ID, 32 hexadecimal digits, which `carillon services provide` prints.") var device: String
+        @Option(help: "A host name or address where apps can also reach the backend device; apps receive it.") var host:
+            String?
+        @Option(help: "The port at --host.") var port: Int?
+        @Option(help: "1 is called first, 1000 last; among equal priorities the choice is random.") var priority = 1
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
@@ -42,7 +44,7 @@ struct ServersCommand: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the servers of an app.")
+        static let configuration = CommandConfiguration(abstract: "List the backend devices of an app.")
         @Argument(help: "The app.") var app: String
         @OptionGroup var options: OperatorOptions
 
@@ -61,9 +63,10 @@ struct ServersCommand: AsyncParsableCommand {
 
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make a device no server any more: what was asked of it ends, and it may call nobody.")
+            abstract:
+                "Make a backend device an ordinary device again: its requests end, and it can no longer call all users.")
         @Argument(help: "The app.") var app: String
-        @Argument(help: "The device, 32 hexadecimal digits.") var device: String
+        @Argument(help: "The device ID, 32 hexadecimal digits.") var device: String
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
@@ -73,7 +76,7 @@ struct ServersCommand: AsyncParsableCommand {
             } onServer: { client in
                 _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(app)/servers/\(device)"))
             }
-            options.printer.print(["removed": .text(device)], otherwise: "\(device) is no server of \(app) any more")
+            options.printer.print(["removed": .text(device)], otherwise: "\(device) is no longer a backend device of \(app)")
         }
     }
 

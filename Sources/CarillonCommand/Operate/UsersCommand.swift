@@ -7,37 +7,39 @@ import NIOHTTP1
 /// `carillon apps users`: the rules by which an app's users are identified.
 struct UsersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "users", abstract: "Set, show and remove how the users of an app are told.",
+        commandName: "users", abstract: "Set, show and remove the rules by which the server verifies the users of an app.",
         discussion: """
-            A device belongs to a user when it registers with a token (a JWT) that the app's own server signed. Without these \
-            rules no word about users is believed.
+            A device belongs to a user when it registers with a token (a JWT) that the app's backend signed. Without these \
+            rules the server accepts no user tokens.
             """,
         subcommands: [Set.self, Show.self, Remove.self])
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Set the keys that sign users' tokens, and what the tokens must say, in place of what was set before.")
+            abstract:
+                "Set the keys that sign user tokens and the claims that the tokens must have, and replace earlier rules.")
         @Argument(help: "The app.") var app: String
         @Option(
             help: ArgumentHelp(
-                "The https address of the key set (JWKS); it is fetched when it is needed, at most every five minutes.",
+                "The https URL of the key set (JWKS), which the server fetches when needed, at most every five minutes.",
                 valueName: "url"))
         var jwksUrl: String?
-        @Option(help: ArgumentHelp("Instead, a file with the key set, which is sent to the server.", valueName: "file"))
+        @Option(help: ArgumentHelp("A file with the key set, in place of --jwks-url.", valueName: "file"))
         var jwksFile: String?
         @Option(
             help: ArgumentHelp(
-                "Or a file with secrets of HS256 that are shared with the app's server, one a line.", valueName: "file"))
+                "A file with secrets for HS256, one per line, which the app's backend also has; in place of --jwks-url.",
+                valueName: "file"))
         var secretsFile: String?
-        @Option(help: "ES256, RS256 or EdDSA, when not all of them are to count; may be repeated.")
+        @Option(help: "An accepted algorithm: ES256, RS256 or EdDSA; can be repeated. Default: all of them.")
         var algorithm: [String] = []
-        @Option(help: "What a token's aud must name; left out, the app's name.") var audience: String?
-        @Option(help: "What a token's iss must be; left out, anything.") var issuer: String?
+        @Option(help: "The audience (aud) that a token must have. Default: the app's name.") var audience: String?
+        @Option(help: "The issuer (iss) that a token must have. Default: any.") var issuer: String?
         @OptionGroup var options: OperatorOptions
 
         func validate() throws {
             guard [jwksUrl, jwksFile, secretsFile].compactMap(\.self).count == 1 else {
-                throw ValidationError("Say one of --jwks-url URL, --jwks-file FILE and --secrets-file FILE.")
+                throw ValidationError("Use one of --jwks-url URL, --jwks-file FILE and --secrets-file FILE.")
             }
         }
 
@@ -51,7 +53,7 @@ struct UsersCommand: AsyncParsableCommand {
                 let text = Array(try InputFile.bytes(jwksFile))
                 guard let keys = JSONValue(parsing: text) else {
                     if let fault = CommandFault.numberOutOfRange(in: text, of: jwksFile) { throw fault }
-                    throw ValidationError("\(jwksFile) is not JSON.")
+                    throw ValidationError("\(jwksFile) must be a JSON file.")
                 }
                 members.append(("jwks", keys))
             }
@@ -91,7 +93,7 @@ struct UsersCommand: AsyncParsableCommand {
 
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove the rules. Devices keep the users that they have.")
+            abstract: "Remove the rules. Devices keep their users.")
         @Argument(help: "The app.") var app: String
         @OptionGroup var options: OperatorOptions
 

@@ -6,7 +6,8 @@ enum FaultSentence {
     static func of(_ error: any Error) -> String {
         if let reason = RequestFailure.reason(error) { return reason.summary }
         switch error {
-        case is DecodingError: return "an answer is not what the API documents; is it that of a Carillon server?"
+        case is DecodingError:
+            return "an answer does not have the documented form; check whether the address is of a Carillon server"
         case is EncodingError: return "a value cannot be written as JSON"
         case is CocoaError, is POSIXError: return error.localizedDescription
         case let error as any LocalizedError: return error.errorDescription ?? unexpected(error)

@@ -34,7 +34,7 @@ struct Printer: Sendable {
         } catch {
             if errno != EPIPE {
                 StandardError.print(
-                    "carillon: the output cannot be written, so that this ends here: \(FaultSentence.of(error))")
+                    "carillon: cannot write the output; stopping: \(FaultSentence.of(error))")
                 exit(ExitStatus.output.rawValue)
             }
             // The reader has closed the pipe, as `head` does. Programs then end without a message.

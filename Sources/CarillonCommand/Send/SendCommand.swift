@@ -10,41 +10,44 @@ struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send", abstract: "Send a message to a channel's endpoint.",
         discussion: """
-            The text is sent as it is, and the server could read it, unless it is encrypted with the subscription that \
-            `carillon listen --encrypted`, an app or a browser gave. The endpoint may be left out then: it is in the file.
+            The text is sent without encryption, so the server could read it, unless you encrypt it for the Web Push \
+            subscription of `carillon listen --encrypted`, an app or a browser. The endpoint is optional then: it is in the \
+            file.
 
-            Without a text, or with - for it, the message is what standard input has.
+            Without a text, or with -, the message is read from standard input.
             """)
 
-    @Argument(help: "The endpoint that the app was given.") var endpoint: String?
+    @Argument(help: "The endpoint that the app received.") var endpoint: String?
     @Argument(help: "The message's text; - is standard input.") var text: String?
     @Option(
         name: .customLong("encrypt-for"),
-        help: "Encrypt with the subscription in this file: {\"endpoint\": …, \"keys\": {\"p256dh\": …, \"auth\": …}}.")
+        help:
+            "Encrypt for the Web Push subscription in this file: {\"endpoint\": …, \"keys\": {\"p256dh\": …, \"auth\": …}}.")
     var subscriptionFile: String?
-    @Option(help: "How to encrypt: aes128gcm (RFC 8291), or aesgcm, for receivers of its draft.")
+    @Option(help: "The encryption: aes128gcm (RFC 8291), or aesgcm for receivers that support only its draft.")
     var encoding: Encoding = .aes128gcm
-    @Option(help: "Send the bytes of this file instead of a text; - is standard input.") var file: String?
-    @Option(help: "How many seconds the message may wait for the device; 0 is now or never.") var ttl: Int64 = 86_400
-    @Option(help: "Replaces an earlier message of the same topic that still waits.") var topic: String?
+    @Option(help: "Send the bytes of this file in place of a text; - is standard input.") var file: String?
+    @Option(help: "How many seconds the message may wait for the device; with 0 it is delivered now or dropped.") var ttl:
+        Int64 = 86_400
+    @Option(help: "The collapse key: the message replaces a waiting message with the same key.") var topic: String?
     @Option(help: "very-low, low, normal or high.") var urgency: String?
     @Option(help: "Sign with this VAPID private key: PEM, or 32 bytes in base64url.") var vapid: String?
-    @Option(name: .customLong("vapid-subject"), help: "Whom the operator may turn to: a mailto: or https: address.")
+    @Option(name: .customLong("vapid-subject"), help: "A contact for the operator: a mailto: or https: address.")
     var vapidSubject: String?
-    @Option(name: .customLong("idempotency-key"), help: "Sending again with the same key sends nothing new.")
+    @Option(name: .customLong("idempotency-key"), help: "A key for retries: a second message with the same key is not sent.")
     var idempotencyKey: String?
     @OptionGroup var authority: AuthorityOption
     @Flag(help: "Wait for the outcome.") var wait = false
-    @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     func validate() throws {
         guard address?.contains("://") ?? (subscriptionFile != nil) else {
-            throw ValidationError("The endpoint is a whole address, http://….")
+            throw ValidationError("The endpoint must be a complete URL, such as http://….")
         }
         if let address { try Self.check(endpoint: address) }
-        guard message == nil || file == nil else { throw ValidationError("Say either a TEXT or --file F.") }
+        guard message == nil || file == nil else { throw ValidationError("Use either a TEXT or --file F.") }
         guard message != nil || file != nil || isatty(STDIN_FILENO) == 0 else {
-            throw ValidationError("Say a TEXT or --file F, or send something on standard input.")
+            throw ValidationError("Use a TEXT or --file F, or send the message on standard input.")
         }
     }
 
@@ -84,7 +87,7 @@ struct SendCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingFaults(
             interrupted: wait
-                ? "interrupted; a message that was accepted stays so" : "interrupted; the message may have been accepted"
+                ? "interrupted; an accepted message stays accepted" : "interrupted; the message may have been accepted"
         ) {
             try await send()
         }
@@ -131,7 +134,8 @@ struct SendCommand: AsyncParsableCommand {
             if let fault = CommandFault.numberOutOfRange(in: text, of: subscriptionFile, ExitStatus.noInput) { throw fault }
             throw CommandFault(
                 ExitStatus.noInput,
-                #"\#(subscriptionFile) is no subscription, which is {"endpoint": …, "keys": {"p256dh": …, "auth": …}}"#)
+                #"\#(subscriptionFile) is not a Web Push subscription, such as {"endpoint": …, "keys": {"p256dh": …, "auth": …}}"#
+            )
         }
     }
 
@@ -141,7 +145,8 @@ struct SendCommand: AsyncParsableCommand {
         } catch is PushSubscription.KeysInvalid {
             throw CommandFault(
                 ExitStatus.noInput,
-                "the keys of the subscription are none: p256dh is a P-256 point of 65 bytes, auth 16 bytes, in base64url")
+                "the keys of the subscription are not valid: p256dh must be a P-256 point of 65 bytes, and auth must have 16 bytes, in base64url"
+            )
         }
     }
 
@@ -175,7 +180,8 @@ struct SendCommand: AsyncParsableCommand {
             }
             guard isNamed || !content.isEmpty else {
                 throw CommandFault(
-                    .validationFailure, "there is no text, and standard input is empty; \"\" sends a message without a body")
+                    .validationFailure,
+                    "there is no text, and standard input is empty; use \"\" to send a message without a body")
             }
             return Array(content)
         }
@@ -201,7 +207,7 @@ struct SendCommand: AsyncParsableCommand {
             }
             try await Task.sleep(for: .milliseconds(200))
         }
-        throw CommandFault(ExitStatus.tryAgain, "the outcome did not come")
+        throw CommandFault(ExitStatus.tryAgain, "the outcome did not arrive; the message can still be delivered")
     }
 
     private func conclude(_ id: String, outcome: String, code: Int?) throws {

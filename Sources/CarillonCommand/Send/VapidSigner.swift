@@ -19,7 +19,7 @@ struct VapidSigner {
         } catch let fault as CommandFault {
             throw fault
         } catch {
-            throw CommandFault(ExitStatus.noInput, "the VAPID key is no number of the curve; it must be \(Self.need)")
+            throw CommandFault(ExitStatus.noInput, "the VAPID key is not valid on the curve; it must be \(Self.need)")
         }
         self.subject = subject
     }
@@ -46,7 +46,7 @@ struct VapidSigner {
     /// Returns the `Authorization` header for an endpoint. It is valid for twelve hours.
     func authorization(forEndpoint endpoint: String, at now: Date) throws -> String {
         guard let url = URL(string: endpoint), let scheme = url.scheme, let host = url.host else {
-            throw CommandFault(ExitStatus.refused, "the endpoint is not an address")
+            throw CommandFault(ExitStatus.refused, "the endpoint is not a valid URL")
         }
         let origin = "\(scheme)://\(host.contains(":") ? "[\(host)]" : host)\(url.port.map { ":\($0)" } ?? "")"
         let claims = JSONWriter.object { claims in

@@ -10,14 +10,14 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve", abstract: "Run a push server.",
         discussion: """
             Every option can also be set in the environment (CARILLON_PUBLIC_URL for --public-url) or in a JSON file \
-            ({"public-url": "…"}). An option of the command line goes before the environment, and the environment before \
-            the file. Unknown names are refused.
+            ({"public-url": "…"}). An option of the command line takes precedence over the environment, and the environment \
+            over the file. Unknown names are refused.
 
             These settings can be set in the environment and in the file only:
 
             \(ServeSetting.helpLines)
 
-            SIGTERM and Ctrl-C stop the server: it says goodbye to every socket, writes down what was accepted, and \
+            SIGTERM and Ctrl-C stop the server: it closes every socket with a goodbye, stores the accepted changes, and \
             exits with 0. SIGHUP is logged and otherwise ignored.
             """)
 
@@ -35,7 +35,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(name: .customLong("allowed-origins"), help: ServeSetting.help("allowed-origins")) var allowedOrigins: String?
     @Option(help: ServeSetting.help("log")) var log: String?
     @Option(help: ArgumentHelp("The number of homes, for tests of the server: 1 or 2.", visibility: .hidden)) var homes = 1
-    @Option(help: "A JSON file with these options; CARILLON_CONFIG in the environment does as well.") var config: String?
+    @Option(help: "A JSON file with these options; or CARILLON_CONFIG in the environment.") var config: String?
 
     func run() async throws {
         HangupService.ignore()
@@ -56,7 +56,7 @@ struct ServeCommand: AsyncParsableCommand {
             settings.notifySocket = NotifySocket(environment: Environment.all)
             if settings.lacksPublicURL {
                 logger.warning(
-                    "endpoints begin with an address that no other machine can reach; say with public-url what they do",
+                    "endpoints begin with an address that no other machine can reach; set public-url to the address for senders and apps",
                     metadata: ["public-url": "\(settings.listenURL)"])
             }
             let listen = settings.listenPlaces.map(\.description).joined(separator: ", ")

@@ -40,7 +40,7 @@ struct ServeOptions {
     /// - Parameter openFiles: The number of files that the process can open.
     func settings(openFiles: Int = .max) throws -> ServerSettings {
         guard let data = values["data"] else {
-            throw CommandFault(.validationFailure, "say with --data DIR (or CARILLON_DATA) where to keep everything")
+            throw CommandFault(.validationFailure, "name the data directory with --data DIR (or CARILLON_DATA)")
         }
         var settings = ServerSettings(dataDirectory: data)
         try ServeSetting.read(values, into: &settings)
@@ -58,11 +58,12 @@ struct ServeOptions {
         if !settings.inheritedSockets.isEmpty {
             throw CommandFault(
                 .validationFailure,
-                "Sockets of a service manager need \"public-url\", as the server does not know where they are reached.")
+                "Sockets of a service manager need \"public-url\", because the server does not know their address.")
         }
         if settings.unixSocket != nil {
             throw CommandFault(
-                .validationFailure, "\"listen\" with unix: needs \"public-url\", as endpoints cannot begin with a path.")
+                .validationFailure, "\"listen\" with unix: needs \"public-url\", because endpoints cannot begin with a path."
+            )
         }
     }
 
@@ -87,7 +88,7 @@ struct ServeOptions {
             settings.maximumSockets = sockets
             settings.maximumConnections = connections
             logger.warning(
-                "fewer connections than by default, as the system allows few open files",
+                "lowering the limit of connections, because the system allows few open files",
                 metadata: ["files": "\(openFiles)", "max-sockets": "\(sockets)", "max-connections": "\(connections)"])
         }
     }

@@ -4,39 +4,40 @@ import Foundation
 
 struct ServiceCallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "call", abstract: "Ask a service of another app, and print the result.",
+        commandName: "call", abstract: "Call a service of another app, and print the result.",
         discussion: """
-            The result is printed as JSON, and the paths of its files after it. Bytes are {"$bytes": "…"}, in base64url. An error of \
-            the service ends with 65, and is printed on standard error.
+            The command prints the result as JSON, and then the paths of its files. Bytes are {"$bytes": "…"}, in \
+            base64url. An error of the service is printed on standard error; the exit code is 65 then.
 
               carillon services call com.good.gdservice.transfer-file/1.0.0.0/transferFile --of com.example.files --attach report.pdf …
             """)
 
     @Argument(help: "The service, its version and the method: com.example.echo/1.0/echo.") var method: String
-    @Option(help: "The app, or an install of it: com.example.files or com.example.files/DEVICE.") var of: String
+    @Option(help: "The app, or one of its devices: com.example.files or com.example.files/DEVICE.") var of: String
     @Option(help: "The parameters, as JSON.") var parameters = "null"
     @Option(
         help: ArgumentHelp(
-            "A file that goes along, under its last component or the given name; may be repeated.",
+            "A file to attach, with its file name or another name; can be repeated.",
             valueName: "[name=]path"),
         completion: .file())
     var attach: [String] = []
     @Option(help: "How long the provider has, in seconds.") var deadline = 3600
-    @Option(help: "preferMe, preferPeer or none: who should come to the front; it is told to the provider.")
+    @Option(help: "The app that should come to the front: preferMe, preferPeer or none; the provider receives it.")
     var foreground = "none"
-    @Option(help: "A definition to hold the request and its reply against.", completion: .file()) var definition: String?
+    @Option(help: "A service definition to check the request and its reply with.", completion: .file()) var definition:
+        String?
     @OptionGroup var options: ServiceOptions
 
     func validate() throws {
-        guard (1...604_800).contains(deadline) else { throw ValidationError("--deadline is 1 to 604800 seconds.") }
+        guard (1...604_800).contains(deadline) else { throw ValidationError("--deadline must be from 1 to 604800 seconds.") }
         guard ForegroundPreference(rawValue: foreground) != nil else {
-            throw ValidationError("--foreground is preferMe, preferPeer or none.")
+            throw ValidationError("--foreground must be preferMe, preferPeer or none.")
         }
     }
 
     func run() async throws {
         try await reportingFaults(
-            interrupted: "interrupted; if the request was sent, `carillon services results` has its result"
+            interrupted: "interrupted; if the request was sent, `carillon services results` prints its result"
         ) {
             try await ServiceOptions.reporting {
                 let method = try ServiceMethod.parsed(method)
@@ -75,11 +76,11 @@ struct ServiceResultsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "results", abstract: "Print the results of calls that were interrupted, each once.")
 
-    @Option(help: "How long to wait for one that is not there yet, in seconds.") var wait = 5
+    @Option(help: "How long to wait for a missing result, in seconds.") var wait = 5
     @OptionGroup var options: ServiceOptions
 
     func validate() throws {
-        guard (0...86_400).contains(wait) else { throw ValidationError("--wait is 0 to 86400 seconds.") }
+        guard (0...86_400).contains(wait) else { throw ValidationError("--wait must be from 0 to 86400 seconds.") }
     }
 
     func run() async throws {
@@ -123,7 +124,7 @@ enum DefinitionFile {
             return try ServiceDefinition(try InputFile.bytes(path))
         } catch let faults as ServiceDefinitionFaults {
             throw CommandFault(
-                ExitStatus.refused, "\(path) is not accepted",
+                ExitStatus.refused, "\(path) is not a valid service definition",
                 details: faults.description.split(separator: "\n").map(String.init))
         }
     }

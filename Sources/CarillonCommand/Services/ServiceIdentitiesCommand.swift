@@ -4,10 +4,10 @@ import Foundation
 
 struct ServiceIdentitiesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "identities", abstract: "List the identities of other installs that this device accepted.",
+        commandName: "identities", abstract: "List the identities of other devices that this device accepted.",
         discussion: """
             Each install is listed with its fingerprint, and with the fingerprint of another identity that it came with since. `carillon \
-            services accept` accepts the other identity. Nothing is asked of the server. A server lists one identity for each user of a device.
+            services accept` accepts the other identity. The command does not call the server. A backend device lists one identity for each user of a device.
             """)
 
     @OptionGroup var options: ServiceOptions

@@ -5,23 +5,23 @@ import Foundation
 
 /// The options for the device of a services command: its user, and its storage.
 struct ServiceOptions: ParsableArguments {
-    @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+    @Option(help: "The server's address, such as http://127.0.0.1:8080; or CARILLON_SERVER in the environment.")
     var server: String?
-    @Option(help: "A client key of the app, needed once, to register; CARILLON_KEY in the environment does as well.")
+    @Option(help: "A client key of the app, needed once, to register; or CARILLON_KEY in the environment.")
     var key: String?
     @Option(help: "The app.") var app: String
     @Option(
         help:
-            "A token (JWT) of the user whose device it is, needed once; CARILLON_USER_TOKEN in the environment does as well."
+            "A token (JWT) of the device's user, needed once; or CARILLON_USER_TOKEN in the environment."
     )
     var userToken: String?
-    @Option(help: "A directory of this device alone.", completion: .directory) var state: String
+    @Option(help: "A directory that only this device uses.", completion: .directory) var state: String
     @Option(
-        help: "A directory that apps of this machine share, to ask each other without the server; made with mode 0700.",
+        help: "A directory that apps of this machine share, to call each other without the server; created with mode 0700.",
         completion: .directory)
     var local: String?
     @OptionGroup var authority: AuthorityOption
-    @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     var printer: Printer { Printer(isJSON: json) }
 
@@ -85,7 +85,7 @@ extension ServiceMethod {
     static func parsed(_ text: String) throws -> ServiceMethod {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 3 else {
-            throw CommandFault(.validationFailure, "\"\(text)\" is no method, such as com.example.echo/1.0/echo")
+            throw CommandFault(.validationFailure, "\"\(text)\" is not a method, such as com.example.echo/1.0/echo")
         }
         return ServiceMethod(parts[0], parts[1], parts[2])
     }
@@ -99,7 +99,7 @@ extension ServiceValue {
             if let fault = CommandFault.numberOutOfRange(in: text.utf8, of: name, ExitStatus.refused) { throw fault }
             throw CommandFault(
                 ExitStatus.refused,
-                "\"\(text.prefix(100))\" is no value of a service: JSON that is simple, or an array or object of simple values"
+                "\"\(text.prefix(100))\" is not a value of a service; a value must be simple JSON, or an array or object of simple values"
             )
         }
         return value

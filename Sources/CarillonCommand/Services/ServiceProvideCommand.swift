@@ -10,26 +10,28 @@ struct ServiceProvideCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "provide", abstract: "Provide services: answer requests of other apps until Ctrl-C.",
         discussion: """
-            Each request is printed. Without --echo or --run it is answered with null. --run starts a program for each: it reads the \
-            request as one JSON object (id, app, device, service, version, method, parameters, attachments, foreground, user), and what it \
-            prints is the result, {"value": …, "attachments": ["path", …]}. When it ends with another status than 0, that is the \
-            number of the service's error, and what it wrote to standard error its text.
+            Each request is printed. Without --echo or --run the answer is null. --run starts a program for each request: \
+            the program reads the request as one JSON object (id, app, device, service, version, method, parameters, \
+            attachments, foreground, user), and prints the result, {"value": …, "attachments": ["path", …]}. If the program \
+            ends with another status than 0, the status is the number of the service's error, and its standard error is the \
+            text.
             """)
 
-    @Option(help: "A definition; may be repeated.", completion: .file()) var definition: [String] = []
-    @Option(help: "Instead of a definition a method: com.example.echo/1.0/echo; may be repeated.") var method: [String] = []
-    @Option(help: "How the app names itself.") var name = "carillon"
+    @Option(help: "A service definition; can be repeated.", completion: .file()) var definition: [String] = []
+    @Option(help: "A method, in place of a definition: com.example.echo/1.0/echo; can be repeated.") var method: [String] =
+        []
+    @Option(help: "The name of the app.") var name = "carillon"
     @Option(name: .customLong("app-version"), help: "The app's version.") var appVersion = "1.0"
-    @Option(help: "A picture of the app, a PNG file of up to 32 KiB.", completion: .file()) var icon: String?
+    @Option(help: "The icon of the app, a PNG file of up to 32 KiB.", completion: .file()) var icon: String?
     @Flag(help: "Answer each request with its own parameters and files.") var echo = false
     @Option(name: .customLong("run"), help: "A program that answers each request.", completion: .file()) var program: String?
     @OptionGroup var options: ServiceOptions
 
     func validate() throws {
         guard !definition.isEmpty || !method.isEmpty else {
-            throw ValidationError("Say with --definition FILE or --method SERVICE/VERSION/METHOD what is provided.")
+            throw ValidationError("Name the provided service with --definition FILE or --method SERVICE/VERSION/METHOD.")
         }
-        guard program == nil || !echo else { throw ValidationError("Say --echo or --run, and not both.") }
+        guard program == nil || !echo else { throw ValidationError("Use either --echo or --run, not both.") }
     }
 
     func run() async throws {
@@ -71,7 +73,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
             logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
         group.maximumGracefulShutdownDuration = .seconds(5)
         try await ServiceGroup(configuration: group).run()
-        try interrupt.report("stopped; what is not answered is answered at the next start")
+        try interrupt.report("stopped; unanswered requests are answered at the next start")
     }
 
     private var answer: @Sendable (ServiceRequest) async throws -> ServiceReply {
@@ -95,7 +97,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
             switch event {
             case .frontRequested(let application):
                 let from = "\(application.app)/\(application.device ?? "")"
-                printer.print(["event": "front", "from": .text(from)], otherwise: "front  asked by \(from)")
+                printer.print(["event": "front", "from": .text(from)], otherwise: "front  requested by \(from)")
             case .missed(let count):
                 printer.print(["event": "missed", "count": .number(Int64(count))], otherwise: "missed  \(count) events")
             case .offerRefused(let error):

@@ -4,10 +4,11 @@ import Foundation
 
 struct ServicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "services", abstract: "Call services of other apps, provide some, and check their definitions.",
+        commandName: "services", abstract: "Call services of other apps, provide services, and check their definitions.",
         discussion: """
-            A service has an id, a version and methods; an app that offers it is called by apps of the same user, sealed from device to \
-            device. Each of these commands that speaks to a server is a device of its own, kept in its state directory.
+            A service has an ID, a version and methods. Apps of the same user can call an app that offers it, encrypted \
+            from device to device. Each of these commands that uses a server is a device of its own, which its state \
+            directory stores.
             """,
         subcommands: [
             Check.self, List.self, ServiceCallCommand.self, ServiceResultsCommand.self, ServiceProvideCommand.self,
@@ -16,8 +17,9 @@ struct ServicesCommand: AsyncParsableCommand {
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Say what is wrong with a definition of a service, with its places.",
-            discussion: "Ends with 65 when something is. The format is docs/service-definition.schema.json.")
+            abstract: "Check a service definition, and show the place of each error.",
+            discussion:
+                "The exit code is 65 if the definition is not valid. The format is docs/service-definition.schema.json.")
 
         @Argument(help: "The definition's file; - for standard input.", completion: .file()) var file: String
         @Flag(help: "Print one JSON object.") var json = false
@@ -37,7 +39,7 @@ struct ServicesCommand: AsyncParsableCommand {
                 } catch let faults as ServiceDefinitionFaults {
                     guard json else {
                         throw CommandFault(
-                            ExitStatus.refused, "\(file) is not accepted",
+                            ExitStatus.refused, "\(file) is not a valid service definition",
                             details: faults.description.split(separator: "\n").map(String.init))
                     }
                     printer.print(
@@ -53,13 +55,13 @@ struct ServicesCommand: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List who provides services that this device may call.")
+        static let configuration = CommandConfiguration(abstract: "List the providers whose services this device can call.")
 
-        @Option(help: "The id of a service; without it, all.") var service: String?
-        @Option(help: "A version of it; without it, any.") var version: String?
-        @Option(help: "Devices of users (application), or servers (server); without it, both.") var type: ProviderType?
-        @Option(help: "Whose devices; only a server says so.") var user: String?
-        @Flag(help: "Go on, and list them again each time that somebody came or went, until Ctrl-C.") var watch = false
+        @Option(help: "The ID of a service. Default: all services.") var service: String?
+        @Option(help: "A version of the service. Default: all versions.") var version: String?
+        @Option(help: "Devices of users (application), or backend devices (server). Default: both.") var type: ProviderType?
+        @Option(help: "The user whose devices are listed; only for backend devices.") var user: String?
+        @Flag(help: "Keep running, and list the providers again after each change, until Ctrl-C.") var watch = false
         @OptionGroup var options: ServiceOptions
 
         func run() async throws {
@@ -102,7 +104,7 @@ struct ServicesCommand: AsyncParsableCommand {
                 ) { $1 },
                 lines: [
                     "\(app)/\(device)  \(provider.name) \(provider.version)\(provider.isLive ? "  live" : "")"
-                        + (provider.server.map { "  server, priority \($0.priority)" } ?? ""),
+                        + (provider.server.map { "  backend device, priority \($0.priority)" } ?? ""),
                     "  fingerprint  \(provider.fingerprint)",
                 ] + provider.services.map { "  \($0.id) \($0.version)" })
         }

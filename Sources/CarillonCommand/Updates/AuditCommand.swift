@@ -8,16 +8,17 @@ import NIOHTTP1
 /// `carillon apps audit`: lists the keys that published, withdrew and requeued audience updates.
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "audit", abstract: "Show who published, withdrew and requeued the app's updates, the latest first.",
+        commandName: "audit",
+        abstract: "Show which keys published, withdrew and requeued the app's updates, the latest first.",
         discussion:
-            "A line for each, with the key that it was done with. Entries are kept for 400 days, at most 100,000 of an app.")
+            "One line for each action, with its API key. Entries are stored for 400 days, up to 100,000 for each app.")
 
     @Argument(help: "The app.") var app: String
-    @Option(help: "How many at most.") var limit = 100
+    @Option(help: "The maximum number of entries.") var limit = 100
     @OptionGroup var options: OperatorOptions
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit is 1 at the least.") }
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
     }
 
     func run() async throws {

@@ -7,20 +7,21 @@ import NIOHTTP1
 extension UpdatesCommand {
     struct Explain: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Tell for how many devices an audience is, or whether it is for one, and why not for others.",
+            abstract:
+                "Show how many devices an audience matches, or whether it matches one device, and why it does not match others.",
             discussion: """
-                A device that does not say a parameter which the audience speaks of belongs to none: that is the error of most that \
-                are left out. Nothing is sent.
+                An audience does not match a device that does not report a parameter of the audience: this is the usual \
+                error. Nothing is sent.
                 """)
 
-        @Argument(help: "The update whose audience is meant; or give --audience.") var update: String?
+        @Argument(help: "The update with the audience; or use --audience.") var update: String?
         @Option(help: "A condition over parameters.") var audience: String?
         @Option(help: "Only this device.") var device: String?
         @OptionGroup var options: PublisherOptions
 
         func validate() throws {
             guard (update == nil) != (audience == nil) else {
-                throw ValidationError("Name an update, or give an --audience.")
+                throw ValidationError("Name an update, or use --audience.")
             }
         }
 
@@ -48,7 +49,7 @@ extension UpdatesCommand {
                     "looked": .number(answer.integer("looked")),
                 ],
                 otherwise:
-                    "it is for \(isExact ? "" : "about ")\(answer.integer("count")) devices; \(answer.integer("looked")) were looked at"
+                    "matches \(isExact ? "" : "about ")\(answer.integer("count")) devices; \(answer.integer("looked")) were evaluated"
             )
             guard case .array(let errors)? = answer["errors"] else { return }
             for error in errors {
@@ -71,8 +72,8 @@ extension UpdatesCommand {
                     "says": .text(says.joined(separator: " ")),
                 ],
                 otherwise: [
-                    matches ? "it is for this device" : "it is not for this device", error,
-                    says.isEmpty ? "" : "says: " + says.joined(separator: ", "),
+                    matches ? "matches this device" : "does not match this device", error,
+                    says.isEmpty ? "" : "reports: " + says.joined(separator: ", "),
                 ].filter { !$0.isEmpty }.joined(separator: "  "))
         }
     }

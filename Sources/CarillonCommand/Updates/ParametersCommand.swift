@@ -10,23 +10,24 @@ import NIOHTTP1
 struct ParametersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "parameters",
-        abstract: "Declare what an app's devices say of themselves, for the audiences of updates.",
+        abstract: "Declare the parameters that an app's devices report, for the audiences of updates.",
         discussion: """
-            The types are string, int, double, bool, timestamp, strings (a list) and location. The server itself says user, device \
-            and app. A live update whose audience speaks of what is declared no more is for nobody, until it is again.
+            The types are string, int, double, bool, timestamp, strings (a list) and location. The server itself sets user, \
+            device and app. A live update whose audience uses a parameter that is no longer declared matches no device, \
+            until the parameter is declared again.
             """,
         subcommands: [Set.self, Show.self])
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Declare the parameters, in place of those that were: region=string level=int.")
+            abstract: "Declare the parameters, and replace the earlier declaration: region=string level=int.")
         @Argument(help: "The app.") var app: String
         @Argument(help: "Names with their types.") var parameters: [String] = []
         @OptionGroup var options: OperatorOptions
 
         func validate() throws {
             for parameter in parameters where parameter.split(separator: "=").count != 2 {
-                throw ValidationError("\"\(parameter)\" is not name=type.")
+                throw ValidationError("\"\(parameter)\" must be name=type, such as region=string.")
             }
         }
 

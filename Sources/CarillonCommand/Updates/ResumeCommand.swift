@@ -12,7 +12,7 @@ extension UpdatesCommand {
 
         func validate() throws {
             guard all != !updates.isEmpty else {
-                throw ValidationError("Name the updates to resume, or give --all.")
+                throw ValidationError("Name the updates to resume, or use --all.")
             }
         }
 

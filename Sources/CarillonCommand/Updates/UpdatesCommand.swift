@@ -7,11 +7,12 @@ import NIOHTTP1
 
 struct UpdatesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "updates", abstract: "Publish updates for an audience, and see what became of them.",
+        commandName: "updates", abstract: "Publish updates for an audience, and show their results.",
         discussion: """
-            An update goes to every device of the app that its audience holds for, now or while it lives. An audience is a \
-            condition over what devices say of themselves, such as region == 'north' && level >= 2; `carillon apps parameters` \
-            declares of what they may speak. These are for the app's back end, with a sender key.
+            An update is delivered to every device of the app that its audience matches, now or during the update's \
+            lifetime. An audience is a condition over the parameters that devices report, such as region == 'north' && \
+            level >= 2; `carillon apps parameters` declares the parameters. These commands are for the app's backend, with \
+            a sender key.
             """,
         subcommands: [Publish.self, List.self, Show.self, Withdraw.self, Requeue.self, Resume.self, Explain.self])
 
@@ -19,25 +20,28 @@ struct UpdatesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Publish an update.",
             discussion: """
-                The payload is JSON, of the kind's form: {"action":"refresh","object":"pump-7"} for content, nothing for \
+                The payload is JSON, in the form of the kind: {"action":"refresh","object":"pump-7"} for content, nothing for \
                 definitions, {"status":"maintenance"} for status, {"style":"important","title":"Lunch"} for popup, and any \
-                object for a kind of the app's own, whose name has a dot in it.
+                object for a kind of the app, whose name has a dot in it.
                 """)
 
-        @Argument(help: "content, definitions, status, popup, or a kind of the app's own.") var kind: String
+        @Argument(help: "The kind: content, definitions, status, popup, or a kind of the app.") var kind: String
         @Argument(help: "The payload, as JSON; - is standard input.") var payload: String?
-        @Option(help: "A condition over parameters; without one it is for every device.") var audience: String?
-        @Flag(help: "For each entry of a device into the audience, and not once for all.") var standing = false
-        @Option(help: "How long it lives, in seconds; 30 days unless said.") var ttl: Int?
-        @Option(help: "Of updates with the same key a device is given one after the other.") var orderKey: String?
-        @Flag(help: "Wake devices that sleep and match.") var wake = false
-        @Option(help: "The update whose place it takes.") var supersedes: String?
-        @Option(help: "Sent again with the same key, the request makes no second update.") var idempotencyKey: String?
-        @Flag(help: "Only say how many devices it would be for.") var validate = false
+        @Option(help: "A condition over parameters. Default: the update is for every device.") var audience: String?
+        @Flag(help: "Deliver the update each time that a device enters the audience, and not only once.") var standing =
+            false
+        @Option(help: "The lifetime in seconds. Default: 30 days.") var ttl: Int?
+        @Option(help: "A key for the order: a device receives updates with the same key one after the other.") var orderKey:
+            String?
+        @Flag(help: "Wake matching devices that are not connected.") var wake = false
+        @Option(help: "The update that this update replaces.") var supersedes: String?
+        @Option(help: "A key for retries: a second request with the same key publishes no second update.")
+        var idempotencyKey: String?
+        @Flag(help: "Only show how many devices the update would match.") var validate = false
         @OptionGroup var options: PublisherOptions
 
         func run() async throws {
-            try await reportingFaults(interrupted: "interrupted; it may have been published") {
+            try await reportingFaults(interrupted: "interrupted; the update may have been published") {
                 let client = try options.client
                 let query = validate ? options.query + (options.query.isEmpty ? "?" : "&") + "validate=true" : options.query
                 let answer = try client.accepted(
@@ -50,7 +54,7 @@ struct UpdatesCommand: AsyncParsableCommand {
                     let (count, isExact) = (made.integer("count"), made["exact"] == .bool(true))
                     return options.printer.print(
                         ["event": "validated", "count": .number(count), "exact": .flag(isExact)],
-                        otherwise: "it would be for \(isExact ? "" : "about ")\(count) devices")
+                        otherwise: "would match \(isExact ? "" : "about ")\(count) devices")
                 }
                 options.printer.print(
                     [
@@ -98,8 +102,8 @@ struct UpdatesCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List the app's updates, the latest first.")
-        @Option(help: "How many at most.") var limit = 100
-        @Option(help: "Which: all, live, or paused.") var status = "all"
+        @Option(help: "The maximum number of updates.") var limit = 100
+        @Option(help: "The status: all, live, or paused.") var status = "all"
         @OptionGroup var options: PublisherOptions
 
         func run() async throws {
@@ -146,8 +150,8 @@ struct UpdatesCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show an update, with how many devices are in each state; or its devices.")
         @Argument(help: "The update.") var update: String
-        @Flag(help: "Show its devices, a line each.") var devices = false
-        @Option(help: "Of the devices those in this state, such as parked.") var state: String?
+        @Flag(help: "Show the devices of the update, one per line.") var devices = false
+        @Option(help: "Only devices in this state, such as parked.") var state: String?
         @OptionGroup var options: PublisherOptions
 
         func run() async throws {
@@ -195,7 +199,7 @@ struct UpdatesCommand: AsyncParsableCommand {
 
     struct Withdraw: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take an update back: no device is given it any more, and those that did not process it drop it.")
+            abstract: "Withdraw an update: the server no longer delivers it, and devices that did not process it drop it.")
         @Argument(help: "The update.") var update: String
         @OptionGroup var options: PublisherOptions
 
@@ -211,7 +215,7 @@ struct UpdatesCommand: AsyncParsableCommand {
 
     struct Requeue: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give an update again to the devices where it is parked, as it failed too often or for good.")
+            abstract: "Deliver an update again to the devices where it is parked after repeated or permanent failure.")
         @Argument(help: "The update.") var update: String
         @Option(help: "Only this device.") var device: String?
         @OptionGroup var options: PublisherOptions

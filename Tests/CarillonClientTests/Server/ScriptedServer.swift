@@ -72,7 +72,7 @@ final class ScriptedServer: Sendable {
             connections: connections)
     }
 
-    /// A port that was let go can be lent to somebody else for a moment.
+    /// Another process can use a closed port for a moment.
     private static func bind(_ bootstrap: ServerBootstrap, _ port: Int) async throws -> any NIOCore.Channel {
         for _ in 0..<500 where port != 0 {
             do {

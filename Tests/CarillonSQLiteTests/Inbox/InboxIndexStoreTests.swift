@@ -118,7 +118,7 @@ struct InboxIndexStoreTests {
             case 17:
                 _ = try await fixture.store.closeChannel(fixture.second.id, device: fixture.device.serial, at: now)
             default:
-                // The one that was killed lives on in the copy; the other is let go.
+                // The store that was killed is opened again as a copy; the other one is closed.
                 let copy = try killed(directory)
                 try fixture.sqlite.close()
                 directory = copy

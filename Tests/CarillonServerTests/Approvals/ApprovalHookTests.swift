@@ -93,9 +93,9 @@ struct ApprovalHookTests {
     @Test(
         arguments: [
             (#"{"code":"plan/basic","detail":"Bitte \"Premium\" wählen."}"#, "plan/basic", #"Bitte "Premium" wählen."#),
-            (#"{"code":-7}"#, "-7", "own server"), ("", nil, "own server"), ("no JSON", nil, "own server"),
-            (#"{"code":"","detail":""}"#, nil, "own server"),
-            (#"{"code":"\#(String(repeating: "c", count: 129))"}"#, nil, "own server"),
+            (#"{"code":-7}"#, "-7", "approval hook"), ("", nil, "approval hook"), ("no JSON", nil, "approval hook"),
+            (#"{"code":"","detail":""}"#, nil, "approval hook"),
+            (#"{"code":"\#(String(repeating: "c", count: 129))"}"#, nil, "approval hook"),
         ] as [(String, String?, String)])
     func `a approval hook reaches the device word for word, and nothing is kept`(
         body: String, code: String?, word: String

@@ -356,7 +356,7 @@ struct RequestMachineTests {
         #expect(machine.nextDeadline == 50)
     }
 
-    @Test mutating func `a peer that takes nothing is let go`() {
+    @Test mutating func `a peer that reads nothing is disconnected`() {
         _ = receiveWhole(head())
         _ = machine.answerBegan(hasLength: true)
         machine.wrote(.init(sent: 10, waiting: 5), at: 100)

@@ -206,7 +206,7 @@ struct StreamedRequestTests {
 
     // MARK: The stream
 
-    @Test func `whoever is cancelled while he waits for more is let go, with what was there`() async throws {
+    @Test func `a task that is cancelled while it waits for more gets the bytes that have arrived`() async throws {
         let (wanted, wants) = AsyncStream.makeStream(of: Void.self)
         let stream = RequestStream(onWanted: { wants.yield() }, onTaken: {})
         _ = stream.add(bytes(3))

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Who is there is not woken at once, nor collected, and is let go when its credential is another's.
+/// A connected device is not woken at once and not collected. It is disconnected when its credential belongs to another device.
 @Suite(.timeLimit(.minutes(5)))
 struct PresenceTests {
     private final class Session: LiveSession {

@@ -307,7 +307,7 @@ struct ItemEngineTests {
         try await world.publish(11)
         #expect(try await world.titles() == ["11.0"])
         try await stores.refuse(.firing, in: world.store)
-        _ = try await world.subscribe("price > 10.0", .once, key: "untold")
+        _ = try await world.subscribe("price > 10.0", .once, key: "pending")
         try await world.settle()
         await #expect(throws: StoreFault.self) { try await world.publish(12) }
         try await stores.allow(.firing, in: world.store)

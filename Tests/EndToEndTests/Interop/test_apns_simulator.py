@@ -122,8 +122,8 @@ def test_a_connection_is_bound_to_the_key_of_its_first_push(simulator, connectio
     assert connection.push().reason == "UnrelatedKeyIdInToken"
 
 
-def certificate(simulator, tmp_path, name="client.pem", **wishes):
-    made = simulator.api("POST", "certificates", {"topics": [TOPIC], **wishes})
+def certificate(simulator, tmp_path, name="client.pem", **options):
+    made = simulator.api("POST", "certificates", {"topics": [TOPIC], **options})
     file = tmp_path / name
     file.write_text(made["certificate"] + made["privateKey"])
     return file

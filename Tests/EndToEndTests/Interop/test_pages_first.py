@@ -46,7 +46,7 @@ def make(block, shell):
     shell.file("build/carillon", f'#!/bin/sh\nexec {shell.executable} "$@" --listen 127.0.0.1:{port}\n', 0o700)
     shell.file("bin/swift", "#!/bin/sh\n", 0o700)
     demo = shell.start(f"{command} -C {ROOT} BUILD={build}")
-    demo.line("Do the same by hand")
+    demo.line("To do the same yourself")
     lines = [demo.line(pattern)[0] for pattern in (r"\S+ listen .*", r"--state.*", r"\S+ send .*")]
     demo_listener = shell.start(f"{lines[0]}\n{lines[1]}")
     demo_listener.line("^opened")

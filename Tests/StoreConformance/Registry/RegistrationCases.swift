@@ -9,7 +9,7 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let registrations: [StoreCase] = [
         StoreCase("what a device says of itself is kept, whole", whatADeviceSaysIsKept),
-        StoreCase("a token that was let go of counts how often it was taken", tokenTransfersOutliveTheirDevice),
+        StoreCase("a token keeps the number of its transfers after its device is removed", tokenTransfersOutliveTheirDevice),
         StoreCase("an app has so many devices and no more", devicesAreLimited),
         StoreCase("a token is one device's of an app, and who presents it takes it", tokenIsTaken),
         StoreCase("a registration returns whether it changed a status", changedStatusIsReturned),

@@ -5,37 +5,37 @@ import Foundation
 /// The options that identify the sender to Apple's push service: a signing key, or a certificate.
 struct APNsCredentialOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("The token key: the .p8 file of Apple's developer portal.", valueName: "file"))
+        help: ArgumentHelp("The signing key: the .p8 file of Apple's developer portal.", valueName: "file"))
     var key: String?
     @Option(
         help: ArgumentHelp(
-            "The key's ten characters; left out, they are read from a file name like AuthKey_ABC1234567.p8.",
+            "The ten characters of the key ID. Default: read from a file name like AuthKey_ABC1234567.p8.",
             valueName: "id"))
     var keyId: String?
-    @Option(help: ArgumentHelp("The team's ten characters.", valueName: "id"))
+    @Option(help: ArgumentHelp("The ten characters of the team ID.", valueName: "id"))
     var teamId: String?
     @Option(
         help: ArgumentHelp(
-            "Instead of a key, a certificate: a .p12 file, PEM with the certificate and its chain, or one certificate in DER.",
+            "A certificate, in place of a key: a .p12 file, PEM with the certificate and its chain, or one certificate in DER.",
             valueName: "file"))
     var cert: String?
     @Option(
         help: ArgumentHelp(
-            "The certificate's private key in PEM or DER, when it is not in the file itself.", valueName: "file"))
+            "The private key of the certificate in PEM or DER, if it is not in the file of the certificate.",
+            valueName: "file"))
     var certKey: String?
     @Option(
         help: ArgumentHelp(
             """
-            A file whose first line is the passphrase of the .p12 or of the private key. The environment's \
-            CARILLON_APNS_PASSPHRASE does as well; a passphrase is never an argument, which everybody on the machine \
-            could read.
+            A file whose first line is the passphrase of the .p12 file or of the private key; or CARILLON_APNS_PASSPHRASE \
+            in the environment. A passphrase cannot be an argument, because all users of the machine could read it.
             """, valueName: "file"))
     var passphraseFile: String?
 
     func validate() throws {
-        guard key == nil || cert == nil else { throw ValidationError("Say either --key or --cert, not both.") }
+        guard key == nil || cert == nil else { throw ValidationError("Use either --key or --cert, not both.") }
         if key == nil, keyId != nil || teamId != nil {
-            throw ValidationError("--key-id and --team-id belong to --key FILE.")
+            throw ValidationError("--key-id and --team-id need --key FILE.")
         }
         if key != nil {
             guard identifier != nil else {
@@ -44,7 +44,7 @@ struct APNsCredentialOptions: ParsableArguments {
             guard teamId != nil else { throw ValidationError("--key needs --team-id ID.") }
         }
         if cert == nil, certKey != nil || passphraseFile != nil {
-            throw ValidationError("--cert-key and --passphrase-file belong to --cert FILE.")
+            throw ValidationError("--cert-key and --passphrase-file need --cert FILE.")
         }
     }
 
@@ -62,7 +62,8 @@ struct APNsCredentialOptions: ParsableArguments {
             if let tokenKey = try tokenKey() { return .token(tokenKey) }
             if let certificate = try certificate() { return .certificate(certificate) }
             throw CommandFault(
-                .validationFailure, "say who sends: --key FILE --key-id ID --team-id ID, or --cert FILE")
+                .validationFailure, "name the credentials of the sender: --key FILE --key-id ID --team-id ID, or --cert FILE"
+            )
         }
     }
 

@@ -6,45 +6,47 @@ import Logging
 
 /// The options that select the push service and the connection to it.
 struct APNsEndpointOptions: ParsableArguments {
-    @Flag(help: "Apple's service for apps that were built for development.")
+    @Flag(help: "Use Apple's service for apps that were built for development.")
     var sandbox = false
-    @Flag(help: "Apple's service for apps of the App Store, TestFlight and enterprises. This is the default.")
+    @Flag(help: "Use Apple's service for apps of the App Store, TestFlight and enterprises. This is the default.")
     var production = false
     @Option(
         help: ArgumentHelp(
-            "Another service, such as `carillon apns simulate`: https://HOST:PORT; http:// is HTTP/2 without TLS.",
+            "The address of another service, such as `carillon apns simulate`: https://HOST:PORT; http:// is HTTP/2 without TLS.",
             valueName: "url"),
         transform: ServiceAddress.argument)
     var endpoint: ServiceAddress?
     @Option(
         help: ArgumentHelp(
-            "A PEM file of authorities to believe instead of the system's; the simulator keeps authority.pem.",
+            "A PEM file of certificate authorities to trust in place of the system's; the simulator writes authority.pem.",
             valueName: "file"))
     var ca: String?
     @Option(
         help: ArgumentHelp(
-            "A proxy that connects onward: HOST:PORT or http://HOST:PORT for HTTP CONNECT, socks://HOST:PORT for SOCKS 5.",
+            "A proxy to the service: HOST:PORT or http://HOST:PORT for HTTP CONNECT, socks://HOST:PORT for SOCKS 5.",
             valueName: "host:port"))
     var proxy: String?
-    @Flag(name: .customLong("port-2197"), help: "Push over port 2197, where a firewall stops 443.")
+    @Flag(name: .customLong("port-2197"), help: "Push over port 2197, if a firewall blocks port 443.")
     var usesPort2197 = false
-    @Option(help: ArgumentHelp("How long one push may take.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("The time limit of one push.", valueName: "seconds"))
     var timeout: Double = 30
 
     func validate() throws {
         guard [sandbox, production, endpoint != nil].count(where: \.self) <= 1 else {
-            throw ValidationError("Say one of --sandbox, --production and --endpoint URL.")
+            throw ValidationError("Use only one of --sandbox, --production and --endpoint URL.")
         }
         guard !usesPort2197 || endpoint == nil else {
-            throw ValidationError("--port-2197 is for Apple's service; say the port in --endpoint URL.")
+            throw ValidationError("--port-2197 is for Apple's service; set the port in --endpoint URL.")
         }
-        guard timeout > 0, timeout <= 86_400 else { throw ValidationError("--timeout is more than 0, and at most a day.") }
+        guard timeout > 0, timeout <= 86_400 else {
+            throw ValidationError("--timeout must be more than 0, and at most one day.")
+        }
         if let proxy {
             do {
                 _ = try Self.proxy(proxy)
             } catch {
                 throw ValidationError(
-                    "--proxy is HOST:PORT, such as proxy.example.com:3128, or socks://HOST:PORT: it \(error.reason).")
+                    "--proxy must be HOST:PORT, such as proxy.example.com:3128, or socks://HOST:PORT: it \(error.reason).")
             }
         }
     }
@@ -87,7 +89,7 @@ struct APNsEndpointOptions: ParsableArguments {
             try await client.warmUp(APNsEnvironment(address))
         } catch {
             var fault = CommandFault(error)
-            if !address.isSecure { fault.message += "; if it speaks TLS, say https://\(address.place)" }
+            if !address.isSecure { fault.message += "; if the service uses TLS, use https://\(address.place)" }
             throw fault
         }
     }

@@ -61,7 +61,7 @@ extension APNsError {
             message
             .replacing(
                 "set the client's trustRoots to its authority, if it is yours",
-                with: "give its authority with --ca FILE, if it is yours"
+                with: "name its authority with --ca FILE, if it is yours"
             )
             .replacing("(alternativePort)", with: "(--port-2197)")
     }

@@ -9,7 +9,7 @@ enum CertificateFile {
     case pem(certificate: String, privateKey: String)
 
     static let withoutKey =
-        "is a certificate without a private key; export the certificate and its key together, or give the key with --cert-key"
+        "is a certificate without a private key; export the certificate and its key together, or name the key with --cert-key"
 
     /// - Parameters:
     ///   - file: A PKCS #12 file, or a certificate in PEM or DER form.
@@ -33,7 +33,8 @@ enum CertificateFile {
             guard hasPassphrase || keys.contains(where: { $0.content != .encryptedKey }) else {
                 throw CommandFault(
                     ExitStatus.notAllowed,
-                    "the private key in \(keyFile ?? file) is encrypted; give its passphrase with --passphrase-file FILE")
+                    "the private key in \(keyFile ?? file) is encrypted; name a file with its passphrase with --passphrase-file FILE"
+                )
             }
         } catch let fault as KeyFault {
             let need = keyFile == nil ? "a certificate and its private key in PEM form" : "a private key in PEM or DER form"

@@ -5,7 +5,7 @@ struct APNsChannelsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "channels", abstract: "Create, list, read and delete broadcast channels for Live Activities.",
         discussion: """
-            An app may have 10,000 channels in each environment. Send to one with `carillon apns send --channel ID`.
+            An app can have up to 10,000 channels in each environment. Send to a channel with `carillon apns send --channel ID`.
             """,
         subcommands: [Create.self, List.self, Read.self, Delete.self])
 
@@ -14,8 +14,8 @@ struct APNsChannelsCommand: AsyncParsableCommand {
         @Option(
             help: ArgumentHelp(
                 """
-                What is kept for devices that are away: none, so that broadcasts must expire at once, or latest, the \
-                newest for at most 8 hours.
+                What Apple stores for offline devices: none (broadcasts must expire at once), or latest (the newest \
+                broadcast, for up to 8 hours).
                 """, valueName: "none|latest"))
         var storage: ChannelStorage
         @OptionGroup var options: ChannelOptions
@@ -42,8 +42,8 @@ struct APNsChannelsCommand: AsyncParsableCommand {
     }
 
     struct Read: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Say what a channel keeps.")
-        @Argument(help: "The channel's ID, as it was printed when it was created.") var id: String
+        static let configuration = CommandConfiguration(abstract: "Show what Apple stores for a channel.")
+        @Argument(help: "The channel's ID, which `create` printed.") var id: String
         @OptionGroup var options: ChannelOptions
 
         func run() async throws {
@@ -54,7 +54,7 @@ struct APNsChannelsCommand: AsyncParsableCommand {
     }
 
     struct Delete: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Delete a channel; its listeners hear nothing more.")
+        static let configuration = CommandConfiguration(abstract: "Delete a channel. Its listeners receive nothing more.")
         @Argument(help: "The channel's ID.") var id: String
         @OptionGroup var options: ChannelOptions
 

@@ -3,26 +3,26 @@ import CarillonAPNs
 
 /// The common options of all commands for broadcast channels.
 struct ChannelOptions: ParsableArguments {
-    @OptionGroup(title: "Who asks") var credentials: APNsCredentialOptions
+    @OptionGroup(title: "Credentials") var credentials: APNsCredentialOptions
     @Option(
         name: [.customLong("topic"), .customLong("bundle-id")],
-        help: ArgumentHelp("The app whose channels they are.", valueName: "bundle-id"))
+        help: ArgumentHelp("The app that owns the channels.", valueName: "bundle-id"))
     var topic: String
-    @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
+    @OptionGroup(title: "Service") var endpoint: APNsEndpointOptions
     @Option(
         help: ArgumentHelp(
-            "Where the service manages channels, when that is not the endpoint itself: https://HOST:PORT.", valueName: "url"),
+            "The address for channel management, if it is not --endpoint: https://HOST:PORT.", valueName: "url"),
         transform: ServiceAddress.argument)
     var manage: ServiceAddress?
-    @Flag(help: "Print one JSON object a line.")
+    @Flag(help: "Print one JSON object per line.")
     var json = false
 
     func validate() throws {
         guard credentials.areGiven else {
-            throw ValidationError("Say who asks: --key FILE --key-id ID --team-id ID, or --cert FILE.")
+            throw ValidationError("Name the credentials: --key FILE --key-id ID --team-id ID, or --cert FILE.")
         }
         guard !endpoint.usesPort2197 else {
-            throw ValidationError("--port-2197 is for pushes; Apple manages channels on a port of its own.")
+            throw ValidationError("--port-2197 is for pushes only; leave it out: Apple manages channels on another port.")
         }
     }
 
@@ -51,7 +51,8 @@ struct ChannelOptions: ParsableArguments {
         case .rejected(let rejection):
             var fault = CommandFault(rejection)
             if rejection.reason == .badPath, !endpoint.isApple, manage == nil {
-                fault.message += " Where channels are managed at another address than --endpoint, give it with --manage URL."
+                fault.message +=
+                    " If the service manages channels at another address than --endpoint, name it with --manage URL."
             }
             throw fault
         }
@@ -61,7 +62,7 @@ struct ChannelOptions: ParsableArguments {
         let storage = ChannelStorage(channel.storage)
         var values: [String: OutputValue] = ["channel": .text(channel.id), "storage": .text(storage.rawValue)]
         values["event"] = event.map(OutputValue.text)
-        let keeps = storage == .none ? "keeps nothing" : "keeps the latest"
+        let keeps = storage == .none ? "stores nothing" : "stores the latest"
         printer.print(
             values, otherwise: ([event, channel.id, keeps] as [String?]).compactMap(\.self).joined(separator: "  "))
     }

@@ -4,37 +4,38 @@ import Foundation
 
 struct APNsCheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Say whether credentials and network are fine, one line for each thing.",
+        commandName: "check", abstract: "Check credentials and network, with one line for each check.",
         discussion: """
-            It reads the key or certificate, opens a connection to each address of the service, and SENDS ONE PUSH, to a \
-            device token that no device has (the text "carillon apns check is no device" in hexadecimal digits): \
-            BadDeviceToken is the answer to good credentials. Nobody sees anything.
+            The command reads the key or certificate, opens a connection to each address of the service, and SENDS ONE \
+            PUSH, to a device token that no device has (the text "carillon apns check is no device" in hexadecimal digits). \
+            The answer to good credentials is BadDeviceToken. No device shows anything.
 
-            What it cannot know: whether the topic is right (a token that exists shows it), and whether this machine's \
-            clock is.
+            The command cannot check the topic (only a push to an existing token shows whether it is right) and this \
+            machine's clock.
 
-            Exit codes: 0 nothing is wrong, at most a warning; 64 wrong usage; 66 a file cannot be read; 69 the service \
-            cannot be reached; 75 it cannot say now; 77 the credentials are wrong.
+            Exit codes: 0 no error, or only warnings; 64 wrong usage; 66 a file cannot be read; 69 the service cannot be \
+            reached; 75 the service cannot answer now; 77 the credentials are wrong.
             """)
 
-    @OptionGroup(title: "Who sends") var credentials: APNsCredentialOptions
+    @OptionGroup(title: "Credentials") var credentials: APNsCredentialOptions
     @Option(
         help: ArgumentHelp(
-            "The app's bundle ID. May be left out with a certificate for one app.", valueName: "bundle-id"))
+            "The app's bundle ID. Optional with a certificate for one app.", valueName: "bundle-id"))
     var topic: String?
-    @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
+    @OptionGroup(title: "Service") var endpoint: APNsEndpointOptions
     @Option(
-        help: ArgumentHelp("With --endpoint: where that service manages broadcast channels.", valueName: "url"),
+        help: ArgumentHelp(
+            "With --endpoint: the address at which that service manages broadcast channels.", valueName: "url"),
         transform: ServiceAddress.argument)
     var manage: ServiceAddress?
-    @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(help: "Print one JSON object per line.") var json = false
 
     func validate() throws {
         guard credentials.areGiven else {
-            throw ValidationError("Say what to check: --key FILE --key-id ID --team-id ID, or --cert FILE.")
+            throw ValidationError("Name the credentials to check: --key FILE --key-id ID --team-id ID, or --cert FILE.")
         }
         guard topic != nil || credentials.cert != nil else {
-            throw ValidationError("Say the app: --topic com.example.app.")
+            throw ValidationError("Name the app: --topic com.example.app.")
         }
     }
 
@@ -79,7 +80,7 @@ struct APNsCheckCommand: AsyncParsableCommand {
                 "event": "summary", "verdict": .text(verdict.rawValue), "wrong": .number(Int64(wrong.count)),
                 "warnings": .number(Int64(warnings)),
             ],
-            otherwise: wrong.isEmpty ? "You can send." : "You cannot send yet: \(wrong.count) wrong.")
+            otherwise: wrong.isEmpty ? "You can send." : "You cannot send yet: \(wrong.count) of the checks failed.")
         if let first = wrong.first { throw first.exitStatus }
     }
 }

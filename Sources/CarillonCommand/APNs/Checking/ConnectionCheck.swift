@@ -31,7 +31,7 @@ struct ConnectionCheck {
             let trust = address.isSecure ? "its certificate is trusted" : "it needs no TLS"
             return CheckFinding(
                 subject: .connection, verdict: .ok,
-                sentence: "\(address.place) is reached, \(trust), and it speaks HTTP/2\(use)", address: address)
+                sentence: "\(address.place) is reachable, \(trust), and it supports HTTP/2\(use)", address: address)
         } catch {
             let isWrong = purpose == .push
             return CheckFinding(
@@ -43,7 +43,7 @@ struct ConnectionCheck {
     private var use: String {
         switch purpose {
         case .push: ""
-        case .alternative: " (the other port for pushes)"
+        case .alternative: " (the alternative port for pushes)"
         case .management: " (for broadcast channels)"
         }
     }
@@ -51,8 +51,8 @@ struct ConnectionCheck {
     private var lack: String {
         switch purpose {
         case .push: ""
-        case .alternative: "; that is only the other port for pushes"
-        case .management: "; it is only needed for broadcast channels"
+        case .alternative: "; this is only the alternative port for pushes"
+        case .management: "; this address is only needed for broadcast channels"
         }
     }
 }

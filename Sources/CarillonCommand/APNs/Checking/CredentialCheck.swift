@@ -21,7 +21,9 @@ struct CredentialCheck {
                     let sentence = "\(options.key ?? "") is a key for signing tokens: key \(key.keyID) of team \(key.teamID)"
                     return (.token(key), CheckFinding(subject: subject, verdict: .ok, sentence: sentence))
                 }
-                guard let certificate = try options.certificate() else { throw CommandFault(.failure, "nothing is given") }
+                guard let certificate = try options.certificate() else {
+                    throw CommandFault(.failure, "no credentials are named")
+                }
                 let finding = Self.finding(certificate, now: now)
                 return (finding.verdict == .wrong ? nil : .certificate(certificate), finding)
             }
@@ -46,20 +48,21 @@ struct CredentialCheck {
             return CheckFinding(
                 subject: .certificate, verdict: .wrong,
                 sentence:
-                    "it expired on \(day(end)), and it is \(day(now)) by this machine's clock; make a new one in Apple's developer portal",
+                    "it expired on \(day(end)), and this machine's clock shows \(day(now)); create a new certificate in Apple's developer portal",
                 exitStatus: ExitStatus.notAllowed)
         }
         guard start <= now else {
             return CheckFinding(
                 subject: .certificate, verdict: .wrong,
-                sentence: "it is not valid before \(day(start)), and it is \(day(now)) now; is this machine's clock right?",
+                sentence:
+                    "it is not valid before \(day(start)), and this machine's clock shows \(day(now)); check the clock",
                 exitStatus: ExitStatus.notAllowed)
         }
         let isShort = days < daysOfWarning
         return CheckFinding(
             subject: .certificate, verdict: isShort ? .warning : .ok,
             sentence: "it is valid from \(day(start)) until \(day(end)): \(days) \(days == 1 ? "day" : "days") left"
-                + (isShort ? "; make a new one in Apple's developer portal" : ""), daysLeft: days)
+                + (isShort ? "; create a new certificate in Apple's developer portal" : ""), daysLeft: days)
     }
 
     private static func day(_ date: Date) -> String { date.formatted(.iso8601.year().month().day()) }

@@ -9,51 +9,51 @@ struct APNsSendCommand: AsyncParsableCommand {
             carillon apns send --key AuthKey_ABC1234567.p8 --team-id DEF1234567 --topic com.example.app \\
                 --token 00ff… --title Kettle --body "The water boils."
 
-            Tokens of apps that were built for development need --sandbox. --dry-run shows what would be sent, and \
-            needs neither credentials nor tokens.
+            Tokens of apps that were built for development need --sandbox. --dry-run shows the request without sending it, \
+            and needs neither credentials nor tokens.
 
-            The connection is opened first, and the first push goes alone: what would be wrong with every push is said \
-            once, and nothing more is sent. Ctrl-C begins nothing new and awaits what is under way. The files of --key, \
-            --cert, --ca, --payload and --passphrase-file may be pipes.
+            The command opens the connection first, and sends the first push alone: an error that would concern every push \
+            is reported once, and nothing more is sent. After Ctrl-C the command starts no new push and waits for the \
+            answers to the sent ones. The files of --key, --cert, --ca, --payload and --passphrase-file can be pipes.
 
-            Exit codes: 0 all were accepted; 64 wrong usage; 65 some were refused; 66 a file cannot be read; 69 no \
-            answer; 75 refused for now; 77 the credentials are not accepted; 130 stopped by Ctrl-C.
+            Exit codes: 0 all were accepted; 64 wrong usage; 65 some were refused; 66 a file cannot be read; 69 no answer; \
+            75 refused for now, try again later; 77 the credentials are not accepted; 130 stopped by Ctrl-C.
             """)
 
-    @OptionGroup(title: "Who sends") var credentials: APNsCredentialOptions
+    @OptionGroup(title: "Credentials") var credentials: APNsCredentialOptions
     @Option(
         help: ArgumentHelp(
             """
-            The app's bundle ID. What the push type adds, such as .voip, is appended, unless it is there already. May be \
-            left out with a certificate for one app.
+            The app's bundle ID. The suffix of the push type, such as .voip, is appended if it is missing. Optional with a \
+            certificate for one app.
             """, valueName: "bundle-id"))
     var topic: String?
-    @OptionGroup(title: "To whom") var recipients: RecipientOptions
-    @OptionGroup(title: "What") var content: NotificationOptions
-    @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
-    @Option(help: ArgumentHelp("How many connections there may be at most.", valueName: "n")) var connections = 8
-    @Flag(help: "Show the request with its payload, and send nothing.") var dryRun = false
-    @Flag(help: "Print one JSON object a line: one for each token, and a summary.") var json = false
+    @OptionGroup(title: "Recipients") var recipients: RecipientOptions
+    @OptionGroup(title: "Content") var content: NotificationOptions
+    @OptionGroup(title: "Service") var endpoint: APNsEndpointOptions
+    @Option(help: ArgumentHelp("The maximum number of connections.", valueName: "n")) var connections = 8
+    @Flag(help: "Show the request with its payload, and do not send it.") var dryRun = false
+    @Flag(help: "Print one JSON object per line: one for each token, and a summary.") var json = false
 
     func validate() throws {
-        guard (1...1000).contains(connections) else { throw ValidationError("--connections is from 1 to 1000.") }
+        guard (1...1000).contains(connections) else { throw ValidationError("--connections must be from 1 to 1000.") }
         if !dryRun {
             guard recipients.areGiven else {
-                throw ValidationError("Say to whom: --token, --tokens-file, or --channel.")
+                throw ValidationError("Name the recipients: --token, --tokens-file, or --channel.")
             }
             guard credentials.areGiven else {
-                throw ValidationError("Say who sends: --key FILE --key-id ID --team-id ID, or --cert FILE.")
+                throw ValidationError("Name the credentials: --key FILE --key-id ID --team-id ID, or --cert FILE.")
             }
         }
         guard topic != nil || (credentials.cert != nil && recipients.channel == nil) else {
-            throw ValidationError("Say the app: --topic com.example.app.")
+            throw ValidationError("Name the app: --topic com.example.app.")
         }
         let readers = [
             content.payload, recipients.tokensFile, credentials.key, credentials.cert, credentials.certKey,
             credentials.passphraseFile,
         ]
         guard readers.count(where: { $0 == "-" }) <= 1 else {
-            throw ValidationError("Standard input can be read for one thing only.")
+            throw ValidationError("Only one option can read standard input.")
         }
         if recipients.channel != nil { try checkBroadcast() }
     }
@@ -61,12 +61,14 @@ struct APNsSendCommand: AsyncParsableCommand {
     private func checkBroadcast() throws {
         guard content.type == .liveActivity else {
             throw ValidationError(
-                "A broadcast is --live-activity update|end, or --payload FILE with --push-type liveactivity.")
+                "A broadcast needs --live-activity update|end, or --payload FILE with --push-type liveactivity.")
         }
         guard content.activity.event != .start else {
-            throw ValidationError("A broadcast can update and end a Live Activity, not start one.")
+            throw ValidationError("A broadcast can update and end a Live Activity, but not start one.")
         }
-        guard content.collapseId == nil else { throw ValidationError("A broadcast has no --collapse-id.") }
+        guard content.collapseId == nil else {
+            throw ValidationError("A broadcast has no collapse ID; leave out --collapse-id.")
+        }
     }
 
     func run() async throws {
@@ -115,7 +117,7 @@ struct APNsSendCommand: AsyncParsableCommand {
         do {
             try await StoppableWork.perform(
                 with: client,
-                otherwise: CommandFault(ExitStatus.interrupted, "stopped before the service was reached; nothing was sent")
+                otherwise: CommandFault(ExitStatus.interrupted, "stopped before the connection was open; nothing was sent")
             ) { try await endpoint.connect(client, to: endpoint.push) }
         } catch {
             let isStopped = (error as? CommandFault)?.code == ExitStatus.interrupted
@@ -131,12 +133,12 @@ struct APNsSendCommand: AsyncParsableCommand {
     private func broadcast(_ push: PreparedPush, to channel: String, _ client: APNsClient) async throws {
         try await StoppableWork.perform(
             with: client,
-            otherwise: CommandFault(ExitStatus.interrupted, "stopped before the service was reached; nothing was sent")
+            otherwise: CommandFault(ExitStatus.interrupted, "stopped before the connection was open; nothing was sent")
         ) { try await endpoint.connect(client, to: endpoint.push) }
         let result = try await StoppableWork.perform(
             with: client,
             otherwise: CommandFault(
-                ExitStatus.interrupted, "stopped before the service answered; the broadcast may have been sent all the same")
+                ExitStatus.interrupted, "stopped before the service answered; the broadcast may have been sent")
         ) { () async -> Result<APNsResponse, APNsError> in
             do throws(APNsError) {
                 return .success(try await client.broadcast(push.notification, to: channel))

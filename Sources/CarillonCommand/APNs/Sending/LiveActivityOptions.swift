@@ -13,47 +13,53 @@ struct LiveActivityOptions: ParsableArguments {
     var event: Event?
     @Option(
         help: ArgumentHelp(
-            "The activity's state: a JSON object, or a file with one. Needed but for an end.", valueName: "json"))
+            "The activity's state: a JSON object, or a file with one. Required for start and update.", valueName: "json"))
     var contentState: String?
     @Option(help: ArgumentHelp("For a start: the name of the ActivityAttributes type.", valueName: "name"))
     var attributesType: String?
     @Option(help: ArgumentHelp("For a start: its values, a JSON object or a file with one.", valueName: "json"))
     var attributes: String?
-    @Flag(help: "For a start: the device makes a token for the updates (iOS 18).")
+    @Flag(help: "For a start: the device creates a token for the updates (iOS 18).")
     var inputPushToken = false
     @Option(
         help: ArgumentHelp("For a start: the activity listens to this broadcast channel (iOS 18).", valueName: "channel"))
     var inputPushChannel: String?
     @Option(
         help: ArgumentHelp(
-            "When the state counts as out of date: +SECONDS from now, seconds since 1970, or 2030-01-31T12:00:00Z.",
+            "The time at which the state becomes stale: +SECONDS from now, seconds since 1970, or 2030-01-31T12:00:00Z.",
             valueName: "time"))
     var staleAt: GivenTime?
-    @Option(help: ArgumentHelp("For an end: when it leaves the lock screen; a time like --stale-at.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp(
+            "For an end: the time at which the activity leaves the lock screen, in the form of --stale-at.",
+            valueName: "time"))
     var dismissAt: GivenTime?
 
     func validate() throws {
         switch event {
         case nil:
             guard contentState == nil, staleAt == nil, !saysStart, dismissAt == nil else {
-                throw ValidationError("--content-state and the like belong to --live-activity start|update|end.")
+                throw ValidationError(
+                    "--content-state and the other options of a Live Activity need --live-activity start|update|end.")
             }
         case .start:
             guard contentState != nil, attributesType != nil, attributes != nil else {
                 throw ValidationError("A start needs --content-state, --attributes-type and --attributes.")
             }
             guard !inputPushToken || inputPushChannel == nil else {
-                throw ValidationError("Say either --input-push-token or --input-push-channel.")
+                throw ValidationError("Use either --input-push-token or --input-push-channel.")
             }
         case .update:
             guard contentState != nil else { throw ValidationError("An update needs --content-state.") }
             fallthrough
         case .end:
             guard !saysStart else {
-                throw ValidationError("--attributes-type, --attributes and --input-push-… belong to a start.")
+                throw ValidationError(
+                    "--attributes-type, --attributes, --input-push-token and --input-push-channel need --live-activity start."
+                )
             }
         }
-        if dismissAt != nil, event != .end { throw ValidationError("--dismiss-at belongs to --live-activity end.") }
+        if dismissAt != nil, event != .end { throw ValidationError("--dismiss-at needs --live-activity end.") }
     }
 
     private var saysStart: Bool {
@@ -91,7 +97,7 @@ struct LiveActivityOptions: ParsableArguments {
             if let fault = CommandFault.numberOutOfRange(in: data, of: isInline ? option : text, code) { throw fault }
             throw CommandFault(
                 code,
-                "\(option) is a JSON object, or a file with one\(isInline ? "" : "; \(text) is none")")
+                "\(option) must be a JSON object, or a file with one\(isInline ? "" : ", not \(text)")")
         }
         return value
     }

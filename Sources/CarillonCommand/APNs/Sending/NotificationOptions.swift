@@ -5,12 +5,13 @@ import Foundation
 /// The content of the notification, and its delivery options.
 struct NotificationOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The alert's title.", valueName: "text")) var title: String?
-    @Option(help: ArgumentHelp("The line beneath the title.", valueName: "text")) var subtitle: String?
+    @Option(help: ArgumentHelp("The line below the title.", valueName: "text")) var subtitle: String?
     @Option(help: ArgumentHelp("The alert's text.", valueName: "text")) var body: String?
     @Option(help: ArgumentHelp("The number on the app's icon; 0 removes it.", valueName: "n")) var badge: Int?
     @Option(help: ArgumentHelp("A sound file of the app, or \"default\".", valueName: "name")) var sound: String?
-    @Option(help: ArgumentHelp("The category whose actions are offered.", valueName: "name")) var category: String?
-    @Option(help: ArgumentHelp("Groups notifications.", valueName: "id")) var threadId: String?
+    @Option(help: ArgumentHelp("The category whose actions the notification offers.", valueName: "name")) var category:
+        String?
+    @Option(help: ArgumentHelp("The thread that groups notifications.", valueName: "id")) var threadId: String?
     @Option(help: ArgumentHelp("passive, active, time-sensitive or critical.", valueName: "level"))
     var interruptionLevel: String?
     @Flag(help: "Let the app's service extension change the notification.") var mutableContent = false
@@ -19,52 +20,54 @@ struct NotificationOptions: ParsableArguments {
     @Option(
         parsing: .upToNextOption,
         help: ArgumentHelp(
-            "A key of the app's own, with JSON as its value: kettle=7, or 'name=\"Anna\"'.", valueName: "key=json"))
+            "A key of the app, with JSON as its value: kettle=7, or 'name=\"Anna\"'.", valueName: "key=json"))
     var custom: [String] = []
     @Option(
         help: ArgumentHelp(
-            "Send the JSON of this file as it is, instead of what the options above say; \"-\" is standard input.",
+            "Send the JSON of this file unchanged, in place of the options above; \"-\" is standard input.",
             valueName: "file"))
     var payload: String?
     @Option(
         help: ArgumentHelp(
             """
             alert, background, voip, pushtotalk, complication, fileprovider, location, liveactivity, controls, widgets, \
-            or with --payload also accessory and mdm. Without it, what the other options say: mostly alert.
+            or with --payload also accessory and mdm. Default: the type that the other options need, in most cases alert.
             """, valueName: "type"))
     var pushType: String?
-    @Option(help: ArgumentHelp("Replaces an earlier notification of the same ID on the device.", valueName: "id"))
+    @Option(help: ArgumentHelp("The notification replaces an earlier one with the same ID on the device.", valueName: "id"))
     var collapseId: String?
     @Option(
         help: ArgumentHelp(
-            "How long the service keeps it for a device that is away; 0 is one attempt. Without it, Apple decides.",
+            "How long the service stores the push for an offline device, in seconds; 0 means one attempt. Default: Apple decides.",
             valueName: "seconds"))
     var expires: Int64?
     @Option(
         help: ArgumentHelp(
-            "10 at once, 5 with regard to power, 1 never wakes. The push type's own without it.", valueName: "n"))
+            "10: at once; 5: when power allows; 1: never wakes the device. Default: the priority of the push type.",
+            valueName: "n"))
     var priority: Int?
-    @Flag(help: "Send also what breaks a rule of the push type, such as content that it ignores.") var withoutChecks = false
+    @Flag(help: "Send pushes that break a rule of the push type, such as content that it ignores.") var withoutChecks = false
 
     @OptionGroup(title: "Live activities") var activity: LiveActivityOptions
 
     func validate() throws {
         if let interruptionLevel, !["passive", "active", "time-sensitive", "critical"].contains(interruptionLevel) {
-            throw ValidationError("--interruption-level is passive, active, time-sensitive or critical.")
+            throw ValidationError("--interruption-level must be passive, active, time-sensitive or critical.")
         }
-        if let priority, ![1, 5, 10].contains(priority) { throw ValidationError("--priority is 1, 5 or 10.") }
+        if let priority, ![1, 5, 10].contains(priority) { throw ValidationError("--priority must be 1, 5 or 10.") }
         if let expires, !(0...3_153_600_000).contains(expires) {
-            throw ValidationError("--expires is a number of seconds from now, or 0.")
+            throw ValidationError("--expires must be a number of seconds from now, or 0.")
         }
-        if let badge, badge < 0 { throw ValidationError("--badge is 0 or more.") }
+        if let badge, badge < 0 { throw ValidationError("--badge must be 0 or more.") }
         if background, let pushType, pushType != "background" {
-            throw ValidationError("--background is push type background, not \(pushType).")
+            throw ValidationError("--background needs push type background, not \(pushType).")
         }
         if activity.event != nil, background || (pushType ?? "liveactivity") != "liveactivity" {
-            throw ValidationError("--live-activity is push type liveactivity, and cannot be another.")
+            throw ValidationError("--live-activity needs push type liveactivity; leave out --push-type.")
         }
         if payload != nil, saysContent || activity.event != nil {
-            throw ValidationError("--payload is the whole content; leave out --title, --custom and the like.")
+            throw ValidationError(
+                "--payload is the complete content; leave out --title, --custom and the other options of the content.")
         }
         try checkContent()
     }
@@ -83,14 +86,14 @@ struct NotificationOptions: ParsableArguments {
         case .alert:
             guard hasAlert || badge != nil || sound != nil || contentAvailable || !custom.isEmpty else {
                 throw ValidationError(
-                    "There is nothing to send: say --title, --body, --badge, --sound, --background or --payload FILE.")
+                    "There is nothing to send; add --title, --body, --badge, --sound, --background or --payload FILE.")
             }
         case .background where !withoutChecks:
             guard !hasAlert, badge == nil, sound == nil else {
                 throw ValidationError(
                     "A background push shows nothing; leave out --background, or the alert, badge and sound.")
             }
-            if let priority, priority != 5 { throw ValidationError("A background push has --priority 5, and no other.") }
+            if let priority, priority != 5 { throw ValidationError("A background push must have --priority 5.") }
         default: break
         }
         if !withoutChecks, let option = ignoredOption {

@@ -13,7 +13,7 @@ enum PayloadFile {
             if let fault = CommandFault.numberOutOfRange(in: data, of: name, ExitStatus.refused) { throw fault }
             throw CommandFault(
                 ExitStatus.refused,
-                "\(name) is not a payload, which is a JSON object like {\"aps\":{\"alert\":\"Hello\"}}"
+                "\(name) is not a payload; a payload must be a JSON object like {\"aps\":{\"alert\":\"Hello\"}}"
             )
         }
         return data

@@ -62,7 +62,7 @@ struct PushReport {
             return "refused  \(rejection.words)\(since). \(rejection.advice)"
         case .failure(let error):
             return "failed  \(error.code): \(error.sentence)"
-                + (error.mayHaveBeenProcessed ? "; it may have arrived all the same" : "; it was not sent")
+                + (error.mayHaveBeenProcessed ? "; it may have arrived" : "; it was not sent")
         }
     }
 }

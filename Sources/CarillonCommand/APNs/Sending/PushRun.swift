@@ -146,7 +146,8 @@ final class PushRun: Sendable {
             isStopping = true
             feed.stop()
             if isatty(STDERR_FILENO) == 1 { StandardError.clearLine() }
-            StandardError.print("carillon: stopping; what is under way is awaited, and once more gives it up")
+            StandardError.print(
+                "carillon: stopping; waiting for the answers to sent pushes. Press Ctrl-C again to stop at once.")
         }
     }
 

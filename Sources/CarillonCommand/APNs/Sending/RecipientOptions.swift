@@ -5,28 +5,32 @@ import Foundation
 struct RecipientOptions: ParsableArguments {
     @Option(
         parsing: .upToNextOption,
-        help: ArgumentHelp("A device token in hexadecimal digits; more may follow, or the option be repeated."))
+        help: ArgumentHelp("A device token in hexadecimal digits, or several; can be repeated."))
     var token: [String] = []
     @Option(
         help: ArgumentHelp(
             """
-            A file with one device token a line; \"-\" is standard input. Blank lines and what begins with # are passed \
-            over. It is read as it is sent, so that it may be of any length. A token that stands in it twice is pushed to \
-            twice, without --once.
+            A file with one device token per line; \"-\" is standard input. Blank lines and lines that begin with # are \
+            ignored. The file is read while pushes are sent, so it can have any length. A token that appears twice gets two \
+            pushes, unless --once is set.
             """, valueName: "file"))
     var tokensFile: String?
-    @Flag(help: "Push to each device token once, however often it is given; that takes some 30 bytes of memory for each.")
+    @Flag(help: "Push to each device token only once. This takes about 30 bytes of memory for each token.")
     var once = false
-    @Option(help: ArgumentHelp("Broadcast a Live Activity's update or end to this channel instead.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp(
+            "Broadcast the update or end of a Live Activity to this channel, in place of device tokens.", valueName: "id"))
     var channel: String?
 
     func validate() throws {
         let said = [!token.isEmpty, tokensFile != nil, channel != nil].count(where: \.self)
-        guard said <= 1 else { throw ValidationError("Say one of --token, --tokens-file and --channel.") }
-        guard !once || channel == nil else { throw ValidationError("--once is for device tokens; a broadcast is one push.") }
+        guard said <= 1 else { throw ValidationError("Use only one of --token, --tokens-file and --channel.") }
+        guard !once || channel == nil else {
+            throw ValidationError("--once is for device tokens; leave it out, as a broadcast is one push.")
+        }
         for token in token where !Self.isToken(token) {
             throw ValidationError(
-                "A device token is an even number of hexadecimal digits, not \"\(token.prefix(80))\".")
+                "A device token must be an even number of hexadecimal digits, not \"\(token.prefix(80))\".")
         }
     }
 

@@ -13,7 +13,7 @@ struct SendSummary {
     var repeated: Int?
 
     var lines: [String] {
-        if tally.settled == 0, end == .done { return ["there was no device token, so nothing was sent"] }
+        if tally.settled == 0, end == .done { return ["the input has no device token; nothing was sent"] }
         var lines = [Self.row("accepted", tally.accepted)]
         if tally.rejected > 0 {
             lines.append(Self.row("refused", tally.rejected))
@@ -28,7 +28,7 @@ struct SendSummary {
                 lines.append(Self.detail(failures.count, label, Self.sentence(label, failures)))
             }
         }
-        if let repeated, repeated > 0 { lines.append(Self.row("repeated", repeated) + ", each pushed to once") }
+        if let repeated, repeated > 0 { lines.append(Self.row("repeated", repeated) + ", each with one push") }
         lines.append("in \(time)\(tally.settled < 100 ? "" : ", \(rate.grouped) a second")\(ending)")
         return lines
     }
@@ -51,7 +51,7 @@ struct SendSummary {
         switch end {
         case .done: ""
         case .interrupted: "; interrupted, the rest was not sent"
-        case .refusedForAll: "; every push would be refused like this, so nothing more was sent"
+        case .refusedForAll: "; the service would refuse every push with this reason, so nothing more was sent"
         case .noService: "; the service does not answer, so nothing more was sent"
         case .unreadableFile: "; the file could not be read to its end"
         }
@@ -73,13 +73,13 @@ struct SendSummary {
         // The library's sentence concerns a single token.
         var text =
             label == APNsError.Code.tokenInvalid.description
-            ? "not a device token, which is an even number of hexadecimal digits" : failures.sentence
+            ? "not a device token; a token must be an even number of hexadecimal digits" : failures.sentence
         if !failures.lines.isEmpty {
             let isAll = failures.lines.count == failures.count
             let numbers = failures.lines.map(String.init).joined(separator: ", ")
             text += " (line\(failures.count == 1 ? "" : "s") \(numbers)\(isAll ? "" : " and others"))"
         }
-        if failures.unknownOutcomes > 0 { text += "; \(failures.unknownOutcomes.grouped) may have arrived all the same" }
+        if failures.unknownOutcomes > 0 { text += "; \(failures.unknownOutcomes.grouped) may have arrived" }
         return text
     }
 

@@ -120,8 +120,8 @@ class Watches(Kind):
         else:
             channel = str(uuid.uuid4())
             token = await self.open_channel(http, self.device["credential"], channel)
-            wish = {"disconnectAddress": self.address(self.number)}
-            await self.ask(http, "PUT", f"/push/{token}/watch", wish, (201,), commits=True)
+            watch = {"disconnectAddress": self.address(self.number)}
+            await self.ask(http, "PUT", f"/push/{token}/watch", watch, (201,), commits=True)
             name = f"/{self.number}"
             self.closing.add(name)
             await self.ask(
