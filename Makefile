@@ -136,10 +136,11 @@ FORMATTED := Package.swift Sources Plugins Tests Examples Benchmarks
 format:
 	swift format --in-place --recursive --parallel $(FORMATTED)
 
-## Check the format of all Swift files, and that each target has a sentence.
+## Check the format of Swift files, the sentences of targets, and words that the glossary excludes.
 lint:
 	swift format lint --strict --recursive --parallel $(FORMATTED)
 	@Scripts/targets >/dev/null
+	@Scripts/words
 
 # The sanitizer makes everything some ten times slower, so that tests run one by one, and those that count tens of thousands are
 # left to `make test`. `make check` builds and runs the modules without sockets; `make thread-sanitizer` the others after them.

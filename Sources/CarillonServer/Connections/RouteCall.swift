@@ -39,7 +39,7 @@ struct RouteCall: Sendable {
             if head.method == .head { head.method = .get }
             var context = RouteContext(.connection(channel), logger: logger)
             context.isHead = requestHead.method == .HEAD
-            context.notify = notify
+            context.inform = notify
             context.share = connection.share
             response = try await responder.respond(
                 to: Request(head: head, body: body), context: context)
