@@ -55,7 +55,7 @@ check: check-first
 	@echo "$$(date +%T) All checks pass."
 
 ## Check the format, and build, test and document everything: the first part of `check`.
-check-first: lint setup-tests build
+check-first: setup-tests lint build
 	@# The longest part begins first. Interop tests and those of the APNs client wait most of their time.
 	+$(BESIDE) part-parallel part-interop part-docs part-packages part-apns
 	$(MAKE) part-alone

@@ -49,7 +49,7 @@ struct ForwardingHomes {
         let channel = NIOAsyncTestingChannel()
         var context = RouteContext(.connection(channel), logger: TwoHomes.logger)
         context.isHead = isHead
-        if stream != nil { context.notify = { _, _ in } }
+        if stream != nil { context.inform = { _, _ in } }
         context.share = ConnectionShare(of: shares)
         _ = context.share?.opened(from: nil)
         defer { context.share?.closed() }
