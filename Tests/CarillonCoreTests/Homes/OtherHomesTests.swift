@@ -57,7 +57,7 @@ struct OtherHomesTests {
 
     @Test func `a delivery without a result has failed if a home answers for fewer deliveries`() async throws {
         let first = try await GatedHomes()
-        let others = others(first, AskedHome(FiringDeliveries.self) { _ in [.stored] })
+        let others = others(first, AskedHome(FiringDeliveries.self) { _ in [.stored(replaced: nil)] })
         let firings = Firings(
             store: first.first.store, home: first.first, others: others,
             conditions: ItemConditions(limits: ExpressionLimits()) { _, _ in nil }, styles: .none, payloadSize: { _ in 0 },
