@@ -8,7 +8,7 @@ struct ChannelOptions: ParsableArguments {
         name: [.customLong("topic"), .customLong("bundle-id")],
         help: ArgumentHelp("The app that owns the channels.", valueName: "bundle-id"))
     var topic: String
-    @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
+    @OptionGroup(title: "Service") var endpoint: APNsEndpointOptions
     @Option(
         help: ArgumentHelp(
             "The address for channel management, if it is not --endpoint: https://HOST:PORT.", valueName: "url"),

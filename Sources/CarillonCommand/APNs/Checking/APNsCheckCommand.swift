@@ -22,7 +22,7 @@ struct APNsCheckCommand: AsyncParsableCommand {
         help: ArgumentHelp(
             "The app's bundle ID. Optional with a certificate for one app.", valueName: "bundle-id"))
     var topic: String?
-    @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
+    @OptionGroup(title: "Service") var endpoint: APNsEndpointOptions
     @Option(
         help: ArgumentHelp(
             "With --endpoint: the address at which that service manages broadcast channels.", valueName: "url"),

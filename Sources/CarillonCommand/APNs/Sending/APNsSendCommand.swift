@@ -29,8 +29,8 @@ struct APNsSendCommand: AsyncParsableCommand {
             """, valueName: "bundle-id"))
     var topic: String?
     @OptionGroup(title: "Recipients") var recipients: RecipientOptions
-    @OptionGroup(title: "What") var content: NotificationOptions
-    @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
+    @OptionGroup(title: "Content") var content: NotificationOptions
+    @OptionGroup(title: "Service") var endpoint: APNsEndpointOptions
     @Option(help: ArgumentHelp("The maximum number of connections.", valueName: "n")) var connections = 8
     @Flag(help: "Show the request with its payload, and do not send it.") var dryRun = false
     @Flag(help: "Print one JSON object per line: one for each token, and a summary.") var json = false

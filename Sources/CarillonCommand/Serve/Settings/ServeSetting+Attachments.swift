@@ -10,24 +10,24 @@ extension ServeSetting {
         longNumber(
             "attachment-bytes-per-user", \.attachments.userBytes, byteCounts,
             """
-            The bytes of all attachments of one user, or of one device without a user. A file counts for at \
-            least 65536.
+            The maximum bytes of all attachments of one user, or of one device without a user. A file counts as at least \
+            65536 bytes.
             """),
         longNumber(
             "attachment-bytes-per-app", \.attachments.appBytes, byteCounts,
-            "The bytes of all attachments of one app. A file counts for at least 65536."),
+            "The maximum bytes of all attachments of one app. A file counts as at least 65536 bytes."),
         longNumber(
             "attachment-free-bytes", \.attachments.freeBytes, byteCounts,
             """
-            The free space that attachments leave on the disk. Beyond it uploads get 507, and nothing else is \
+            The free space that attachments leave on the disk. With less free space uploads get 507, and nothing else is \
             affected.
             """),
         number(
             "uploads-per-device", \.attachments.uploadsOfDevice, counts,
-            "The number of unfinished uploads of a device."),
+            "The maximum number of unfinished uploads of a device."),
         longNumber(
             "unfinished-upload-seconds", \.attachments.unfinishedSeconds, keepingSeconds,
-            "How long an unfinished upload is kept after its last byte."),
+            "How long an unfinished upload is stored after its last byte."),
         number(
             "max-transfers", \.attachments.transfers, counts,
             """
@@ -36,6 +36,7 @@ extension ServeSetting {
             """),
         onOff(
             "upload-resumption", \.tellsUploadResumption,
-            "If it is off, uploaders never get 104, which some proxies (nginx) take for the answer."),
+            "If this is off, uploaders never get the interim response 104, which some proxies (nginx) mistake for the final response."
+        ),
     ]
 }

@@ -16,9 +16,10 @@ extension ServeSetting {
         ) { text, settings in
             let urls = elements(of: text)
             guard urls.count <= ServerSettings.mostFormerPublicURLs else {
-                throw CallAddress.Fault(reason: "has \(urls.count) URLs")
+                throw CallAddress.Fault(
+                    reason: "must have at most \(ServerSettings.mostFormerPublicURLs) URLs, not \(urls.count)")
             }
-            guard !urls.contains("") else { throw CallAddress.Fault(reason: "has an empty element") }
+            guard !urls.contains("") else { throw CallAddress.Fault(reason: "must not have an empty element") }
             settings.formerPublicURLs = try urls.map { try ServerURL($0).text }
             return true
         },
@@ -44,12 +45,12 @@ extension ServeSetting {
             The number of sockets of [one address](guarantees.md), or of one /64 of IPv6. Further handshakes get \
             429.
             """),
-        rate("frame-rate", \.frameRate, "The frames that are read from one socket."),
+        rate("frame-rate", \.frameRate, "The rate limit for frames from one socket."),
         number(
             "answer-bytes", \.answerBytes, byteCounts,
             """
-            The memory of [all answers](guarantees.md) that are being made or are not read yet, in bytes. Beyond \
-            it requests get 503.
+            The memory of [all answers](guarantees.md) that are not complete or not read yet, in bytes. Beyond it requests \
+            get 503.
             """),
         number(
             "head-seconds", \.requests.headSeconds, connectionSeconds,
@@ -68,7 +69,7 @@ extension ServeSetting {
             "How long an HTTP connection can wait for its next request."),
         number(
             "stall-seconds", \.stallSeconds, connectionSeconds,
-            "The time in which a peer must read 4 KiB of what waits for it. Then its connection ends."),
+            "The time in which a peer must read 4 KiB of its waiting data. Otherwise its connection ends."),
         number(
             "hello-seconds", \.helloTimeoutSeconds, connectionSeconds, "The time for the first frame of a socket."),
         number(
@@ -79,7 +80,7 @@ extension ServeSetting {
             """),
         number(
             "keep-alive-answer-seconds", \.keepAliveAnswerSeconds, connectionSeconds,
-            "The time for the answer to a ping. Then the socket ends."),
+            "The time for the answer to a ping. Without an answer the socket ends."),
         text(
             "client-address-header", \.clientAddress.header, "the name of a field",
             """

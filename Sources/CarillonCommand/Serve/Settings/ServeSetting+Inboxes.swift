@@ -4,8 +4,9 @@ import CarillonServer
 extension ServeSetting {
     /// Inboxes and devices.
     static let inboxes: [ServeSetting] = [
-        number("window-envelopes", \.window.envelopes, counts, "The number of unanswered messages of a connection."),
-        number("window-bytes", \.window.bytes, byteCounts, "The bytes of the unanswered messages of a connection."),
+        number(
+            "window-envelopes", \.window.envelopes, counts, "The maximum number of unacknowledged messages of a connection."),
+        number("window-bytes", \.window.bytes, byteCounts, "The bytes of the unacknowledged messages of a connection."),
         number(
             "inbox-envelopes", \.store.inbox.envelopes, counts,
             "The number of messages that can wait for one device."),
@@ -14,21 +15,20 @@ extension ServeSetting {
             "The bytes of the messages that can wait for one device."),
         longNumber(
             "outcome-seconds", \.store.inbox.outcomeRetentionSeconds, keepingSeconds,
-            "How long outcomes are kept, by [both clocks](guarantees.md#clocks)."),
+            "How long outcomes are stored, by [both clocks](guarantees.md#clocks)."),
         number(
             "outcomes-per-device", \.store.inbox.outcomes, counts,
-            "The number of outcomes that are kept for one device. The newest are kept."),
+            "The number of outcomes that are stored for one device. The newest are stored."),
         number(
             "idempotency-keys-per-device", \.store.inbox.idempotencyKeys, counts,
-            "The number of idempotency keys that are kept for one device. The newest are kept."),
+            "The number of idempotency keys that are stored for one device. The newest are stored."),
         number(
             "devices-per-app", \.store.devicesPerApp, counts,
             "The number of devices of an app, anonymous devices included."),
         number(
             "anonymous-idle-seconds", \.anonymousIdleSeconds, keepingSeconds,
             """
-            An anonymous device that did not connect for so long is removed, by [both \
-            clocks](guarantees.md#clocks).
+            An anonymous device is removed after this time without a connection, by [both clocks](guarantees.md#clocks).
             """),
         number(
             "anonymous-unused-seconds", \.anonymousUnusedSeconds, keepingSeconds,
@@ -36,11 +36,11 @@ extension ServeSetting {
         number(
             "inactive-seconds", \.inactiveSeconds, keepingSeconds,
             """
-            A registered device that was not seen for so long is removed, by [both \
-            clocks](guarantees.md#clocks). The time is kept to the day.
+            A registered device that was not seen for this time is removed, by [both clocks](guarantees.md#clocks). The \
+            time is stored to the day.
             """),
         number(
             "suspended-seconds", \.suspendedSeconds, keepingSeconds,
-            "The same for a device that was suspended and not seen for so long."),
+            "The same for a suspended device."),
     ]
 }

@@ -8,7 +8,7 @@ extension ServeSetting {
     static let options: [ServeSetting] = [
         ServeSetting(
             "data", "a directory", isOption: true,
-            "The data directory, which is required. It is made if it is missing."
+            "The data directory, which is required. It is created if it is missing."
         ) { text, settings in
             settings.dataDirectory = text
             return true
@@ -16,7 +16,7 @@ extension ServeSetting {
         text(
             "key-file", \.keyFile, "a file", isOption: true,
             """
-            The file whose key wraps the server's keys. It is made if it is missing. [Push \
+            The wrapping key file, whose key encrypts the server's keys. It is created if it is missing. [Push \
             credentials](pushes.md#set-it-up) need it. Keep it apart from the data and its backups.
             """),
         ServeSetting(
@@ -41,7 +41,7 @@ extension ServeSetting {
         },
         ServeSetting(
             "metrics-listen", "HOST:PORT, or a port of this machine", standard: "nowhere", isOption: true,
-            "Where Prometheus reads [`/metrics`](metrics.md)."
+            "The address at which Prometheus reads [`/metrics`](metrics.md)."
         ) { text, settings in
             let place = try HostPort(Int(text) == nil ? text : "127.0.0.1:\(text)")
             settings.metrics = (place.host, place.port)
@@ -62,24 +62,24 @@ extension ServeSetting {
             "dev",
             "For development: anonymous devices and private addresses are allowed, and the log has more details."),
         flag(
-            "anonymous-devices", "Accept devices that never registered, as Firefox and UnifiedPush distributors do."),
+            "anonymous-devices", "Accept devices that did not register, such as Firefox and UnifiedPush distributors."),
         ServeSetting(
             "anonymous-app", "the name of an app", standard: "`anonymous`", isOption: true,
             "The app of anonymous devices."
         ) { text, _ in AppID(text) != nil },
         ServeSetting(
             "log", Logger.Level.allCases.map(\.rawValue).joined(separator: ", "), standard: "`info`", isOption: true,
-            "The least important entries that are logged."
+            "The lowest level of entries that are logged."
         ) { text, _ in Logger.Level(rawValue: text) != nil },
         flag(
             "allow-private-addresses",
             """
-            Let [watches](watch.md), [key sets](users.md#the-key-set) and [approval hooks](approval-hook.md) have addresses in private, \
-            local and reserved networks.
+            Allow [watches](watch.md), [key sets](users.md#the-key-set) and [approval hooks](approval-hook.md) to have \
+            addresses in private, local and reserved networks.
             """),
         ServeSetting(
             "outward-ca", "a file of certificates in PEM", isOption: true,
-            "Authorities that are trusted for back ends, beside the system's."
+            "Certificate authorities that are trusted for backends, in addition to the system's."
         ) { text, settings in
             _ = try TrustedFile(text, of: "\"outward-ca\"")
             settings.outward.authorityFile = text

@@ -11,13 +11,13 @@ extension ServeSetting {
         number(
             "callback-answer-seconds", \.outward.answerSeconds, 1...OutwardSettings.longestAnswerSeconds,
             """
-            The time for the answer of a back end: a [watch](watch.md), a [key set](users.md#the-key-set) or a \
+            The time limit for the answer of a backend: a [watch](watch.md), a [key set](users.md#the-key-set) or an \
             [approval hook](approval-hook.md).
             """),
-        number("max-calls", \.outward.pace.underWay, 1...1_000_000, "The number of calls to back ends under way."),
+        number("max-calls", \.outward.pace.underWay, 1...1_000_000, "The maximum number of concurrent calls to backends."),
         number(
             "calls-per-second", \.outward.pace.perSecond, 1...1_000_000,
-            "The number of calls to back ends that are begun in a second."),
+            "The maximum number of calls to backends that begin in one second."),
         place(
             "apns-production", standard: "`api.push.apple.com:443`",
             "Another host in place of Apple's push service: a relay, or [the simulator](apns-simulator.md)."
@@ -32,7 +32,7 @@ extension ServeSetting {
         },
         ServeSetting(
             "apns-ca", "a file of certificates in PEM", standard: "the system's",
-            "The authorities that are trusted for those hosts, instead of the system's."
+            "The certificate authorities that are trusted for those hosts, in place of the system's."
         ) { text, settings in
             settings.gateways.authorities = try TrustedFile(text, of: "\"apns-ca\"").pem
             return true
@@ -43,6 +43,6 @@ extension ServeSetting {
         ) { place, settings in
             settings.gateways.proxy = .http(host: place.host, port: place.port)
         },
-        number("max-pushes", \.gateways.underWay, 1...1_000_000, "The number of pushes through Apple under way."),
+        number("max-pushes", \.gateways.underWay, 1...1_000_000, "The maximum number of concurrent pushes through Apple."),
     ]
 }
