@@ -40,7 +40,7 @@ struct ExpressionEvalTests {
 
     @Test func `a name that is near is said, also where nothing was checked`() {
         guard case .string(let error)? = answer(#"{"expr":"sizes('a')"}"#)?["error"] else { return #expect(Bool(false)) }
-        #expect(error.contains("sizes()") && error.contains("size is near"))
+        #expect(error.contains("sizes()") && error.contains("did you mean size?"))
     }
 
     @Test func `an empty line has an answer, as every line has`() {

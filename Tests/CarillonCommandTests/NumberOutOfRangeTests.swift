@@ -28,7 +28,7 @@ struct NumberOutOfRangeTests {
         let fault = fault { _ = try CustomField("a=[1,1e999]") }
         #expect(fault?.code == .validationFailure)
         #expect(
-            fault?.message == "--custom a: the number 1e999 in line 1, column 4 is out of range, which ends at 1.8e308")
+            fault?.message == "--custom a: the number 1e999 in line 1, column 4 is out of range; the limit is 1.8e308")
     }
 
     @Test func `a payload file says the number and its place`() throws {

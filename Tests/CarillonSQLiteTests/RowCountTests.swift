@@ -166,8 +166,8 @@ struct RowCountTests {
             platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
         var profile = DeviceProfile()
         profile.address = address
-        let request = RegistrationRequest.says(profile, confirms: true)
-        _ = try await store.changeRegistration(of: fixture.device.serial, at: start) { _ in request }
+        let report = RegistrationRequest.says(profile, confirms: true)
+        _ = try await store.changeRegistration(of: fixture.device.serial, at: start) { _ in report }
         try await check("push", atOnce: 20, width: 1, fixture) { number in
             let append = InboxOperation.append(
                 fixture.envelope(Int64(number)), AppendRules(wake: WakeRequest(.alert, dueAt: start)))
@@ -262,8 +262,8 @@ struct RowCountTests {
         let ada = try #require(UserID("ada"))
         let new = NewDevice(DeviceID(Self.id(9, 1)), app: try StoreFixture.appID, user: .signedIn(ada))
         let provider = try #require(try await fixture.insert(new, secret: [9]))
-        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(ada))
-        _ = try await store.changeRegistration(of: consumer.serial, at: start) { _ in request }
+        let report = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(ada))
+        _ = try await store.changeRegistration(of: consumer.serial, at: start) { _ in report }
         let keys = KeyBundle(
             identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
             until: 2_000_000_000_000, signature: Array(repeating: 3, count: 64))

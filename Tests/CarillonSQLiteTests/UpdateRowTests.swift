@@ -34,7 +34,7 @@ struct UpdateRowTests {
             }
         }
         let place = AudienceCursor(UpdateSerial(9), rules: 1)
-        _ = try await store.held(
+        _ = try await store.evaluated(
             binding.serial, revision: 2, to: place, isFull: false, adding: [], at: start)
         let now = start.milliseconds
         #expect(try await rows() == [[1, 2, nil, now, 9, 0, 0]])
@@ -112,7 +112,7 @@ struct UpdateRowTests {
         let binding = try await bind("more", fixture)
         let held = try await run {
             let place = AudienceCursor(UpdateSerial(1), rules: 1)
-            _ = try await store.held(
+            _ = try await store.evaluated(
                 binding.serial, revision: binding.revision, to: place, isFull: false, adding: [], at: start)
         }
         #expect(held == 2)
@@ -152,7 +152,7 @@ struct UpdateRowTests {
             changedAt: start, orderKey: "k")
         let held = try await run {
             let place = AudienceCursor(second.serial, rules: 1)
-            _ = try await store.held(
+            _ = try await store.evaluated(
                 binding.serial, revision: binding.revision, to: place, isFull: false, adding: [next], at: start)
         }
         #expect(held == 2)

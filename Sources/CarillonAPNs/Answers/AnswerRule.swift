@@ -21,7 +21,7 @@ enum AnswerRule: Sendable {
     private static func noID(_ answer: RawAnswer) -> APNsError {
         APNsError(
             .answerInvalid,
-            "The answer has status \(answer.status) and no ID, which the service always gives. Look for a proxy on the way.",
+            "The answer has status \(answer.status) and no ID, which the service always sends. Check for a proxy in between.",
             mayHaveBeenProcessed: true)
     }
 }

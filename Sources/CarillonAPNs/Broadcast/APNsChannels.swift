@@ -77,7 +77,7 @@ public struct APNsChannels: Sendable {
         return try read(answer) { answer throws(APNsError) in
             guard let id = answer.channelID, !id.isEmpty else {
                 throw APNsError(
-                    .answerInvalid, "The service created a channel and did not say its ID.", mayHaveBeenProcessed: true)
+                    .answerInvalid, "The service created a channel but did not return its ID.", mayHaveBeenProcessed: true)
             }
             return Channel(id: id, storage: storage)
         }
@@ -150,7 +150,8 @@ public struct APNsChannels: Sendable {
 enum BroadcastPath {
     static func checked(_ id: String) throws(APNsError) -> String {
         guard !id.isEmpty, id.utf8.count <= 1024, NotificationRules.isPrintable(id) else {
-            throw APNsError(.notificationInvalid, "A channel ID is printable ASCII as the service gave it.")
+            throw APNsError(
+                .notificationInvalid, "A channel ID must be printable ASCII, unchanged as the service returned it.")
         }
         return id
     }

@@ -28,7 +28,8 @@ extension APNsClient {
     ) async throws(APNsError) -> APNsResponse {
         if storage == .nothing, let expiration = notification.fields.expiration, expiration != .immediately {
             throw APNsError(
-                .notificationInvalid, "A channel that stores nothing takes only broadcasts that expire immediately.")
+                .notificationInvalid,
+                "A channel that stores nothing accepts only broadcasts that expire immediately; set the expiration to 0.")
         }
         let bundleID = try BroadcastPath.bundleID(notification.fields.bundleID ?? configuration.bundleID)
         let prepared = try prepare(notification, channelID: try BroadcastPath.checked(channelID))

@@ -20,21 +20,21 @@ struct ConnectFailure {
     private static func explain(_ cause: any Error, _ host: String, _ opener: ConnectionOpener) -> (String, Bool) {
         switch cause {
         case ConnectFault.notHTTP2:
-            return ("\(host) does not speak HTTP/2 (ALPN h2); is it the right host?", true)
+            return ("\(host) does not support HTTP/2 (ALPN h2); check the host.", true)
         case let fault as ConnectionFault:
             return ("\(host): \(fault.detail)", fault.kind == .notHTTP2)
         case is NIOSSLExtraError:
-            return ("The certificate of \(host) is made out to another name; is it the right host?", true)
+            return ("The certificate of \(host) is for another name; check the host.", true)
         case let error as NIOConnectionError:
             return (unreachable(error, opener), false)
         case let error as NIOHTTP1ProxyConnectHandler.Error:
             return ("\(target(opener)) does not connect to \(host)\(answer(of: error)).", false)
         case is SOCKSError.NoValidAuthenticationMethod, is SOCKSError.InvalidAuthenticationSelection:
-            return ("\(target(opener)) wants a name and a password, which is not supported for SOCKS.", false)
+            return ("\(target(opener)) requires a name and a password, which is not supported for SOCKS.", false)
         case is SOCKSError.ConnectionFailed: return ("\(target(opener)) does not connect to \(host).", false)
         case is SOCKSError.InvalidProtocolVersion, is SOCKSError.InvalidReservedByte, is SOCKSError.InvalidAddressType,
             is SOCKSError.UnexpectedRead, is SOCKSError.InvalidClientState:
-            return ("\(target(opener)) does not speak SOCKS 5.", false)
+            return ("\(target(opener)) does not support SOCKS 5; check the proxy.", false)
         case ChannelError.connectTimeout: return (silent(target(opener), opener), false)
         case let error as IOError: return (unreachable(error, target(opener), opener), false)
         default: break
@@ -48,27 +48,27 @@ struct ConnectFailure {
         }
         if isAboutOwnCertificate(cause) {
             return (
-                "\(host) does not take the client's certificate, or wants one; is it expired, revoked, or for the other environment?",
+                "\(host) rejects the client's certificate, or requires one; check whether it is expired, revoked, or for the other environment.",
                 true
             )
         }
         if let alert = alert(in: detail) {
             return (
-                "\(host) refused TLS with the alert \"\(alert)\"; is it the right host and port, and does it speak TLS 1.2 or newer?",
+                "\(host) refused TLS with the alert \"\(alert)\"; check the host and port, and whether it supports TLS 1.2 or newer.",
                 alert != "internal error"
             )
         }
         if opener.proxy != nil, cause as? NIOSSLError == .handshakeFailed(.sslError([.eofDuringHandshake])) {
-            return ("\(target(opener)) hung up and did not connect to \(host).", false)
+            return ("\(target(opener)) closed the connection and did not connect to \(host).", false)
         }
-        if detail.contains("WRONG_VERSION_NUMBER") { return ("\(host) does not speak TLS; is it the right port?", true) }
-        if cause is NIOSSLError { return ("TLS with \(host) failed; does TLS listen on that port?", false) }
+        if detail.contains("WRONG_VERSION_NUMBER") { return ("\(host) does not support TLS; check the port.", true) }
+        if cause is NIOSSLError { return ("TLS with \(host) failed; check whether the port is for TLS.", false) }
         return ("\(host) cannot be reached.", false)
     }
 
     /// Returns the status of the proxy's response, without its other text, which is not trusted.
     private static func answer(of error: NIOHTTP1ProxyConnectHandler.Error) -> String {
-        if error == .proxyAuthenticationRequired() { return ": it wants authorization" }
+        if error == .proxyAuthenticationRequired() { return ": it requires authorization" }
         let status = String(describing: error).firstMatch(of: /status: (\d{3})/)?.output.1
         return status.map { ": it answered with status \($0)" } ?? ""
     }
@@ -78,12 +78,12 @@ struct ConnectFailure {
         if let alert = alert(in: String(describing: error)) {
             return "The service ended TLS with the alert \"\(alert)\"."
         }
-        if error is NIOSSLError || error is NIOSSLCloseTimedOutError { return "TLS broke." }
+        if error is NIOSSLError || error is NIOSSLCloseTimedOutError { return "TLS failed." }
         guard let error = error as? IOError else { return "The connection broke." }
         switch error.errnoCode {
         case ECONNRESET, EPIPE: return "The service reset the connection."
-        case ETIMEDOUT: return "The network was silent for too long."
-        case ENETUNREACH, EHOSTUNREACH, ENETDOWN: return "The network is gone."
+        case ETIMEDOUT: return "The network did not answer for too long."
+        case ENETUNREACH, EHOSTUNREACH, ENETDOWN: return "The network is not available."
         default: return "The connection broke."
         }
     }
@@ -107,7 +107,7 @@ struct ConnectFailure {
 
     private static func unreachable(_ error: NIOConnectionError, _ opener: ConnectionOpener) -> String {
         guard let first = error.connectionErrors.first?.error else {
-            return "No address was found for \(error.host); is the name right, and can names be resolved here?"
+            return "No address was found for \(error.host); check the name, and the name resolution of this machine."
         }
         if case .connectTimeout? = first as? ChannelError { return silent(target(opener), opener) }
         guard let error = first as? IOError else { return "\(target(opener)) cannot be reached." }
@@ -116,9 +116,9 @@ struct ConnectFailure {
 
     private static func unreachable(_ error: IOError, _ target: String, _ opener: ConnectionOpener) -> String {
         switch error.errnoCode {
-        case ECONNREFUSED: "\(target) refuses connections; does anything listen there?"
+        case ECONNREFUSED: "\(target) refuses connections; check whether a service listens there."
         case ETIMEDOUT: silent(target, opener)
-        case ENETUNREACH, EHOSTUNREACH: "There is no route to \(target); is this machine on the network?"
+        case ENETUNREACH, EHOSTUNREACH: "There is no route to \(target); check the network of this machine."
         default: "\(target) cannot be reached."
         }
     }
@@ -126,7 +126,7 @@ struct ConnectFailure {
     private static func silent(_ target: String, _ opener: ConnectionOpener) -> String {
         let hint =
             opener.proxy == nil && opener.address.port == 443
-            ? " The service can be reached by port 2197, too (alternativePort)." : ""
-        return "\(target) did not answer within \(opener.timeout); is there a firewall in between?\(hint)"
+            ? " The service can also be reached on port 2197 (alternativePort)." : ""
+        return "\(target) did not answer within \(opener.timeout); check for a firewall in between.\(hint)"
     }
 }

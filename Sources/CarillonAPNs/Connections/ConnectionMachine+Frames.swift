@@ -17,7 +17,7 @@ extension ConnectionMachine {
         case .ping: try receivedPing(head, &payload)
         case .goAway: try receivedGoAway(head, &payload)
         case .windowUpdate: try receivedWindowUpdate(head, &payload)
-        case .pushPromise: throw ProtocolFault(.protocolError, "The service pushed, which was switched off.")
+        case .pushPromise: throw ProtocolFault(.protocolError, "The service sent a push of HTTP/2, which is disabled.")
         case .priority: try receivedPriority(head, &payload)
         case nil: break
         }
@@ -148,7 +148,7 @@ extension ConnectionMachine {
             case PeerSettings.headerTableSize: encoder.peerLimitsTable(to: Int(value))
             case PeerSettings.enablePush:
                 // Section 6.5.2: a server may send no other value.
-                guard value == 0 else { throw ProtocolFault(.protocolError, "The service offered to be pushed to.") }
+                guard value == 0 else { throw ProtocolFault(.protocolError, "The service announced pushes of HTTP/2.") }
             case PeerSettings.maxConcurrentStreams: peer.maxConcurrentStreams = Int(value)
             case PeerSettings.initialWindowSize: try windowsBegin(at: Int(value))
             case PeerSettings.maxFrameSize:
@@ -211,7 +211,7 @@ extension ConnectionMachine {
         drain(
             ConnectionFault(
                 .goneAway,
-                "The service asked to leave (HTTP/2 code \(code)\(reason.map { ", \($0.rawValue)" } ?? ""))."
+                "The service asked to close the connection (HTTP/2 code \(code)\(reason.map { ", \($0.rawValue)" } ?? ""))."
                     + (reason.map { " " + APNsRejection(status: 0, reason: $0).advice } ?? "")), reason)
         // Pushes are returned in the order in which they were sent.
         for id in streams.keys.filter({ $0 > lastPeerStream }).sorted() {

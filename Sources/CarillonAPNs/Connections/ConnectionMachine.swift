@@ -172,7 +172,7 @@ struct ConnectionMachine {
     mutating func send(
         _ push: PushID, _ head: APNsRequestHead, _ authorization: ProviderToken?, path: String, body: RequestBody
     ) -> UInt32 {
-        precondition(freeStreams > 0, "a push is only given to a connection that can take it")
+        precondition(freeStreams > 0, "A push must be sent only to a connection that can accept it.")
         let id = nextStream
         nextStream += 2
         writeHeaders(id, head, authorization, path: path, endsStream: body.count == 0)
@@ -226,7 +226,7 @@ struct ConnectionMachine {
         awaitsSince = streams.isEmpty ? nil : awaitsSince ?? now
         fullSince = phase == .open && streams.isEmpty && freeStreams == 0 ? fullSince ?? now : nil
         if let fullSince, now - fullSince > options.staysFullFor {
-            drain(ConnectionFault(.unanswering, "The service left no room for a push."), nil)
+            drain(ConnectionFault(.unanswering, "The service left no window for a push."), nil)
             return
         }
         if let pausedSince, now - pausedSince > options.takesOutputWithin {
@@ -347,7 +347,7 @@ struct ConnectionMachine {
         APNsFrameHead(length: 8, kind: .goAway).write(into: &output)
         output.writeMultipleIntegers(0 as UInt32, HTTP2Code.noError.rawValue)
         phase = .ended
-        events.append(.ended(drainFault ?? ConnectionFault(.retired, "The connection is not used any more.")))
+        events.append(.ended(drainFault ?? ConnectionFault(.retired, "The connection is no longer used.")))
     }
 
     mutating func end(_ fault: ConnectionFault) {
@@ -382,5 +382,5 @@ struct ProtocolFault: Error {
         self.isForeign = isForeign
     }
 
-    static let notHTTP2 = ProtocolFault(.protocolError, "The host does not speak HTTP/2.", isForeign: true)
+    static let notHTTP2 = ProtocolFault(.protocolError, "The host does not support HTTP/2.", isForeign: true)
 }

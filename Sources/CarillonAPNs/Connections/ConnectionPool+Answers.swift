@@ -21,7 +21,7 @@ extension ConnectionPool {
                 machine.draining(link.id, now, isRetired: fault.kind == .retired)
                 metrics.connectionRetired(fault)
                 logger.info(
-                    "connection takes no more pushes",
+                    "connection accepts no more pushes",
                     metadata: [
                         "connection": "\(link.id.number)", "why": "\(fault.detail)", "reason": "\(reason?.rawValue ?? "-")",
                     ])

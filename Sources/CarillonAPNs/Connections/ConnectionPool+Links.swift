@@ -8,7 +8,7 @@ extension ConnectionPool {
         case .open(let id): open(id, now)
         case .retire(let id):
             guard let link = links.first(where: { $0.id == id }) else { return }
-            retire(link, "It is not needed any more.")
+            retire(link, "It is no longer needed.")
         }
     }
 
@@ -22,7 +22,7 @@ extension ConnectionPool {
     /// Retires the connections that must not carry the token. New connections replace them.
     func retireLinks(thatMayNotCarry token: ProviderToken, _ now: Moment) {
         for link in links where link.machine.phase == .open && !link.tokens.mayCarry(token, now) {
-            retire(link, "The newer provider token is for a fresh connection.")
+            retire(link, "The newer provider token needs a new connection.")
         }
     }
 
@@ -90,7 +90,7 @@ extension ConnectionPool {
         noteConnectFailure(ConnectFailure(error ?? fault, to: opener))
         metrics.connectFailed()
         if let error = connectFailure?.error {
-            logger.warning("cannot connect", metadata: ["host": "\(opener.address.host)", "error": "\(error)"])
+            logger.warning("cannot connect; retrying", metadata: ["host": "\(opener.address.host)", "error": "\(error)"])
         }
     }
 
@@ -124,7 +124,7 @@ extension ConnectionPool {
         if machine.isPaced(time.now()), !links.contains(where: { $0.channel != nil }) {
             return APNsError(
                 code,
-                "The service ends its connections soon after they are opened, so that the push found none within \(timeout)."
+                "The service closes its connections soon after they are opened, so the push found no connection within \(timeout)."
             )
         }
         return APNsError(

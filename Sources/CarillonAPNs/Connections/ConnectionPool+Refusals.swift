@@ -27,7 +27,7 @@ extension ConnectionPool {
                 case .elsewhere(let number, _) = tokenFreshness.refused(
                     on: link.id.number, newest: machine.newestConnection, now)
             else { return false }
-            retire(link, "The service counted too many provider tokens on it.")
+            retire(link, "The service counted too many provider tokens on the connection.")
             lastReplacement = now
             submission.renewals += 1
             again(push, after: number)
@@ -39,7 +39,7 @@ extension ConnectionPool {
                 case .elsewhere(let number, let retires) = freshness.refused(
                     on: link.id.number, newest: machine.newestConnection, now)
             else { return false }
-            if retires { retire(link, "It may not know a topic or a key that is newer.") }
+            if retires { retire(link, "The connection may not know a newer topic or key.") }
             submission.moves += 1
             again(push, after: number)
             return true
@@ -52,7 +52,7 @@ extension ConnectionPool {
     func replaceConnections(for rejection: APNsRejection, _ now: Moment) {
         let why: String
         switch rejection.reason {
-        case .expiredProviderToken: why = "The provider token expired on it."
+        case .expiredProviderToken: why = "The provider token expired on the connection."
         case .tooManyProviderTokenUpdates: why = "The service refuses its provider tokens."
         default: return
         }
@@ -81,7 +81,7 @@ extension ConnectionPool {
         // every new one.
         report(link, now)
         machine.draining(link.id, now, isRetired: false)
-        retire(link, "The service refused credentials on it that it takes on another connection.")
+        retire(link, "The service refused credentials on the connection that it accepts on another connection.")
         return true
     }
 

@@ -69,7 +69,7 @@ final class ConnectionPool: @unchecked Sendable {
         machine = PoolMachine(options: options.pool)
     }
 
-    static let cancelledError = APNsError(.cancelled, "The task that sent was cancelled.")
+    static let cancelledError = APNsError(.cancelled, "The sending task was cancelled.")
     static let shutDownError = APNsError(.shutDown, "The client was shut down.")
 
     // MARK: Calls from any thread
@@ -82,7 +82,7 @@ final class ConnectionPool: @unchecked Sendable {
             if wakes { wake() }
             return true
         case .full:
-            let sentence = "\(queueLimit) pushes wait already; send slower, or send many tokens in one call."
+            let sentence = "\(queueLimit) pushes are already waiting; send more slowly, or send many tokens in one call."
             submission.end(.failure(APNsError(.queueFull, sentence)))
         case .shutDown: submission.end(.failure(Self.shutDownError))
         }

@@ -33,14 +33,15 @@ public struct APNsCertificate: Sendable {
         guard material.text == nil || material.items.isEmpty else {
             throw APNsError(
                 .credentialsInvalid,
-                "The .p12 is text in PEM form; it must be a PKCS #12 file. PEM is read with its private key beside it.")
+                "The .p12 is text in PEM form; it must be a PKCS #12 file. Load PEM as a certificate in PEM form, with its private key."
+            )
         }
         // NIOSSL ends the process for a readable file that lacks the certificate or the key, such as an export of the
         // certificate alone.
         guard PKCS12Bags.mayHoldKey(p12), PKCS12Bags.mayHoldCertificate(p12) else {
             throw APNsError(
                 .credentialsInvalid,
-                "The .p12 is damaged, or does not hold a certificate and its private key; export both together from Keychain Access."
+                "The .p12 is damaged, or does not contain a certificate and its private key; export both together from Keychain Access."
             )
         }
         let bundle: NIOSSLPKCS12Bundle
@@ -122,7 +123,7 @@ public struct APNsCertificate: Sendable {
         guard items.count == 1, let mismatch else {
             throw APNsError(
                 .credentialsInvalid,
-                "None of the \(items.count) different keys belongs to the certificate; one must be the key that the certificate was made for.",
+                "None of the \(items.count) different keys belongs to the certificate; one of them must be the private key of the certificate.",
                 cause: mismatch)
         }
         throw mismatch
@@ -140,7 +141,7 @@ public struct APNsCertificate: Sendable {
         guard passphrase?.utf8.allSatisfy({ $0 < 0x80 }) ?? true else {
             throw APNsError(
                 .credentialsInvalid,
-                "The passphrase of a PEM key must be ASCII; decrypt the key with openssl pkey, or give a .p12.")
+                "The passphrase of a PEM key must be ASCII; decrypt the key with openssl pkey, or use a .p12.")
         }
         do {
             // A passphrase is always passed, because NIOSSL otherwise prompts for one on the terminal.
@@ -176,7 +177,7 @@ public struct APNsCertificate: Sendable {
         } catch {
             throw APNsError(
                 .credentialsInvalid,
-                "The private key does not belong to the certificate; it must be the key that the certificate was made for.",
+                "The private key does not belong to the certificate; use the private key of the certificate.",
                 cause: error)
         }
     }
@@ -185,13 +186,13 @@ public struct APNsCertificate: Sendable {
         guard WholeSeconds.of(expiresAt) > second else {
             throw APNsError(
                 .credentialsInvalid,
-                "The certificate expired at \(expiresAt.formatted(.iso8601)), and it is \(Self.time(second)) now; make a new one in Apple's portal."
+                "The certificate expired at \(expiresAt.formatted(.iso8601)), and the time is \(Self.time(second)); create a new certificate in Apple's portal."
             )
         }
         guard WholeSeconds.of(validFrom) <= second else {
             throw APNsError(
                 .credentialsInvalid,
-                "The certificate is not valid before \(validFrom.formatted(.iso8601)), and it is \(Self.time(second)) now; is the clock right?"
+                "The certificate is not valid before \(validFrom.formatted(.iso8601)), and the time is \(Self.time(second)); check the clock."
             )
         }
     }

@@ -48,9 +48,9 @@ extension JSONWriter {
 /// Describes why a value cannot be encoded, without any part of its content.
 enum EncodingFault {
     static func describe(_ error: any Error, of value: some Encodable) -> String {
-        guard case EncodingError.invalidValue(_, let context) = error else { return "\(type(of: value)) does not encode." }
+        guard case EncodingError.invalidValue(_, let context) = error else { return "\(type(of: value)) encodes nothing." }
         // The names in the path are the caller's data.
         let place = context.codingPath.compactMap(\.intValue).last.map { ", at index \($0)." } ?? "."
-        return "\(type(of: value)) holds what JSON cannot\(place)"
+        return "\(type(of: value)) contains a value that JSON does not support\(place)"
     }
 }

@@ -62,7 +62,7 @@ enum NotificationRules {
             }
         }
         if let expiration = notification.expiration, expiration.seconds < 0 {
-            throw refuse("The expiration lies before 1970.")
+            throw refuse("The expiration must not be before 1970.")
         }
     }
 
@@ -70,10 +70,10 @@ enum NotificationRules {
     private static func checkValues(_ notification: NotificationFields) throws(APNsError) {
         for field in notification.custom {
             guard field.key != "aps" else {
-                throw refuse("The custom key \"aps\" is the service's own; use the methods of the notification.")
+                throw refuse("The custom key \"aps\" belongs to the service; use the methods of the notification.")
             }
             guard notification.pushMagic == nil || field.key != "mdm" else {
-                throw refuse("The custom key \"mdm\" is set by the factory already.")
+                throw refuse("The custom key \"mdm\" is already set by mdm(pushMagic:topic:); leave it out.")
             }
             if let fault = field.fault { throw refuse("The custom key \"\(field.key)\" cannot be encoded: \(fault)") }
         }
@@ -95,7 +95,7 @@ enum NotificationRules {
         }
         if let priority = notification.priority {
             guard [1, 5, 10].contains(priority.rawValue) else {
-                throw refuse("The priority \(priority.rawValue) is not 1, 5 or 10.")
+                throw refuse("The priority must be 1, 5 or 10; it is \(priority.rawValue).")
             }
             guard type != .background || priority == .considerPower else {
                 throw refuse("A background push must have priority 5; it has \(priority.rawValue).")
@@ -111,13 +111,13 @@ enum NotificationRules {
 
     private static func checkContent(_ notification: NotificationFields) throws(APNsError) {
         try checkMethods(of: notification)
-        if let badge = notification.badge, badge < 0 { throw refuse("The badge \(badge) is below 0.") }
+        if let badge = notification.badge, badge < 0 { throw refuse("The badge must be at least 0; it is \(badge).") }
         if let volume = notification.sound?.volume, !(0...1).contains(volume) {
-            throw refuse("The sound's volume \(volume) is not between 0 and 1.")
+            throw refuse("The sound's volume must be from 0 to 1; it is \(volume).")
         }
         if let score = notification.relevanceScore {
             guard score.isFinite, notification.activity != nil || (0...1).contains(score) else {
-                throw refuse("The relevance score \(score) is not between 0 and 1.")
+                throw refuse("The relevance score must be from 0 to 1; it is \(score).")
             }
         }
         try checkNeeds(of: notification)
@@ -185,7 +185,7 @@ enum NotificationRules {
             guard value?.isObject ?? true else { throw refuse("The Live Activity's \(name) must be encoded as an object.") }
         }
         guard activity.event == .end || activity.dismissalDate == nil else {
-            throw refuse("dismissalDate(_:) belongs to the end of a Live Activity; leave it out.")
+            throw refuse("dismissalDate(_:) is only for the end of a Live Activity; leave it out.")
         }
         guard activity.event == .start else { return }
         guard activity.attributesType?.isEmpty == false else {
@@ -194,12 +194,14 @@ enum NotificationRules {
         guard notification.alert.isNestable || notification.plainAlert != nil else {
             throw refuse("Starting a Live Activity needs an alert: chain title(_:) or body(_:).")
         }
-        if case .channel(let id) = activity.input, id.isEmpty { throw refuse("The activity's channel ID is empty.") }
+        if case .channel(let id) = activity.input, id.isEmpty {
+            throw refuse("The activity's channel ID is empty; set it, or leave it out.")
+        }
     }
 
     // MARK: Broadcasts
 
-    static let startOfBroadcast = refuse("A broadcast can update and end a Live Activity, not start one.")
+    static let startOfBroadcast = refuse("A broadcast can update and end a Live Activity, but not start one.")
 
     private static func checkBroadcast(_ notification: NotificationFields) throws(APNsError) {
         guard notification.type == .liveActivity else {
@@ -208,7 +210,7 @@ enum NotificationRules {
         guard notification.activity?.event != .start else { throw startOfBroadcast }
         // The checks of a raw payload reject a start as well.
         if !notification.isChecked, let payload = notification.raw, PayloadRules.isStart(payload) { throw startOfBroadcast }
-        guard notification.collapseID == nil else { throw refuse("A broadcast has no collapse ID.") }
+        guard notification.collapseID == nil else { throw refuse("A broadcast has no collapse ID; leave it out.") }
         guard notification.topic == nil else { throw refuse("A broadcast has no topic; set the bundle ID.") }
     }
 

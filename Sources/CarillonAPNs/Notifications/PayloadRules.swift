@@ -29,8 +29,8 @@ enum PayloadRules {
 
     private static func sentence(_ flaw: JSONFlaw) -> String {
         switch flaw {
-        case .halfPair: "The payload has half of a surrogate pair, such as \"\\ud83d\" alone; each half needs the other."
-        case .tooDeep: "The payload is nested deeper than \(depth) levels."
+        case .halfPair: "The payload has half of a surrogate pair, such as \"\\ud83d\" alone; write both halves of the pair."
+        case .tooDeep: "The payload must be nested at most \(depth) levels deep."
         }
     }
 

@@ -34,12 +34,12 @@ struct PreparedNotification: Sendable {
         let isBroadcast = context.channelID != nil
         let limit = isBroadcast ? 5120 : notification.type.payloadLimit
         guard !bytes.isEmpty else {
-            throw APNsError(.notificationInvalid, "The payload is empty; the service takes none without a payload.")
+            throw APNsError(.notificationInvalid, "The payload is empty; a push must have a payload.")
         }
         guard !notification.isSizeChecked || bytes.count <= limit else {
             throw APNsError(
                 .payloadTooLarge,
-                "The payload has \(bytes.count) bytes; a \(isBroadcast ? "broadcast" : "push of type \(notification.type)") may have \(limit)."
+                "The payload has \(bytes.count) bytes; a \(isBroadcast ? "broadcast" : "push of type \(notification.type)") must have at most \(limit)."
             )
         }
         payload = RequestBody(bytes)

@@ -12,7 +12,8 @@ extension APNsClient: Service {
                 // The service is stopped before there is a connection.
             } catch {
                 // The first push tries again, and reports the fault.
-                configuration.logger.warning("no connection at start", metadata: ["error": "\(error)"])
+                configuration.logger.warning(
+                    "cannot connect at the start; connecting with the first push", metadata: ["error": "\(error)"])
             }
             do {
                 try await gracefulShutdown()

@@ -70,7 +70,7 @@ public final class APNsClient: Sendable {
             return Identity(credentials: credentials, tokens: tokens, tls: try NIOSSLContext(configuration: tls))
         } catch {
             throw APNsError(
-                .credentialsInvalid, "TLS does not accept the certificate; its chain or its private key cannot be used.",
+                .credentialsInvalid, "TLS does not accept the certificate; check its chain and its private key.",
                 cause: error)
         }
     }

@@ -59,11 +59,12 @@ enum DevicePath {
         guard isHexadecimal else {
             throw APNsError(
                 .tokenInvalid,
-                "A device token is an even number of hexadecimal digits; this one has \(token.utf8.count) bytes"
-                    + (token.utf8.count.isMultiple(of: 2) && !token.isEmpty ? ", of which some are no such digits." : "."))
+                "A device token must be an even number of hexadecimal digits; this one has \(token.utf8.count) bytes"
+                    + (token.utf8.count.isMultiple(of: 2) && !token.isEmpty
+                        ? ", and some of them are not hexadecimal digits." : "."))
         }
         guard token.utf8.count <= 4096 else {
-            throw APNsError(.tokenInvalid, "A device token of \(token.utf8.count) digits does not fit into a request.")
+            throw APNsError(.tokenInvalid, "A device token of \(token.utf8.count) digits is too long for a request.")
         }
         return "/3/device/" + token
     }

@@ -51,7 +51,8 @@ extension APNsSimulator {
             } else if let publicKey {
                 self.publicKey = try Self.readPublicKey(publicKey, "The public key of \(id)").pemRepresentation
             } else {
-                throw SimulatorError(.keyInvalid, "The key \(id) has neither a private key nor a public key; it needs one.")
+                throw SimulatorError(
+                    .keyInvalid, "The key \(id) has neither a private key nor a public key; set one of them.")
             }
             self.id = id
             self.teamID = teamID

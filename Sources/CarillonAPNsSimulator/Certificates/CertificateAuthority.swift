@@ -47,7 +47,7 @@ struct CertificateAuthority: Sendable {
             do {
                 return try CertificateAuthority(now: now)
             } catch {
-                throw SimulatorError(.certificateFailed, "The authority cannot be made.", cause: error)
+                throw SimulatorError(.certificateFailed, "The authority cannot be created.", cause: error)
             }
         }
         let place = URL(fileURLWithPath: directory, isDirectory: true)
@@ -58,8 +58,8 @@ struct CertificateAuthority: Sendable {
         case (let isCertificate, _):
             throw SimulatorError(
                 .storageUnavailable,
-                "\(directory) holds \(isCertificate ? "authority.pem" : "authority-key.pem") without "
-                    + "\(isCertificate ? "authority-key.pem" : "authority.pem"). The simulator writes over no file: "
+                "\(directory) contains \(isCertificate ? "authority.pem" : "authority-key.pem") without "
+                    + "\(isCertificate ? "authority-key.pem" : "authority.pem"). The simulator overwrites no file: "
                     + "remove it, or choose another directory.")
         }
     }
@@ -72,11 +72,13 @@ struct CertificateAuthority: Sendable {
         } catch {
             throw SimulatorError(
                 .storageUnavailable,
-                "The authority in \(certificate.path) and \(key.lastPathComponent) is damaged. Remove both, and have clients "
+                "The authority in \(certificate.path) and \(key.lastPathComponent) is damaged. Remove both, and make clients "
                     + "trust the new one.", cause: error)
         }
         throw SimulatorError(
-            .storageUnavailable, "\(key.path) is not the key of \(certificate.lastPathComponent) beside it.")
+            .storageUnavailable,
+            "\(key.path) is not the key of \(certificate.lastPathComponent) in the same directory. Remove both, and make clients trust the new one."
+        )
     }
 
     private static func make(
@@ -86,7 +88,7 @@ struct CertificateAuthority: Sendable {
         do {
             authority = try CertificateAuthority(now: now)
         } catch {
-            throw SimulatorError(.certificateFailed, "The authority cannot be made.", cause: error)
+            throw SimulatorError(.certificateFailed, "The authority cannot be created.", cause: error)
         }
         try KeptFile.makeDirectory(place)
         try KeptFile.make(authority.keyPEM, at: key, isSecret: true)

@@ -12,7 +12,8 @@ enum KeptFile {
             try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         } catch {
             throw SimulatorError(
-                .storageUnavailable, "The directory \(place.path) cannot be made; is its place a directory, and yours?",
+                .storageUnavailable,
+                "The directory \(place.path) cannot be created; check its parent directory and your permissions.",
                 cause: error)
         }
     }
@@ -21,7 +22,9 @@ enum KeptFile {
         do {
             return String(decoding: try Data(contentsOf: file), as: UTF8.self)
         } catch {
-            throw SimulatorError(.storageUnavailable, "\(file.path) cannot be read; is it a file, and yours?", cause: error)
+            throw SimulatorError(
+                .storageUnavailable, "\(file.path) cannot be read; check whether it is a file, and your permissions.",
+                cause: error)
         }
     }
 
@@ -36,17 +39,18 @@ enum KeptFile {
         } catch {
             // An incomplete file would later be read as a damaged one.
             unlink(file.path)
-            throw SimulatorError(.storageUnavailable, "\(file.path) cannot be written; is the disk full?", cause: error)
+            throw SimulatorError(
+                .storageUnavailable, "\(file.path) cannot be written; check whether the disk is full.", cause: error)
         }
     }
 
     private static func fault(_ file: URL, _ number: Int32) -> SimulatorError {
         let why =
             switch number {
-            case EEXIST: "is there already, and the simulator writes over no file"
-            case EACCES, EPERM, EROFS: "cannot be made: the directory is not yours to write"
-            case ENOSPC, EDQUOT: "cannot be made: the disk is full"
-            default: "cannot be made"
+            case EEXIST: "already exists, and the simulator overwrites no file"
+            case EACCES, EPERM, EROFS: "cannot be created: you are not allowed to write to the directory"
+            case ENOSPC, EDQUOT: "cannot be created: the disk is full"
+            default: "cannot be created"
             }
         return SimulatorError(.storageUnavailable, "\(file.path) \(why).")
     }

@@ -14,7 +14,7 @@ enum SigningKeyFile {
             return try SigningKey(id: fresh.id, teamID: fresh.teamID, privateKey: try KeptFile.read(file))
         } catch  where error.code == .keyInvalid {
             throw SimulatorError(
-                .storageUnavailable, "\(file.path) cannot be used. \(error.message) Remove the file for a new key.",
+                .storageUnavailable, "\(file.path) cannot be used. \(error.message) To create a new key, remove the file.",
                 cause: error)
         }
     }

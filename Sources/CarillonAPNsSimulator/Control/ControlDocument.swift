@@ -14,12 +14,12 @@ extension ControlDocument {
         }
         let data = Data(body)
         guard let object = (try? JSONSerialization.jsonObject(with: data)) as? [String: Any] else {
-            throw ControlRefusal(400, "The body is not a JSON object.")
+            throw ControlRefusal(400, "The body must be a JSON object.")
         }
         let names = Set(Names.allCases.map(\.stringValue))
         if let unknown = object.keys.sorted().first(where: { !names.contains($0) }) {
             throw ControlRefusal(
-                400, "\"\(unknown)\" means nothing here; there is \(names.sorted().joined(separator: ", ")).")
+                400, "\"\(unknown)\" is unknown; the known members are \(names.sorted().joined(separator: ", ")).")
         }
         do {
             return try JSONDecoder().decode(Self.self, from: data)
@@ -29,7 +29,7 @@ extension ControlDocument {
             let DecodingError.dataCorrupted(context)
         {
             let name = context.codingPath.map(\.stringValue).joined(separator: ".")
-            throw ControlRefusal(400, "\"\(name)\" has a value that it cannot have: \(context.debugDescription)")
+            throw ControlRefusal(400, "The value of \"\(name)\" is not valid: \(context.debugDescription)")
         } catch {
             throw ControlRefusal(400, "The body cannot be read: \(error)")
         }
@@ -42,7 +42,7 @@ func named<Value: RawRepresentable & CaseIterable>(
 ) throws(ControlRefusal) -> Value where Value.RawValue == String {
     guard let value = Value(rawValue: text) else {
         throw ControlRefusal(
-            400, "\"\(name)\" is not \"\(text)\" but one of \(Value.allCases.map(\.rawValue).joined(separator: ", ")).")
+            400, "\"\(name)\" must not be \"\(text)\" but one of \(Value.allCases.map(\.rawValue).joined(separator: ", ")).")
     }
     return value
 }

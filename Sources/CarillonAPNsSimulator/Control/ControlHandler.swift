@@ -38,7 +38,7 @@ final class ControlHandler: ChannelInboundHandler {
         let answer: ControlAnswer
         if let origin = head.headers.first(name: "origin"), origin != "http://" + (head.headers.first(name: "host") ?? "") {
             // A page of another origin in the developer's browser must not use the API.
-            answer = .refusal(403, "The API takes no requests from other pages.")
+            answer = .refusal(403, "The API accepts no requests from other pages.")
         } else if let simulator = simulator.value {
             answer = ControlRoutes(simulator: simulator).answer(
                 head.method.rawValue, head.uri, body: Array(body.readableBytesView))

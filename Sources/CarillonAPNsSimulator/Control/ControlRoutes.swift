@@ -27,7 +27,7 @@ struct ControlRoutes {
         }
         let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         guard parts.first == "api", (2...3).contains(parts.count) else {
-            return .refusal(404, "There is nothing at \(path); docs/apns-simulator.md lists what there is.")
+            return .refusal(404, "There is nothing at \(path); docs/apns-simulator.md lists the paths.")
         }
         let call = Call(
             method: method == "HEAD" ? "GET" : method, name: String(parts[2]),
@@ -58,7 +58,7 @@ struct ControlRoutes {
         case "connections": try connections(call)
         case "channels": try only(["GET"], call, .json(simulator.channels.map(ChannelDocument.init)))
         case "clock": try clock(call)
-        default: throw ControlRefusal(404, "There is no /api/\(call.name); docs/apns-simulator.md lists what there is.")
+        default: throw ControlRefusal(404, "There is no /api/\(call.name); docs/apns-simulator.md lists the paths.")
         }
     }
 
@@ -69,7 +69,7 @@ struct ControlRoutes {
     }
 
     private func wrongMethod(_ call: Call, _ methods: [String]) -> ControlRefusal {
-        ControlRefusal(405, "/api/\(call.name) takes \(methods.joined(separator: ", ")), not \(call.method).")
+        ControlRefusal(405, "/api/\(call.name) supports \(methods.joined(separator: ", ")), not \(call.method).")
     }
 
     // MARK: Requests and connections
@@ -115,7 +115,7 @@ struct ControlRoutes {
             let document = try DeviceDocument.read(call.body)
             let place: Environment = try document.environment.map { text in try named(text, "environment") } ?? environment
             guard document.token == nil || document.token?.lowercased() == token else {
-                throw ControlRefusal(400, "\"token\" is not the one in the path.")
+                throw ControlRefusal(400, "\"token\" must be the token in the path.")
             }
             let known = simulator.device(token, in: place)?.device
             guard let topic = document.topic ?? known?.topic else { throw ControlRefusal(400, "\"topic\" is missing.") }
@@ -142,7 +142,7 @@ struct ControlRoutes {
     }
 
     private func keys(_ call: Call) throws -> ControlAnswer {
-        guard let id = call.rest else { throw ControlRefusal(404, "Keys are at /api/keys/KEYID.") }
+        guard let id = call.rest else { throw ControlRefusal(404, "Name a key in the path: /api/keys/KEYID.") }
         switch call.method {
         case "PUT":
             let document = try KeyDocument.read(call.body)
@@ -170,10 +170,10 @@ struct ControlRoutes {
         guard call.method == "POST" else { throw wrongMethod(call, ["POST"]) }
         let document = try CertificateDocument.read(call.body)
         guard (-3650...3650).contains(document.days ?? 365) else {
-            throw ControlRefusal(400, "\"days\" is from -3650 to 3650.")
+            throw ControlRefusal(400, "\"days\" must be from -3650 to 3650.")
         }
         guard let keyType = APNsSimulator.KeyType(rawValue: document.keyType ?? "p256") else {
-            throw ControlRefusal(400, "\"keyType\" is p256 or rsa, not \"\(document.keyType ?? "")\".")
+            throw ControlRefusal(400, "\"keyType\" must be p256 or rsa, not \"\(document.keyType ?? "")\".")
         }
         let identity = try simulator.makeClientIdentity(
             topics: document.topics, environments: environments(document.environments), days: document.days ?? 365,
@@ -185,7 +185,7 @@ struct ControlRoutes {
         guard call.method == "GET" else { throw wrongMethod(call, ["GET"]) }
         let age = call.query["age"].flatMap { Int64($0) } ?? 0
         guard (-1_000_000...1_000_000).contains(age) else {
-            throw ControlRefusal(400, "\"age\" is in seconds, at most 1000000.")
+            throw ControlRefusal(400, "\"age\" must be a number of seconds, at most 1000000.")
         }
         return .text(try simulator.signingKey.makeProviderToken(issuedAt: simulator.now / 1000 - age))
     }
@@ -194,7 +194,7 @@ struct ControlRoutes {
         guard call.method == "POST" else { throw wrongMethod(call, ["POST"]) }
         let seconds = try ClockDocument.read(call.body).advanceSeconds
         guard (-10_000_000_000...10_000_000_000).contains(seconds) else {
-            throw ControlRefusal(400, "\"advanceSeconds\" is at most 10000000000.")
+            throw ControlRefusal(400, "\"advanceSeconds\" must be at most 10000000000.")
         }
         simulator.advanceClock(by: .seconds(seconds))
         return .json(["now": simulator.now])

@@ -60,7 +60,7 @@ struct FaultDocument: ControlDocument, Codable {
             throw ControlRefusal(
                 400,
                 """
-                "fault" is not "\(fault)" but one of reject, answer, delay, silence, reset, breakOff, goAway, close, streamLimit, \
+                "fault" must not be "\(fault)" but one of reject, answer, delay, silence, reset, breakOff, goAway, close, streamLimit, \
                 streamWindow, refuseOthers, wedge.
                 """)
         }
@@ -72,14 +72,14 @@ struct FaultDocument: ControlDocument, Codable {
         case "html": return .html
         case "huge": return .huge(bytes: bytes ?? 1_000_000)
         case "text": return .text(try needed(text, "text"))
-        default: throw ControlRefusal(400, "\"body\" is empty, html, huge or text.")
+        default: throw ControlRefusal(400, "\"body\" must be empty, html, huge or text.")
         }
     }
 
     private func checkedMilliseconds() throws(ControlRefusal) -> Double {
         let number = try needed(milliseconds, "milliseconds")
         guard (0...86_400_000).contains(number) else {
-            throw ControlRefusal(400, "\"milliseconds\" is from 0 to 86400000, a day.")
+            throw ControlRefusal(400, "\"milliseconds\" must be from 0 to 86400000 (one day).")
         }
         return number
     }
@@ -88,7 +88,8 @@ struct FaultDocument: ControlDocument, Codable {
     {
         guard let code else { return standard }
         guard let known = APNsSimulator.HTTP2ErrorCode(name: code) else {
-            throw ControlRefusal(400, "\"code\" is a name of RFC 9113 section 7, such as REFUSED_STREAM, not \"\(code)\".")
+            throw ControlRefusal(
+                400, "\"code\" must be a name of RFC 9113 section 7, such as REFUSED_STREAM, not \"\(code)\".")
         }
         return known
     }

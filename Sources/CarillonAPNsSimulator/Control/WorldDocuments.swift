@@ -38,7 +38,7 @@ struct DeviceDocument: ControlDocument, Codable {
         case "active": device.state = .active
         case "unregistered": device.state = .unregistered(since: since ?? now)
         case "expired": device.state = .expired(since: since ?? now)
-        default: throw ControlRefusal(400, "\"state\" is active, unregistered or expired.")
+        default: throw ControlRefusal(400, "\"state\" must be active, unregistered or expired.")
         }
     }
 }

@@ -6,10 +6,10 @@ extension SimulatorError {
     init(_ error: any Error, listeningOn host: String, _ port: Int) {
         let why =
             switch (error as? IOError)?.errnoCode {
-            case EADDRINUSE: "something listens there already; end it, or choose another port, or 0 for any that is free"
+            case EADDRINUSE: "another process listens there; end it, choose another port, or use port 0 for any free port"
             case EADDRNOTAVAIL: "this machine has no such address"
-            case EACCES, EPERM: "it needs more rights; ports from 1024 on do not"
-            case nil: "there is no such name or address"
+            case EACCES, EPERM: "permission denied; choose a port from 1024"
+            case nil: "the name or address does not exist"
             default: "the address cannot be used"
             }
         let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

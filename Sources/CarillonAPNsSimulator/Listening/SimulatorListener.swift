@@ -73,7 +73,7 @@ final class SimulatorListener: Sendable {
                 return context
             }
         } catch {
-            throw SimulatorError(.certificateFailed, "The certificate cannot be made.", cause: error)
+            throw SimulatorError(.certificateFailed, "The certificate cannot be created.", cause: error)
         }
     }
 

@@ -32,7 +32,7 @@ extension APNsSimulator {
     public func add(_ device: Device) throws(SimulatorError) {
         guard Identifiers.isDeviceToken(device.token[...]) else {
             throw SimulatorError(
-                .identifierInvalid, "The device token \"\(device.token)\" is not whole bytes in hexadecimal.")
+                .identifierInvalid, "The device token \"\(device.token)\" must be an even number of hexadecimal digits.")
         }
         guard Identifiers.isTopic(device.topic) else {
             throw SimulatorError(.identifierInvalid, "\"\(device.topic)\" is not a topic such as com.example.app.")
@@ -161,19 +161,22 @@ extension APNsSimulator {
         else {
             throw SimulatorError(
                 .settingInvalid,
-                "Windows and streams are not negative; the connection's window is at most 65535, the others 2147483647.")
+                "Windows and streams must not be negative; the connection's window must be at most 65535, the others at most 2147483647."
+            )
         }
         guard conditions.roundTrip >= .zero, conditions.idleTimeout.map({ $0 > .zero }) ?? true,
             conditions.badDeviceTokens.map({ $0 > 0 }) ?? true
         else {
-            throw SimulatorError(.settingInvalid, "The round trip, the idle timeout and badDeviceTokens are not negative.")
+            throw SimulatorError(
+                .settingInvalid, "The round trip, the idle timeout and badDeviceTokens must not be negative.")
         }
     }
 
     static func check(_ rules: [FaultRule]) throws(SimulatorError) {
         for rule in rules {
             guard (0...1).contains(rule.rate), rule.skip >= 0, rule.times.map({ $0 >= 0 }) ?? true else {
-                throw SimulatorError(.settingInvalid, "A fault's rate is from 0 to 1; skip and times are not negative.")
+                throw SimulatorError(
+                    .settingInvalid, "A fault's rate must be from 0 to 1; skip and times must not be negative.")
             }
             let isPossible =
                 switch rule.fault {
@@ -186,7 +189,8 @@ extension APNsSimulator {
             guard isPossible else {
                 throw SimulatorError(
                     .settingInvalid,
-                    "A fault's status is from 200 to 599, a huge body has at most 100000000 bytes, nothing is negative.")
+                    "A fault's status must be from 200 to 599, a huge body must have at most 100000000 bytes, and no number must be negative."
+                )
             }
         }
     }

@@ -61,7 +61,7 @@ public final class APNsSimulator: Sendable {
     public func start() async throws(SimulatorError) {
         try phase.withLock { phase throws(SimulatorError) in
             guard case .made = phase else {
-                throw SimulatorError(.alreadyStarted, "A simulator can be started once; make another one.")
+                throw SimulatorError(.alreadyStarted, "A simulator can be started only once; create another one.")
             }
             phase = .starting
         }
@@ -175,7 +175,7 @@ public final class APNsSimulator: Sendable {
                 topics: topics, environments: environments, from: min(Date(), end) - 86_400, until: end,
                 keyType: keyType)
         } catch {
-            throw SimulatorError(.certificateFailed, "The certificate cannot be made.", cause: error)
+            throw SimulatorError(.certificateFailed, "The certificate cannot be created.", cause: error)
         }
     }
 }

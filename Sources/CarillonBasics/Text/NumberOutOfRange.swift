@@ -32,5 +32,5 @@ package struct NumberOutOfRange: Equatable, Sendable {
     /// The same clause with the number, for the author of the text.
     package var clauseWithNumber: String { "the number \(number) in \(place)" }
 
-    private var place: String { "line \(line), column \(column) is out of range, which ends at 1.8e308" }
+    private var place: String { "line \(line), column \(column) is out of range; the limit is 1.8e308" }
 }

@@ -57,13 +57,13 @@ struct Checker {
             let (one, other) = (type(one), type(other))
             if substitution.accepts(one, other) { return more(one, other) }
             if substitution.accepts(other, one) { return other }
-            return refuse(.type, "the two sides are of different types, \(text(one)) and \(text(other))", at: offset)
+            return refuse(.type, "the two sides have different types, \(text(one)) and \(text(other))", at: offset)
         case .call(let name, let target, let arguments): return call(name, target, arguments, at: offset)
         case .list(let elements): return .list(joined(elements.map { type($0) }))
         case .map(let entries):
             let keys = entries.map { (type: type($0.key), offset: tree[$0.key].offset) }
             for key in keys where !isKey(key.type) {
-                _ = refuse(.type, "\(text(key.type)) is no type of a key", at: key.offset)
+                _ = refuse(.type, "\(text(key.type)) is not a valid type of a key", at: key.offset)
             }
             // A key type never contains other types, which could double with each map in a map.
             let key = substitution.resolved(joined(keys.map(\.type)))
@@ -149,7 +149,7 @@ struct Checker {
         switch operand {
         case .map(let key, let value):
             guard substitution.accepts(key, .string) else {
-                return refuse(.type, "the keys of \(text(operand)) are no names", at: offset)
+                return refuse(.type, "the keys of \(text(operand)) are not names", at: offset)
             }
             return value
         case .dynamic, .free: return .dynamic
@@ -164,7 +164,7 @@ struct Checker {
         case .map(let key, let value):
             if substitution.accepts(key, index) { return value }
         case .dynamic, .free: return .dynamic
-        default: return refuse(.type, "\(text(operand)) has no elements to take by [ ]", at: offset)
+        default: return refuse(.type, "\(text(operand)) has no elements for [ ]", at: offset)
         }
         return refuse(.type, "\(text(operand)) is not indexed by \(text(index))", at: offset)
     }

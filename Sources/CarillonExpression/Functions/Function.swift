@@ -74,7 +74,7 @@ extension ExpressionEnvironment {
     /// Returns a sentence about an unknown function, with the most similar known name.
     func unknownFunction(_ name: String) -> String {
         if let needed = ExpressionExtension(rawValue: name) {
-            return "the function \(name)() is an extension that is not switched on here: \(needed.rawValue)"
+            return "the function \(name)() needs an extension that is not enabled here: \(needed.rawValue)"
         }
         if name == "has" || name == "existsOne" || SyntaxTree.Fold.Kind(rawValue: name) != nil {
             let form =
@@ -84,7 +84,7 @@ extension ExpressionEnvironment {
                 case "transformList", "transformMap": "list.\(name)(i, x, …)"
                 default: "list.\(name)(x, …)"
                 }
-            return "\(name) is written \(form)"
+            return "\(name) must have the form \(form)"
         }
         let known = Function.allCases.filter { $0.extension.map(extensions.contains) ?? true }.map(\.rawValue)
         return "there is no function \(name)()" + nearest(to: name, among: known)
@@ -100,7 +100,7 @@ extension ExpressionEnvironment {
         guard let (nearest, distance) = distances.min(by: { $0.1 < $1.1 }), distance <= max(1, name.utf8.count / 3) else {
             return ""
         }
-        return "; \(nearest) is near"
+        return "; did you mean \(nearest)?"
     }
 }
 

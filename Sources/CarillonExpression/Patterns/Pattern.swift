@@ -47,7 +47,7 @@ struct Pattern: Sendable {
         mutating func append(_ instruction: Instruction) throws(PatternProblem) {
             weight += 1
             guard weight <= limit else {
-                throw PatternProblem(message: "the pattern is larger than \(limit) instructions", offset: 0)
+                throw PatternProblem(message: "the pattern has more than \(limit) instructions", offset: 0)
             }
             instructions.append(instruction)
         }

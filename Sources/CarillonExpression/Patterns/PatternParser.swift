@@ -42,7 +42,7 @@ struct PatternParser {
     private mutating func choice() throws(PatternProblem) -> PatternTree {
         depth += 1
         defer { depth -= 1 }
-        guard depth <= Self.deepest else { throw problem("the groups lie more than \(Self.deepest) deep") }
+        guard depth <= Self.deepest else { throw problem("the groups are nested more than \(Self.deepest) levels deep") }
         var branches = [try sequence()]
         while accept("|") { branches.append(try sequence()) }
         return branches.count == 1 ? branches[0] : .choice(branches)
@@ -107,9 +107,9 @@ struct PatternParser {
             return nil
         }
         guard least <= Self.mostRepeats, most ?? 0 <= Self.mostRepeats else {
-            throw problem("more than \(Self.mostRepeats) repetitions are not taken", at: start)
+            throw problem("more than \(Self.mostRepeats) repetitions are not supported", at: start)
         }
-        guard least <= most ?? least else { throw problem("the least is more than the most", at: start) }
+        guard least <= most ?? least else { throw problem("the minimum is more than the maximum", at: start) }
         _ = accept("?")
         return (least, most)
     }
@@ -177,7 +177,9 @@ struct PatternParser {
     private mutating func skipName() throws(PatternProblem) {
         let name = scalars[place...].prefix { $0 != ">" }
         let isName = name.allSatisfy { scalar in ScalarSet.words.contains { $0.contains(scalar.value) } }
-        guard !name.isEmpty, isName, place + name.count < scalars.count else { throw problem("this is no name of a group") }
+        guard !name.isEmpty, isName, place + name.count < scalars.count else {
+            throw problem("this is not a valid name of a group")
+        }
         place += name.count + 1
     }
 
@@ -199,7 +201,7 @@ struct PatternParser {
                 continue
             case ":" where isSetting || count > 0: return true
             case ")" where count > 0: return false
-            default: throw problem("groups that begin like this are not taken", at: start)
+            default: throw problem("groups that begin like this are not supported", at: start)
             }
             count += 1
         }
@@ -280,7 +282,7 @@ struct PatternParser {
             if accept("{") {
                 digits = Array(scalars[place...].prefix { $0 != "}" })
                 guard place + digits.count < scalars.count, digits.count <= 8 else {
-                    throw problem("this is no character's number", at: start)
+                    throw problem("this is not the number of a character", at: start)
                 }
                 place += digits.count + 1
             } else {
@@ -292,12 +294,12 @@ struct PatternParser {
         case "0"..."7":
             place -= 1
             let digits = Array(scalars[place...].prefix(3).prefix { $0.value >= 0x30 && $0.value <= 0x37 })
-            guard letter == "0" || digits.count > 1 else { throw problem("back references are not taken", at: start) }
+            guard letter == "0" || digits.count > 1 else { throw problem("back references are not supported", at: start) }
             place += digits.count
             return try character(digits, radix: 8, from: start)
         default:
             guard letter.isASCII, !ScalarSet.words.contains(where: { $0.contains(letter.value) }) else {
-                throw problem("this escape is not taken", at: start)
+                throw problem("this escape is not supported", at: start)
             }
             return letter
         }
@@ -309,7 +311,7 @@ struct PatternParser {
         let text = String(String.UnicodeScalarView(digits))
         guard digits.first != "+", digits.first != "-", let value = UInt32(text, radix: radix),
             let scalar = Unicode.Scalar(value)
-        else { throw problem("this is no character's number", at: start) }
+        else { throw problem("this is not the number of a character", at: start) }
         return scalar
     }
 

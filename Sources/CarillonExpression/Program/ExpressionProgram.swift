@@ -56,7 +56,7 @@ public struct ExpressionProgram: Sendable {
         guard !isChecked || cost.most <= environment.limits.cost else {
             let problem = Problem(
                 .cost,
-                "the condition may cost \(Self.text(cost.most)) units, more than the \(environment.limits.cost) it may",
+                "the condition can cost \(Self.text(cost.most)) units; the limit is \(environment.limits.cost)",
                 at: tree[tree.root].offset)
             throw ExpressionRefusal([problem], in: source)
         }

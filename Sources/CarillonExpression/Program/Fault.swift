@@ -83,12 +83,12 @@ extension ExpressionError {
             case .badPattern: (.badPattern, "the pattern cannot be read")
             case .badZone: (.badZone, "there is no such time zone")
             case .unbound: (.unbound, "the variable has no value")
-            case .badKey: (.badKey, "a key is a bool, an int, a uint or a string")
-            case .repeatedKey: (.repeatedKey, "the key is in the map already")
-            case .budget: (.budget, "the evaluation took more than it may")
-            case .wrongConstants: (.wrongConstants, "the constants are those of another shape")
-            case .foreignBindings: (.foreignBindings, "the bindings are those of another environment")
-            case .tooDeep: (.tooDeep, "the values lie too deep in each other to be compared")
+            case .badKey: (.badKey, "a key must be a bool, an int, a uint or a string")
+            case .repeatedKey: (.repeatedKey, "the key appears twice in the map")
+            case .budget: (.budget, "the evaluation exceeded its cost limit")
+            case .wrongConstants: (.wrongConstants, "the constants belong to another shape")
+            case .foreignBindings: (.foreignBindings, "the bindings belong to another environment")
+            case .tooDeep: (.tooDeep, "the values are nested too deeply to be compared")
             }
         position = ExpressionPosition(utf8Offset: Int(shape.offsets[Int(fault.operation)]), in: source)
     }

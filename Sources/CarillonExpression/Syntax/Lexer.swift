@@ -39,7 +39,7 @@ struct Lexer {
             }
             let character =
                 String(decoding: bytes[place...].prefix(4), as: UTF8.self).unicodeScalars.first.map(String.init) ?? ""
-            throw Problem(.syntax, "\"\(character)\" means nothing here", at: start)
+            throw Problem(.syntax, "\"\(character)\" is not valid here", at: start)
         }
     }
 
@@ -69,7 +69,7 @@ struct Lexer {
         place += 1
         while let byte = peek(), byte.isLetter || byte.isDigit || "-./ ".utf8.contains(byte) { place += 1 }
         guard peek() == UInt8(ascii: "`"), place > start + 1 else {
-            throw Problem(.syntax, "a name between backticks has letters, digits, and \"_-./ \"", at: place)
+            throw Problem(.syntax, "a name between backticks can have letters, digits, and \"_-./ \"", at: place)
         }
         place += 1
         return .quotedName(String(decoding: bytes[start + 1..<place - 1], as: UTF8.self))
@@ -126,7 +126,7 @@ struct Lexer {
 
     private func endOfNumber(from start: Int) throws(Problem) {
         guard let byte = peek(), byte.isLetter || byte.isDigit else { return }
-        throw Problem(.syntax, "\"\(Character(Unicode.Scalar(byte)))\" cannot stand in a number", at: place)
+        throw Problem(.syntax, "\"\(Character(Unicode.Scalar(byte)))\" is not valid in a number", at: place)
     }
 
     private mutating func digits(where isDigit: (UInt8) -> Bool) -> String {
@@ -203,10 +203,10 @@ struct Lexer {
         case UInt8(ascii: "U") where !isBytes: value = code(after: 1, digits: 8, radix: 16)
         default: value = nil
         }
-        guard let value else { throw Problem(.syntax, "this is no escape\(isBytes ? " of bytes" : "")", at: start) }
+        guard let value else { throw Problem(.syntax, "this is not a valid escape\(isBytes ? " of bytes" : "")", at: start) }
         if isBytes { return [UInt8(value)] }
         guard let scalar = Unicode.Scalar(value) else {
-            throw Problem(.syntax, "the escape stands for no character", at: start)
+            throw Problem(.syntax, "the escape is not a valid character", at: start)
         }
         return Array(String(Character(scalar)).utf8)
     }

@@ -62,7 +62,7 @@ struct Parser {
     }
 
     private func tooDeep(at offset: Int) -> Problem {
-        Problem(.depth, "the condition lies more than \(limits.depth) levels deep", at: offset)
+        Problem(.depth, "the condition is nested more than \(limits.depth) levels deep", at: offset)
     }
 
     // MARK: Operators
@@ -212,7 +212,7 @@ struct Parser {
                 operand = try add(.index(operand, index), at: offset)
             } else if sees(.openBrace) {
                 throw Problem(
-                    .syntax, "there are no messages in this language, and \"{\" cannot stand after a value", at: offset)
+                    .syntax, "messages are not supported; remove \"{\" after the value", at: offset)
             } else {
                 return operand
             }
@@ -284,14 +284,14 @@ struct Parser {
     private mutating func name(_ name: String, isRoot: Bool) throws(Problem) -> SyntaxTree.ID {
         let offset = token.offset
         guard !Self.literals.contains(name), !Self.reserved.contains(name) else {
-            throw Problem(.syntax, "\"\(name)\" is a word of the language and no name", at: offset)
+            throw Problem(.syntax, "\"\(name)\" is a word of the language and cannot be a name", at: offset)
         }
         place += 1
         guard accept(.openParenthesis) else { return try add(.name(name, isRoot: isRoot), at: offset) }
         let arguments = try arguments()
         if name == "has", !isRoot, arguments.count == 1 {
             guard case .select(let operand, let field) = tree[arguments[0]].form else {
-                throw Problem(.syntax, "has() asks for a field, as in has(a.b)", at: tree[arguments[0]].offset)
+                throw Problem(.syntax, "has() needs a field, as in has(a.b)", at: tree[arguments[0]].offset)
             }
             return try add(.presence(operand, field: field), at: offset)
         }
@@ -366,7 +366,7 @@ struct Parser {
 
     private func variable(_ id: SyntaxTree.ID, of name: String) throws(Problem) -> String {
         guard case .name(let variable, false) = tree[id].form else {
-            throw Problem(.syntax, "\(name)() names its variable first, as in \(name)(x, …)", at: tree[id].offset)
+            throw Problem(.syntax, "\(name)() needs its variable first, as in \(name)(x, …)", at: tree[id].offset)
         }
         return variable
     }

@@ -80,7 +80,7 @@ struct Sweeper: Service {
     private func notifyThrottledFirings() async {
         while !Task.isCancelled {
             var next: Timestamp?
-            await report("held firings") { next = try await domain.firings.notifyThrottled() }
+            await report("throttled firings") { next = try await domain.firings.notifyThrottled() }
             let wait = next.map { $0.milliseconds - domain.time.now().milliseconds } ?? 250
             try? await Task.sleep(for: .milliseconds(min(max(wait, 5), 250)))
         }

@@ -72,7 +72,7 @@ struct KeptFileTests {
             let file = place.appending(path: "file")
             try KeptFile.make("mine", at: file, isSecret: true)
             let error = #expect(throws: SimulatorError.self) { try KeptFile.make("other", at: file, isSecret: true) }
-            #expect(error?.message.contains("is there already") == true, "\(error?.message ?? "")")
+            #expect(error?.message.contains("already exists") == true, "\(error?.message ?? "")")
             #expect(try KeptFile.read(file) == "mine")
         }
     }

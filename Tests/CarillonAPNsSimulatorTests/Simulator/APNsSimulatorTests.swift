@@ -82,13 +82,13 @@ struct APNsSimulatorTests {
                 Issue.record("it started")
             } catch {
                 #expect(error.code == .addressUnavailable)
-                #expect(error.message.contains("127.0.0.1:\(taken) cannot be listened on: something listens there already"))
+                #expect(error.message.contains("127.0.0.1:\(taken) cannot be listened on: another process listens there"))
             }
         }
     }
 
     @Test(arguments: [
-        (EADDRINUSE, "something listens there already"), (EADDRNOTAVAIL, "no such address"), (EACCES, "more rights"),
+        (EADDRINUSE, "another process listens there"), (EADDRNOTAVAIL, "no such address"), (EACCES, "permission denied"),
         (EMFILE, "cannot be used"),
     ])
     func `an address that cannot be listened on is told in words`(number: Int32, words: String) {

@@ -138,7 +138,7 @@ struct ConnectingTests {
     @Test(arguments: [
         (alert(40), #"refused TLS with the alert "handshake failure""#), (alert(70), #""protocol version""#),
         (alert(112), #""unrecognized name""#), (alert(80), #""internal error""#),
-        (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "does not speak TLS"), ([], "does TLS listen"),
+        (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "does not support TLS"), ([], "whether the port is for TLS"),
     ])
     func `a host that ends TLS is told with its alert, in words`(answer: [UInt8], words: String) async throws {
         let listener = try await CannedListener(answer)
@@ -155,7 +155,7 @@ struct ConnectingTests {
     @Test(arguments: [
         (
             "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
-            "it wants authorization"
+            "it requires authorization"
         ),
         ("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", "it answered with status 502"),
         ("nonsense\r\n\r\n", "does not"),
@@ -169,9 +169,9 @@ struct ConnectingTests {
 
     @Test(
         arguments: [
-            ([5, 0xFF], "wants a name and a password"), ([5, 2], "wants a name and a password"),
-            ([4, 90], "does not speak SOCKS 5"),
-            ([], "hung up"),
+            ([5, 0xFF], "requires a name and a password"), ([5, 2], "requires a name and a password"),
+            ([4, 90], "does not support SOCKS 5"),
+            ([], "closed the connection"),
         ] as [([UInt8], String)])
     func `a SOCKS proxy that does not connect is told with its reason`(answer: [UInt8], words: String) async throws {
         let error = try await Self.error(through: { .socks(host: "127.0.0.1", port: $0) }, answering: answer)
@@ -221,7 +221,7 @@ struct ConnectingTests {
         let reset = IOError(errnoCode: ECONNRESET, reason: "read(descriptor:pointer:size:)")
         #expect(ConnectFailure.ending(reset) == "The service reset the connection.")
         #expect(ConnectFailure.ending(IOError(errnoCode: EINVAL, reason: "x")) == "The connection broke.")
-        #expect(ConnectFailure.ending(NIOSSLError.unableToValidateCertificate) == "TLS broke.")
+        #expect(ConnectFailure.ending(NIOSSLError.unableToValidateCertificate) == "TLS failed.")
         #expect(ConnectFailure.ending(ChannelError.eof) == "The connection broke.")
     }
 

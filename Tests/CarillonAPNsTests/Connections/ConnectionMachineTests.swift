@@ -467,7 +467,7 @@ struct ConnectionMachineTests {
         var rig = Rig(open: false)
         var bytes = ByteBuffer(string: text)
         rig.machine.received(&bytes, now: Self.start)
-        #expect(rig.events() == [.ended(ConnectionFault(.notHTTP2, "The host does not speak HTTP/2."))])
+        #expect(rig.events() == [.ended(ConnectionFault(.notHTTP2, "The host does not support HTTP/2."))])
     }
 
     @Test func `a flood of settings changes leaves every window right`() {

@@ -233,7 +233,7 @@ struct CheckTests {
         (#"{"aps":{},"k":["\udc00x"]}"#, "has half of a surrogate pair"),
         (
             "{\"aps\":{},\"k\":" + String(repeating: "[", count: 300) + String(repeating: "]", count: 300) + "}",
-            "is nested deeper than 200"
+            "must be nested at most 200"
         ),
     ]
 

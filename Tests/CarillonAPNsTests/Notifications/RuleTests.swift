@@ -61,7 +61,7 @@ struct RuleTests {
 
     @Test(arguments: [
         (APNsNotification.background.priority(.immediate), "priority 5"),
-        (.alert("x").priority(APNsPriority(rawValue: 7)), "not 1, 5 or 10"),
+        (.alert("x").priority(APNsPriority(rawValue: 7)), "must be 1, 5 or 10"),
         (.updateLiveActivity(contentState: ["s": 1]).priority(.neverWake), "5 or 10"),
         (.alert("x").collapseID(String(repeating: "x", count: 65)), "65 bytes"),
         (.alert("x").collapseID(""), "0 bytes"),

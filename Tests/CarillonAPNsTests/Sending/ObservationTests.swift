@@ -67,7 +67,7 @@ struct ObservationTests {
         _ = try await scene.outcomes(tokens, .alert("The secret of the kettle"))
         await scene.end()
         let text = lines.text.withLock { $0 }
-        #expect(text.contains("connection takes no more pushes"))
+        #expect(text.contains("connection accepts no more pushes"))
         #expect(text.contains("provider token renewed"))
         #expect(!tokens.contains { text.contains($0) })
         #expect(!text.contains("kettle"))

@@ -57,7 +57,7 @@ struct ItemConditionsTests {
     }
 
     @Test(arguments: [
-        ("prise > 1.0", "price is near"), ("price > ", "expected"), ("price + 1.0", "bool"),
+        ("prise > 1.0", "did you mean price?"), ("price > ", "expected"), ("price + 1.0", "bool"),
         ("price > 'a'", "does not take"),
         ("now() > update.time", "no function"), ("price.matches('(')", "there is no"), ("size(fields.tags", "expected"),
     ])

@@ -111,7 +111,7 @@ struct SyntaxTests {
         let refusal = #expect(throws: ExpressionRefusal.self) {
             try ExpressionProgram("price > 100 &&\n\tprise < 5", in: ExpressionEnvironment([.init("price", .double)]))
         }
-        #expect(refusal?.description == "2:2: there is no variable prise; price is near\n    \tprise < 5\n    \t^")
+        #expect(refusal?.description == "2:2: there is no variable prise; did you mean price?\n    \tprise < 5\n    \t^")
     }
 }
 

@@ -38,7 +38,7 @@ struct SweeperTests {
             case .files: "files of attachments"
             case .requests: "requests of services"
             case .firings: "firings"
-            case .throttledFirings: "held firings"
+            case .throttledFirings: "throttled firings"
             case .locations: "updates"
             case .expiredUpdates: "expired updates"
             case .endedUpdates: "ended updates"

@@ -50,7 +50,7 @@ struct SubscriptionBoundsTests {
         let explanation = try await world.routes.request(
             .get, "/v1/devices/\(world.id)/subscriptions/\(id)/explanation", key: world.routes.admin)
         let text = String(decoding: explanation.body, as: UTF8.self)
-        #expect(text.contains("no_value") && text.contains("more than it may"), "\(text)")
+        #expect(text.contains("no_value") && text.contains("exceeded its cost limit"), "\(text)")
         let changed = try await world.routes.request(
             .put, "/v1/apps/com.example.app/items", key: world.routes.admin, Self.rules(cost: 1000))
         #expect(changed.status == 200)

@@ -290,7 +290,7 @@ def test_the_topic_is_the_bundle_id_with_what_the_push_type_adds(person, topic, 
 
 
 USAGE = [
-    (["--title", "x"], "to whom"),
+    (["--title", "x"], "recipients"),
     (["--token", "00ff"], "nothing to send"),
     (["--token", "00f", "--title", "x"], "hexadecimal"),
     (["--token", "00ff", "--tokens-file", "-", "--title", "x"], "one of --token"),
@@ -574,8 +574,8 @@ def test_tls_alerts_and_proxies_that_want_a_password_are_told_in_words(person, s
     socks = answering(b"\x05\xff")
     for way, words in [
         ([f"--endpoint=https://localhost:{alert}"], 'refused TLS with the alert "handshake failure"'),
-        ([*person.endpoint, f"--proxy=localhost:{proxy}"], "it wants authorization"),
-        ([*person.endpoint, f"--proxy=socks://localhost:{socks}"], "wants a name and a password"),
+        ([*person.endpoint, f"--proxy=localhost:{proxy}"], "it requires authorization"),
+        ([*person.endpoint, f"--proxy=socks://localhost:{socks}"], "requires a name and a password"),
     ]:
         ended = person.run("send", *push, *way, "--timeout", "10")
         assert ended.status == 69 and words in ended.err, ended.err
@@ -585,9 +585,9 @@ def test_tls_alerts_and_proxies_that_want_a_password_are_told_in_words(person, s
 def test_another_kind_of_service_is_told(person, simulator):
     page, push = simulator.ports["control"], simulator.ports["push"]
     for endpoint, words in [
-        (f"https://localhost:{page}", "does not speak TLS"),
-        (f"http://localhost:{page}", "does not speak HTTP/2"),
-        (f"http://localhost:{push}", f"say https://localhost:{push}"),
+        (f"https://localhost:{page}", "does not support TLS"),
+        (f"http://localhost:{page}", "does not support HTTP/2"),
+        (f"http://localhost:{push}", f"use https://localhost:{push}"),
     ]:
         ended = person.run(
             "send", *person.key, *person.topic, "--endpoint", endpoint, person.endpoint[1], "--token=00", "--title=x"

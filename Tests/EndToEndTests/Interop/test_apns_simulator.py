@@ -631,11 +631,11 @@ def test_a_port_that_is_taken_and_a_file_that_is_somebody_s_are_told(executable,
     done = subprocess.run(
         [executable, "apns", "simulate", *places, taken], capture_output=True, text=True, timeout=PATIENCE
     )
-    assert done.returncode == 69 and done.stderr.startswith(f"carillon: {taken} cannot be listened on: something listens")
+    assert done.returncode == 69 and done.stderr.startswith(f"carillon: {taken} cannot be listened on: another process listens")
     (tmp_path / "authority.pem").write_text("mine")
     done = subprocess.run(
         [executable, "apns", "simulate", *places, "127.0.0.1:0", "--data", tmp_path],
         capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
-    assert done.returncode == 73 and "writes over no file" in done.stderr, done.stderr
+    assert done.returncode == 73 and "overwrites no file" in done.stderr, done.stderr
     assert (tmp_path / "authority.pem").read_text() == "mine"
