@@ -197,7 +197,8 @@ struct ServeSettingTests {
         #expect(try settings(["former-public-urls": many.dropLast().joined(separator: ",")]).formerPublicURLs.count == 16)
         for texts in [many, many.map { $0.replacing("//", with: "//user:password@") }] {
             let fault = try #require(refusal(["former-public-urls": texts.joined(separator: ",")]))
-            #expect(fault.code == .validationFailure && fault.message.contains("at most 16 URLs, not 17"), "\(fault.message)")
+            #expect(
+                fault.code == .validationFailure && fault.message.contains("at most 16 URLs, not 17"), "\(fault.message)")
             #expect(!fault.message.contains("password@"))
         }
         #expect(try settings(["former-public-urls": ""]).formerPublicURLs == [])
