@@ -7,7 +7,7 @@ import Testing
 /// A store that a process changes, run after run, until the process is killed.
 ///
 /// What the store must be after a kill is what a copy of the store is on which the answered operations were repeated. Both are opened
-/// again before they are read. An operation without an answer is repeated as well if its push queue differs without it.
+/// again before they are read. An operation without an answer is repeated as well if its track differs without it.
 struct KilledStore {
     struct Tally: Sendable, CustomStringConvertible {
         var answered = 0
@@ -30,7 +30,7 @@ struct KilledStore {
 
     /// What is read of a store.
     private struct Reading {
-        /// By push queue.
+        /// By track.
         var facts: [[String: String]] = []
         var waitingInAll = ""
     }
@@ -42,7 +42,7 @@ struct KilledStore {
     private let before: String
     private let repeated: String
     private var run: Int64 = 0
-    /// The last operations of each push queue whose traces are looked up.
+    /// The last operations of each track whose traces are looked up.
     private var traces: [[WorkloadOperation]]
     private(set) var tally = Tally()
 
@@ -55,7 +55,7 @@ struct KilledStore {
         directory = place + "/store"
         before = place + "/before"
         repeated = place + "/repeated"
-        traces = Array(repeating: [], count: WorkloadOperation.queues)
+        traces = Array(repeating: [], count: WorkloadOperation.tracks)
         let store = try await WorkloadStore(at: directory, of: kind.maker)
         try await store.prepare()
         try await store.close()
@@ -79,16 +79,16 @@ struct KilledStore {
     }
 
     private mutating func note(_ log: WorkloadLog) {
-        for (number, queue) in log.queues.enumerated() {
-            tally.answered += queue.answered.count
-            for (operation, answer) in queue.answered where answer != WorkloadTrack.nothing {
+        for (number, track) in log.tracks.enumerated() {
+            tally.answered += track.answered.count
+            for (operation, answer) in track.answered where answer != WorkloadTrack.nothing {
                 tally.effective.insert(operation.kind)
                 #expect(!answer.contains("StoreFault"), "seed \(seed), operation \(operation.number), \(operation.kind)")
             }
-            let operations = queue.answered.map { $0.operation } + [queue.unanswered].compactMap { $0 }
+            let operations = track.answered.map { $0.operation } + [track.unanswered].compactMap { $0 }
             let found = traces[number] + operations.filter { $0.leavesTraces }
             traces[number] = Array(found.suffix(Self.mostTraces))
-            if queue.unanswered != nil { tally.unanswered += 1 }
+            if track.unanswered != nil { tally.unanswered += 1 }
         }
     }
 
@@ -96,14 +96,14 @@ struct KilledStore {
         let found = try await read(directory)
         var expected = try await repeating(log, unanswered: [])
         var done: Set<Int> = []
-        for (number, queue) in log.queues.enumerated() where queue.unanswered != nil {
+        for (number, track) in log.tracks.enumerated() where track.unanswered != nil {
             if found.facts[number] != expected.facts[number] { done.insert(number) }
         }
         if !done.isEmpty { expected = try await repeating(log, unanswered: done) }
         tally.found += done.count
-        for (number, queue) in log.queues.enumerated() {
+        for (number, track) in log.tracks.enumerated() {
             let differences = Self.differences(found.facts[number], expected.facts[number])
-            let last = queue.unanswered.map { "\($0.kind) \($0.number)" } ?? "none"
+            let last = track.unanswered.map { "\($0.kind) \($0.number)" } ?? "none"
             try #require(
                 differences.isEmpty,
                 "seed \(seed), run \(run), lane \(number), unanswered: \(last):\n\(differences.joined(separator: "\n"))")
@@ -126,8 +126,8 @@ struct KilledStore {
         #expect(wrong.isEmpty, "seed \(seed), run \(run): \(wrong.joined(separator: ", "))")
         var reading = Reading()
         for (number, operations) in traces.enumerated() {
-            let queue = try await WorkloadTrack(number, of: store, run: run)
-            reading.facts.append(try await queue.facts(of: operations))
+            let track = try await WorkloadTrack(number, of: store, run: run)
+            reading.facts.append(try await track.facts(of: operations))
         }
         reading.waitingInAll = try await store.waitingInAll()
         try await store.close()
@@ -136,19 +136,19 @@ struct KilledStore {
 
     /// Repeats the answered operations on a copy of the store, and reads the copy.
     ///
-    /// - Parameter unanswered: The push queues whose operation without an answer is repeated as well.
+    /// - Parameter unanswered: The tracks whose operation without an answer is repeated as well.
     private func repeating(_ log: WorkloadLog, unanswered: Set<Int>) async throws -> Reading {
         try await kind.maker.copy(before, to: repeated)
         let store = try await WorkloadStore(at: repeated, of: kind.maker)
         try await withThrowingTaskGroup(of: Void.self) { [run, seed] group in
-            for (number, queue) in log.queues.enumerated() {
+            for (number, track) in log.tracks.enumerated() {
                 group.addTask {
                     var again = try await WorkloadTrack(number, of: store, run: run)
-                    for (operation, answer) in queue.answered {
+                    for (operation, answer) in track.answered {
                         let repeated = try await again.perform(operation)
                         #expect(repeated == answer, "seed \(seed), operation \(operation.number), \(operation.kind)")
                     }
-                    if unanswered.contains(number), let last = queue.unanswered { _ = try await again.perform(last) }
+                    if unanswered.contains(number), let last = track.unanswered { _ = try await again.perform(last) }
                 }
             }
             try await group.waitForAll()
@@ -160,26 +160,26 @@ struct KilledStore {
 
 /// What the process printed.
 struct WorkloadLog {
-    struct Queue {
+    struct Track {
         var answered: [(operation: WorkloadOperation, answer: String)] = []
         /// The operation that had begun last.
         var unanswered: WorkloadOperation?
     }
 
-    private(set) var queues: [Queue]
+    private(set) var tracks: [Track]
 
     init(_ lines: [String], seed: UInt64) throws {
-        queues = Array(repeating: Queue(), count: WorkloadOperation.queues)
+        tracks = Array(repeating: Track(), count: WorkloadOperation.tracks)
         for line in lines where line != "opened" {
             let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count > 1, let number = Int64(parts[1]) else { throw Program.Ended(description: line) }
             let operation = WorkloadOperation(seed: seed, number: number)
             switch parts[0] {
             case "begin":
-                queues[operation.queue].unanswered = operation
+                tracks[operation.track].unanswered = operation
             case "end":
-                queues[operation.queue].unanswered = nil
-                queues[operation.queue].answered.append((operation, parts.count > 2 ? String(parts[2]) : ""))
+                tracks[operation.track].unanswered = nil
+                tracks[operation.track].answered.append((operation, parts.count > 2 ? String(parts[2]) : ""))
             default:
                 throw Program.Ended(description: line)
             }
