@@ -15,7 +15,7 @@ struct ReleasedFileTests {
     private let app = AppSerial(1)
     private let device = DeviceSerial(1)
 
-    /// An app with two items, three subscriptions, two attachments, and two watches whose pings are in one push queue. The lists have a device
+    /// An app with two items, three subscriptions, two attachments, and two watches whose pings are in one queue. The lists have a device
     /// that was suspended, and two subscriptions that were removed.
     private func makeFile() throws -> String {
         let directory = try TemporaryDirectory.make()

@@ -94,7 +94,7 @@ struct WriteOrderTests {
         #expect(writes == expected)
     }
 
-    @Test func `push queues of moved pings are written in their order`() async throws {
+    @Test func `queues of moved pings are written in their order`() async throws {
         let store = try await StoreFixture(SQLiteStores.memory).sqlite
         let device = try #require(try await store.numbers("SELECT serial FROM device").first)
         let start = StoreFixture.start

@@ -106,7 +106,7 @@ struct KilledStore {
             let last = track.unanswered.map { "\($0.kind) \($0.number)" } ?? "none"
             try #require(
                 differences.isEmpty,
-                "seed \(seed), run \(run), lane \(number), unanswered: \(last):\n\(differences.joined(separator: "\n"))")
+                "seed \(seed), run \(run), track \(number), unanswered: \(last):\n\(differences.joined(separator: "\n"))")
         }
         try #require(found.waitingInAll == expected.waitingInAll, "seed \(seed), run \(run)")
     }
