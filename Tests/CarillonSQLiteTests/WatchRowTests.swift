@@ -93,7 +93,7 @@ struct WatchRowTests {
         try await expectCounts(fixture, 3, 2)
         #expect(try await store.removeWatch(of: removed.serial))
         try await expectCounts(fixture, 2, 2)
-        // The third callback for one peer busy peers out the first.
+        // The third callback for one peer removes the first.
         _ = try await store.deleteDevice(device.serial, at: start)
         try await expectCounts(fixture, 0, 2)
         let calls = try await fixture.drain(at: WatchFixture.aMonth)
