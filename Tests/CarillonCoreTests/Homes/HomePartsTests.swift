@@ -12,7 +12,7 @@ struct HomePartsTests {
     private static let owners: Set = [
         "CarillonCore/HomeRuntime.inbox", "CarillonCore/HomeRuntime.sessions", "CarillonCore/HomeRuntime.store",
         "CarillonCore/Inbox.sessions", "CarillonCore/Inbox.writer", "CarillonCore/InboxWriter.sessions",
-        "CarillonCore/OpenedStore.store", "CarillonCore/ShardMove.Party.home", "CarillonCore/Store",
+        "CarillonCore/OpenedStore.store", "CarillonCore/ShardMove.Participant.home", "CarillonCore/Store",
         "CarillonServer/HomeDomain.runtime",
     ]
 

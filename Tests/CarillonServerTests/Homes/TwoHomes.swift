@@ -26,13 +26,16 @@ struct TwoHomes {
     /// Returns the place of the home that has a shard at first.
     static func place(of shard: Shard) -> Int { Int(shard.number) * 2 / Shard.count }
 
-    /// - Parameter clock: The clock that the test moves; nil for the clock of the system.
+    /// - Parameters:
+    ///   - clock: The clock that the test moves; nil for the clock of the system.
+    ///   - scheduler: Ends the waits of the homes.
     init(
         _ settings: StoreSettings = StoreSettings(), items: ItemEngine.Limits = .init(),
-        attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), clock: SubscriptionWorld.Clock? = .init()
+        attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), clock: SubscriptionWorld.Clock? = .init(),
+        scheduler: Scheduler = .on(MultiThreadedEventLoopGroup.singleton)
     ) async throws {
         var configuration = HomeDomain.Configuration(
-            addresses: Self.addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: Self.logger,
+            addresses: Self.addresses.own, scheduler: scheduler, logger: Self.logger,
             itemLimits: items, attachmentFiles: attachmentFiles)
         if let time = clock?.time {
             configuration.time = time

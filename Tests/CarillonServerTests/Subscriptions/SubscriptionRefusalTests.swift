@@ -245,7 +245,7 @@ struct SubscriptionRefusalTests {
         let body = SubscriptionWorld.body(trigger, format: #"{"title":"x"}"#)
         let answer = try await world.subscribe(body, expecting: isAllowed ? 201 : 403)
         #expect(isAllowed || answer.code == "trigger_forbidden")
-        if !isAllowed { #expect(answer["detail"].contains("may use these: &&, ==, >"), "\(answer["detail"])") }
+        if !isAllowed { #expect(answer["detail"].contains("operators are these: &&, ==, >"), "\(answer["detail"])") }
         let format = SubscriptionWorld.body(nil, format: #"{"title":"${{ \#(trigger) }}"}"#)
         #expect(
             try await world.subscribe(format, expecting: isAllowed ? 201 : 400).code

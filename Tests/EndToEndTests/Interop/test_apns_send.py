@@ -318,7 +318,7 @@ def test_wrong_usage_is_told_before_anything_is_opened(person, simulator, argume
 
 def test_what_the_service_would_refuse_is_told_before_anything_is_opened(person, simulator):
     ended = person.send("--token", DEVICE, "--body", "x" * 5000)
-    assert ended.status == 65 and "a push of type alert may have 4096" in ended.err
+    assert ended.status == 65 and "a push of type alert must have at most 4096" in ended.err
     ended = person.send("--token", DEVICE, "--title", "x", "--collapse-id", "c" * 65)
     assert ended.status == 65 and "collapse ID has 65 bytes" in ended.err
     payload = person.file("payload", '{"aps":{"event":"update","timestamp":1}}')
