@@ -30,7 +30,7 @@ struct ApprovalHookSourceTests {
         if case .stall = answer { return (found, backend) }
         // A busy machine can need more than the two seconds.
         for _ in 0..<20 {
-            guard case .failed(let reason) = found, reason.hasPrefix("no whole answer") else { break }
+            guard case .failed(let reason) = found, reason.hasPrefix("no complete answer") else { break }
             found = await source.ask(question)
         }
         return (found, backend)
