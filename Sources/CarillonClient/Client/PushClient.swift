@@ -80,8 +80,9 @@ public final class PushClient: Sendable, Service {
             server.text, over: transport, backOff: configuration.backOff,
             recognition: ServerRecognition(memory: NamedServers(stored.namedServers, store: store)),
             failures: runner.failures
-        ) { [runner] credential in
-            runner.repeatsRegistration(afterRefusalOf: credential)
+        ) { [weak runner] credential in
+            // The runner has the registrar, which has the API.
+            runner?.repeatsRegistration(afterRefusalOf: credential) ?? false
         }
         registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, api: api)
