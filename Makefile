@@ -42,7 +42,8 @@ build: setup
 
 ## Run all tests, with the real executable and programs from PyPI.
 test: setup-tests build
-	+$(BESIDE) part-parallel part-interop part-apns
+	$(MAKE) part-parallel
+	+$(BESIDE) part-interop part-apns
 	$(MAKE) part-alone
 
 ## Run the tests that depend on the number of homes, with two homes in each server.
@@ -56,8 +57,9 @@ check: check-first
 
 ## Check the format, and build, test and document everything: the first part of `check`.
 check-first: setup-tests lint build
-	@# The longest part begins first. Interop tests and those of the APNs client wait most of their time.
-	+$(BESIDE) part-parallel part-interop part-docs part-packages part-apns
+	$(MAKE) part-parallel
+	@# Interop tests and those of the APNs client wait most of their time.
+	+$(BESIDE) part-interop part-apns part-docs part-packages
 	$(MAKE) part-alone
 	@echo "$$(date +%T) Format, build, tests and documentation pass."
 

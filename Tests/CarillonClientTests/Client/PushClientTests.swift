@@ -24,6 +24,18 @@ struct PushClientTests {
         return try PushClient(configuration: configuration)
     }
 
+    @Test func `a client that is released is freed, and its storage is closed`() throws {
+        weak var runner: SessionRunner?
+        do {
+            let client = try PushClient(
+                configuration: .init(
+                    server: "http://127.0.0.1:1", app: "com.example.app", clientKey: "key", storageDirectory: directory.path))
+            runner = client.runner
+            #expect(runner != nil)
+        }
+        #expect(runner == nil)
+    }
+
     func makeClient(_ server: ScriptedServer, keepAlive: Duration? = nil) throws -> PushClient {
         try Self.open(
             .init(
