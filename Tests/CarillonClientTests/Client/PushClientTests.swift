@@ -29,7 +29,8 @@ struct PushClientTests {
         do {
             let client = try PushClient(
                 configuration: .init(
-                    server: "http://127.0.0.1:1", app: "com.example.app", clientKey: "key", storageDirectory: directory.path))
+                    server: "http://127.0.0.1:1", app: "com.example.app", clientKey: "key", storageDirectory: directory.path)
+            )
             runner = client.runner
             #expect(runner != nil)
         }
