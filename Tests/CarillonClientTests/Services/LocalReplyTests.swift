@@ -11,7 +11,7 @@ import Testing
 struct LocalReplyTests {
     @Test func `a reply that goes by the server waits for as long as the server asks`() async throws {
         let fixture = try await ServiceEngineFixture(local: LocalSockets(directory: "/nowhere"))
-        fixture.web.on("POST /v1/services/requests", 503)
+        try fixture.web.refuse("POST /v1/services/requests", .overloaded)
         fixture.web.retryAfter.withLock { $0 = "30" }
         let reply = SealedContent(
             keyID: String(repeating: "0", count: 16), sender: try await fixture.engine.keysForOthers().bundle,

@@ -185,7 +185,7 @@ struct ClientStoreTests {
     }
 
     private static func undoVersion3(_ database: Database) throws {
-        for table in ["message", "report", "deregistration", "push_device"] {
+        for table in ["message", "report", "farewell", "push_device"] {
             try database.execute(sql: "DROP TABLE \(table)")
         }
         for column in ["server_id", "registration"] {
