@@ -63,7 +63,7 @@ struct PeerFaultTests {
         [(kind: APNsFrameHead.Kind, flags: APNsFrameHead.Flags, stream: UInt32, payload: [UInt8], words: String)] =
             [
                 (.settings, .acknowledgement, 0, [0, 3, 0, 0, 0, 1], "6 bytes"),
-                (.settings, [], 0, [0, 2, 0, 0, 0, 1], "push"), (.settings, [], 0, [0, 2, 0, 0, 0, 7], "pushed"),
+                (.settings, [], 0, [0, 2, 0, 0, 0, 1], "push"), (.settings, [], 0, [0, 2, 0, 0, 0, 7], "push"),
                 (.settings, [], 0, [0, 2, 0, 0, 0], "5 bytes"), (.settings, [], 1, [], "stream"),
                 (.priority, [], 1, [0, 0, 0, 1, 9], "itself"), (.priority, [], 7, [0x80, 0, 0, 7, 9], "itself"),
                 (.priority, [], 0, [0, 0, 0, 1, 9], "connection"), (.priority, [], 1, [0, 0, 0, 3], "4 bytes"),
