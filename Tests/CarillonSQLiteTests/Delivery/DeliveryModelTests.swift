@@ -36,6 +36,8 @@ private struct DeliveryModel {
         var isAcknowledged = false
         /// The same, perhaps not on disk yet.
         var wasAcknowledged = false
+        /// The process was killed after it: if it was dropped, its row may be on disk and the removal of the row may not.
+        var mayHaveRow = false
         var wasGivenSinceStart = false
     }
 
@@ -214,6 +216,7 @@ private struct DeliveryModel {
         for id in order {
             // An acknowledgement that was not on disk may be lost.
             if sent[id]?.isAcknowledged == false { sent[id]?.wasAcknowledged = false }
+            sent[id]?.mayHaveRow = true
         }
         connect()
     }
@@ -248,9 +251,17 @@ private struct DeliveryModel {
                 }
             case .dropped?:
                 // A sweep may have come first, to which its time was over.
-                if record != nil, outcome != .dropped { faults.append("\(id.position) was dropped and left a row") }
+                if record != nil, outcome != .dropped, outcome != nil || !sent.mayHaveRow {
+                    faults.append("\(id.position) was dropped and left a row")
+                }
             default: break
             }
+        }
+        clock.advance(seconds: Envelope.volatileGraceSeconds)
+        for id in order where sent[id]?.receipt.outcome == .dropped {
+            guard let record = try await world.inbox.record(of: id) else { continue }
+            let outcome = record.settlement?.outcome
+            if outcome != .dropped { faults.append("\(id.position) was dropped and ended as \(outcome as Any)") }
         }
         faults += try await SQLiteStores.memory.wrongCounters(in: fixture.store)
     }
