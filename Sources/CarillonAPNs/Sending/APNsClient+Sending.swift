@@ -53,7 +53,7 @@ extension APNsClient {
     /// - Parameters:
     ///   - notification: the notification.
     ///   - channelID: the channel of a broadcast; nil for a push to a device.
-    ///   - Throws: ``APNsError`` if the notification breaks a rule.
+    /// - Throws: ``APNsError`` if the notification breaks a rule.
     public func check(_ notification: APNsNotification, toChannel channelID: String? = nil) throws(APNsError) {
         _ = try headers(of: notification, toChannel: channelID)
     }
