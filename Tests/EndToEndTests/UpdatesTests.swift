@@ -144,7 +144,10 @@ struct UpdatesTests {
         await world.client.stop()
     }
 
-    @Test func `row 2: there are updates for a user while he is signed in, and his popup goes with him`() async throws {
+    @Test
+    func `updates for a user are delivered while the user is signed in, and a popup is dismissed when the user changes`()
+        async throws
+    {
         let world = try await World()
         world.process()
         try world.client.start()

@@ -52,7 +52,7 @@ struct SealedFileTests {
     }
 
     @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 131_073, 16 * 65_536, 16 * 65_536 + 1, 32 * 65_536])
-    func `row 42: every length comes back, whatever parts it comes in`(_ length: Int) throws {
+    func `a sealed file of any length opens to the same content, in parts of any size`(_ length: Int) throws {
         let content = content(length)
         let (sealed, manifest) = try seal(content)
         #expect(Int64(sealed.count) == ChunkSeal.sealedLength(of: Int64(length)) && manifest.length == Int64(length))
@@ -64,7 +64,7 @@ struct SealedFileTests {
         }
     }
 
-    @Test func `row 45: sizes are padded to a few for each power of two, by 11.6 % at most`() {
+    @Test func `a padded length exceeds the length by at most 11.64 %, and has at most 17 values for each power of two`() {
         #expect([0, 1, 2, 3, 8, 9, 16, 17, 1 << 30, 1 << 40].allSatisfy { ChunkSeal.paddedLength(of: $0) >= $0 })
         #expect([0, 1, 2, 1 << 10, 1 << 30, 1 << 40].allSatisfy { ChunkSeal.paddedLength(of: $0) == $0 })
         #expect(ChunkSeal.paddedLength(of: 129) == 144 && ChunkSeal.paddedLength(of: 1_048_577) == 1_081_344)
@@ -75,7 +75,8 @@ struct SealedFileTests {
         #expect((1..<5000).allSatisfy { Double(ChunkSeal.paddedLength(of: $0)) <= Double($0) * 1.1164 })
     }
 
-    @Test(arguments: [129, 100_001, 1_048_577]) func `row 45: padding that is not zeros is refused`(_ length: Int) throws {
+    @Test(arguments: [129, 100_001, 1_048_577]) func `padding with a byte that is not zero is rejected`(_ length: Int) throws
+    {
         let content = content(length)
         let padded = Int(ChunkSeal.paddedLength(of: Int64(length)))
         for place in [length, padded - 1] {
@@ -90,7 +91,7 @@ struct SealedFileTests {
         #expect(try open(sealed, manifest(Int64(length), made.digest)) == content)
     }
 
-    @Test func `row 41: chunks that are flipped, swapped, dropped, doubled, cut, added or of another file do not open`()
+    @Test func `a file with changed, reordered, missing, repeated, truncated, additional or foreign chunks does not open`()
         throws
     {
         let content = content(3 * Self.chunk + 100)
@@ -118,7 +119,7 @@ struct SealedFileTests {
         #expect(try open(sealed, manifest) == content)
     }
 
-    @Test func `row 46: another digest or length is another file`() throws {
+    @Test func `a file does not open if the manifest has another digest or length`() throws {
         let (sealed, right) = try seal(content(100))
         #expect(try open(sealed, manifest(100, Data(repeating: 1, count: 32))) == nil)
         #expect(try open(sealed, manifest(99, right.digest)) == nil)

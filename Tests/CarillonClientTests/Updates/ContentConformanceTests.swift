@@ -100,7 +100,7 @@ struct ContentConformanceTests {
         }
     }
 
-    @Test func `row 6: the example keeps what is asked of a store`() async {
+    @Test func `the store of the example has no violations of the conformance test`() async {
         #expect(await ContentStoreConformance(Harness()).violations() == [])
     }
 

@@ -80,7 +80,7 @@ struct KilledProcessingTests {
     }
 
     @Test(arguments: cells)
-    func `row 5: every cell, with a kill before and after each action`(_ cell: Cell) async throws {
+    func `an update ends with the same content after a kill before or after any of its actions`(_ cell: Cell) async throws {
         let (whole, actions) = try await Self.end(of: cell, killed: nil)
         #expect(whole.content.edits + whole.content.commits >= cell.edits, "no edit is lost")
         for action in 0..<actions {

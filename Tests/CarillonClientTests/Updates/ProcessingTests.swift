@@ -197,7 +197,7 @@ struct ProcessingTests {
         #expect(try await fixture.results().contains("a done"))
     }
 
-    @Test func `row 13: a kind that is not known is unsupported, and the rest proceeds`() async throws {
+    @Test func `an update of an unknown kind or action is unsupported, and other updates are processed`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(
             Fixture.frame("a", "hologram"), Fixture.frame("b", "content", #"{"action":"teleport"}"#),
@@ -329,7 +329,7 @@ struct ProcessingTests {
 
     // MARK: Popups
 
-    @Test func `row 11: a popup is confirmed before it goes, and comes again when it was not`() async throws {
+    @Test func `a popup is done only after its button is pressed, and is shown again after a restart`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "popup", #"{"style":"emergency","title":"t","lines":["l"]}"#))
         try await fixture.run(fixture.worker()) { fixture.presenter.seen.shown != nil }

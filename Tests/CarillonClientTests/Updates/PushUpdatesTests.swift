@@ -140,7 +140,7 @@ struct PushUpdatesTests {
         #expect(positions[0] == nil && positions[1] == .string("p") && positions[2] == nil)
     }
 
-    @Test func `row 4: parameters are said when they changed, and not again where they were refused`() async throws {
+    @Test func `parameters are sent only after a change, and refused values are not sent again`() async throws {
         let region = Mutex("north")
         let door = Door { _, body in
             body["parameters"]?["values"]?["region"] == .string("nowhere") ? .problem(.fieldInvalid) : .init()
@@ -391,7 +391,7 @@ struct PushUpdatesTests {
         #expect(began.duration(to: third) >= .milliseconds(1780), "two waits of a second, less a tenth")
     }
 
-    @Test func `row 3: in the background it is asked when it is said, and not by itself`() async throws {
+    @Test func `automatic polls stop in the background and continue in the foreground`() async throws {
         let door = Door { _, _ in .init() }
         let world = try World(door)
         world.updates.settings.polling = .every(.seconds(1))
@@ -418,7 +418,9 @@ struct PushUpdatesTests {
 
     // MARK: When not
 
-    @Test func `row 1: switched off it ends what is under way, and is on again when it is switched on`() async throws {
+    @Test func `switching updates off ends the open poll and stops polling, and switching them on starts polling again`()
+        async throws
+    {
         let door = Door { _, _ in nil }
         let world = try World(door)
         world.begin()

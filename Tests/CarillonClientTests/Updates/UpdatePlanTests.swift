@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// Every cell of the table of the facts: kind, mode, uncommitted changes, consent, outcome of the commit.
+/// The plans for all combinations of kind, mode, uncommitted changes, consent and outcome of the commit.
 struct UpdatePlanTests {
     static let refresh = UpdatePayload.content(.refresh(object: "pump", parents: 0, children: 1))
     static let removal = UpdatePayload.content(.remove(object: "pump"))
@@ -24,7 +24,9 @@ struct UpdatePlanTests {
     }
 
     @Test(arguments: [SyncMode.automatic, .manual, .offline], [false, true])
-    func `row 7: content is applied in any mode, beside uncommitted changes`(_ mode: SyncMode, _ isDirty: Bool) {
+    func `content is applied in automatic, manual and offline mode, with and without uncommitted changes`(
+        _ mode: SyncMode, _ isDirty: Bool
+    ) {
         for situation in Self.situations(mode, isDirty: isDirty) {
             for (payload, change) in [
                 (Self.refresh, ContentChange.refresh(object: "pump", parents: 0, children: 1)),
@@ -48,7 +50,7 @@ struct UpdatePlanTests {
     }
 
     @Test(arguments: [SyncMode.automatic, .manual, .offline])
-    func `row 9: definitions without uncommitted changes are replaced, then roots and infrastructures, then it is automatic`(
+    func `without uncommitted changes, definitions are replaced, then roots and infrastructures, and the mode is automatic`(
         _ mode: SyncMode
     ) {
         for situation in Self.situations(mode, isDirty: false) {
@@ -69,7 +71,9 @@ struct UpdatePlanTests {
     }
 
     @Test(arguments: [SyncMode.manual, .offline])
-    func `row 8: in other modes definitions wait for the changes to be committed, or fail`(_ mode: SyncMode) {
+    func `in manual and offline mode, definitions with uncommitted changes are deferred, or fail if the settings require it`(
+        _ mode: SyncMode
+    ) {
         for var situation in Self.situations(mode, isDirty: true) {
             let waits = UpdateOutcome.deferred(until: .committed, reason: "uncommitted changes")
             #expect(UpdatePlan(for: .definitions, in: situation) == UpdatePlan([.notifyConflict], .finish(waits)))
@@ -130,7 +134,7 @@ struct UpdatePlanTests {
     }
 
     @Test(arguments: [SyncMode.manual, .offline])
-    func `row 10: in other modes the user is asked, commits only when he says so, and is offline either way`(
+    func `in manual and offline mode, a maintenance commits changes only with consent, and goes offline with any answer`(
         _ mode: SyncMode
     ) {
         func plan(_ consent: CommitConsent?, _ commit: CommitOutcome?) -> UpdatePlan {

@@ -99,7 +99,9 @@ struct UpdatePollTests {
         #expect({ !notes.isNew(UpdateFailure(.unreachable, "other"), at: .now) }())
     }
 
-    @Test func `row 14: a failure is told once, until something worked, and a maintenance is quiet`() {
+    @Test
+    func `a repeated failure is reported once until a success, and an unreachable server is not reported in a maintenance`()
+    {
         var notes = FailureNotes()
         let now = ContinuousClock.now
         func isNotified(_ kind: UpdateFailure.Kind, after: Duration = .zero) -> Bool { notes.failed(kind, at: now + after) }

@@ -185,7 +185,7 @@ struct AttachmentsTests {
         #expect(try await world.standing(id).synced == 18)
     }
 
-    @Test func `row 28: a file that cannot be synced keeps its offset where it was`() async throws {
+    @Test func `a failed sync leaves the offset of the upload unchanged`() async throws {
         let world = try await World()
         let id = try await world.begin(10)
         try await world.append(id, ["abc"], at: 0)

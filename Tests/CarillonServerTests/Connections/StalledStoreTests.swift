@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonCore
 @testable import CarillonServer
 
-/// Facts of notification subscriptions, row 32: a store that stands still.
+/// Requests and sessions while the commits of the store do not return.
 @Suite(.timeLimit(.minutes(5)))
 struct StalledStoreTests {
     /// Serves with a store whose commits do not come back, from when it is told to stall until it is told to go on.

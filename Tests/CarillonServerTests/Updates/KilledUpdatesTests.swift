@@ -9,14 +9,14 @@ import Testing
 
 @testable import CarillonServer
 
-/// A scenario of updates is told once to its end. Then it is told again from what each of its commits left on disk, as by a process that was
-/// killed behind it: whoever was not answered asks again, and all must end as if nothing had happened.
+/// Runs a scenario of updates once to its end. Then runs the rest of the scenario from a copy of the store after each commit, as a
+/// process does that starts after a kill. Requests without a response are sent again, and each run must have the same end.
 @Suite(.timeLimit(.minutes(5)))
 struct KilledUpdatesTests {
     /// Of pages of one the order is another when a poll is told again, and so is what comes before an update ends.
     private static let smallPages = 2
 
-    @Test(arguments: [0, 1, 2]) func `row 26: a server that is killed at any commit goes on as if it had not been`(
+    @Test(arguments: [0, 1, 2]) func `a scenario with a kill of the server at any commit ends as it does without a kill`(
         turn: Int
     ) async throws {
         let scenario = try await Scenario(stores.openKept(), nil, turn)

@@ -58,7 +58,7 @@ struct UpdateBoundsTests {
         #expect(try await publish(world, #"{"kind":"definitions"}"#).status == 201)
     }
 
-    @Test func `row 22: a device that was away for long is given all of many updates, in their order`() async throws {
+    @Test func `three polls of up to 60 updates return 150 updates in the order of publication`() async throws {
         let world = try await UpdateWorld()
         var updates: [String] = []
         for _ in 0..<150 { updates.append(try await world.publish()) }
@@ -229,7 +229,9 @@ struct UpdateBoundsTests {
         #expect(try await world.poll().count == resyncs)
     }
 
-    @Test func `row 15: a validation says for how many devices an update would be, and publishes nothing`() async throws {
+    @Test func `a validation returns the number of matching devices or an error in the audience, and publishes nothing`()
+        async throws
+    {
         let world = try await UpdateWorld()
         for number in 0..<6 {
             let device = try await world.device()
@@ -247,7 +249,7 @@ struct UpdateBoundsTests {
         #expect(try await stores.count(.updates, in: world.routes.store) == 0)
     }
 
-    @Test func `row 25: a list of an update's devices is paged, and by state`() async throws {
+    @Test func `the devices of an update are listed in pages, and can be filtered by state`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         for _ in 0..<5 { _ = try await world.poll(try await world.device()) }
@@ -271,7 +273,7 @@ struct UpdateBoundsTests {
         )
     }
 
-    @Test func `row 27: an absent device takes no memory`() async throws {
+    @Test func `a device without requests for 6 seconds takes no memory after a sweep`() async throws {
         let world = try await UpdateWorld()
         for _ in 0..<20 { try await world.ask(try await world.device()) }
         #expect(world.routes.domain.updateDelivery.rememberedDevices == 20)

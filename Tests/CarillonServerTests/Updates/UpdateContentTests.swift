@@ -308,7 +308,7 @@ struct UpdateContentTests {
         #expect(try await world.poll(kinds: ["content"]).count == 1, "it may have been missed")
     }
 
-    @Test func `row 20: a device that was brought back to what it was fetches everything`() async throws {
+    @Test func `a poll with an old position, as after a restore of the device, delivers one resync`() async throws {
         let world = try await UpdateWorld()
         let done = try await publish(world)
         var copies = try await world.poll()

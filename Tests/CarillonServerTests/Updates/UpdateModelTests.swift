@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Facts of audience updates, row 25, and more: see ``UpdateModel``.
+/// Random scenarios of audience updates, compared with ``UpdateModel``.
 @Suite(.timeLimit(.minutes(15)))
 struct UpdateModelTests {
     @Test(arguments: RandomSeed.some(1...100)) func `each device ends with exactly what it should`(seed: UInt64) async throws

@@ -72,7 +72,9 @@ struct UpdateTests {
         ("since > timestamp('2026-01-01T00:00:00Z')", true), ("within(place, 48.2, 16.4, 5000.0)", true),
         ("within(place, 49.2, 16.4, 5000.0)", false), ("region.startsWith('no')", true),
     ])
-    func `row 16: audiences speak of what devices say`(audience: String, matches: Bool) async throws {
+    func `an audience is evaluated against the app, the user and the parameters of a device`(audience: String, matches: Bool)
+        async throws
+    {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: audience)
         let values =
@@ -80,7 +82,7 @@ struct UpdateTests {
         #expect(try await world.poll(nil, UpdateWorld.parameters(values)).map(\.update) == (matches ? [update] : []))
     }
 
-    @Test func `row 24: who a device is comes from its credential, and cannot be said`() async throws {
+    @Test func `a device cannot report another identity, as a parameter or with a forged credential`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "device == '\(world.first.id)'")
         let other = try await world.device()
@@ -136,7 +138,7 @@ struct UpdateTests {
         #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "5")).isEmpty)
     }
 
-    @Test func `row 17: a standing update comes once for each entry into the audience`() async throws {
+    @Test func `a standing update is delivered once for each entry of the device into the audience`() async throws {
         let world = try await UpdateWorld()
         try await world.publish(audience: "region == 'north'", #","mode":"standing""#)
         for round in 1...3 {
@@ -148,7 +150,7 @@ struct UpdateTests {
         }
     }
 
-    @Test func `row 18: an update that did not match before is given when the device comes to match, though it is older`()
+    @Test func `an update is delivered when the device enters the audience, also after newer updates`()
         async throws
     {
         let world = try await UpdateWorld()
@@ -168,7 +170,8 @@ struct UpdateTests {
 
     // MARK: Redelivery
 
-    @Test func `row 12: what failed comes with the answer to the poll that says so, then later and later, and is parked`()
+    @Test
+    func `a failed update is retried at once, then after longer delays, is parked after ten failures, and can be requeued`()
         async throws
     {
         let world = try await UpdateWorld()
@@ -194,7 +197,7 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.attempt) == [11])
     }
 
-    @Test func `row 19: a failure holds up nothing else`() async throws {
+    @Test func `a failed update does not delay other updates`() async throws {
         let world = try await UpdateWorld()
         try await world.publish()
         let copies = try await world.poll()
@@ -379,7 +382,7 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.attempt) == [2])
     }
 
-    @Test func `row 21: two polls at a time lose nothing, and what both are given has one name`() async throws {
+    @Test func `two concurrent polls together return all updates, each with one completion`() async throws {
         let world = try await UpdateWorld()
         for _ in 0..<5 { try await world.publish() }
         async let one = world.poll(nil, position: .some(nil))
@@ -528,7 +531,9 @@ struct UpdateTests {
 
     // MARK: The end
 
-    @Test func `row 23: a withdrawn update never arrives later`() async throws {
+    @Test func `a withdrawn update is not delivered later, and a device that it waited for receives only the withdrawal`()
+        async throws
+    {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         try await world.ask(nil, #""max":0"#)
