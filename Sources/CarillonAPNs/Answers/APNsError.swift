@@ -45,7 +45,7 @@ public struct APNsError: Error, Sendable {
     public var message: String
     /// Whether APNs may have processed the push although no response arrived. If false, APNs has not processed the push.
     public var mayHaveBeenProcessed: Bool
-    /// The underlying error; nil if there is none.
+    /// The underlying error; nil if no other error caused this error.
     public var cause: (any Error)?
 
     /// Makes an error, for instance in the tests of a backend.

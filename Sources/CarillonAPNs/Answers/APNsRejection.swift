@@ -34,7 +34,7 @@ public struct APNsRejection: Hashable, Sendable {
     /// With status 410, the time since which the token is known to be invalid. A token that the device registered after this
     /// time is valid.
     public let invalidSince: Date?
-    /// The time to wait that the response contains; nil if there is none.
+    /// The time to wait; nil if the response contains no readable time to wait.
     public let retryAfter: Duration?
 
     /// Makes a rejection, for instance in the tests of a backend.

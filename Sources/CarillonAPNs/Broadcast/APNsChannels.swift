@@ -53,7 +53,7 @@ public struct APNsChannels: Sendable {
             return value
         }
 
-        /// The rejection; nil if there is none.
+        /// The rejection; nil if APNs accepted the request.
         public var rejection: APNsRejection? {
             guard case .rejected(let rejection) = outcome else { return nil }
             return rejection

@@ -94,7 +94,7 @@ struct ConnectFailure {
         return match.output.1.lowercased().replacing("_", with: " ")
     }
 
-    /// Whether the peer ended TLS because of the client's certificate, or because there is none.
+    /// Whether the peer ended TLS because of the client's certificate, or because the client has no certificate.
     static func isAboutOwnCertificate(_ error: any Error) -> Bool {
         let detail = String(describing: error)
         return detail.contains("ALERT") && (detail.contains("CERTIFICATE") || detail.contains("UNKNOWN_CA"))

@@ -18,8 +18,8 @@ import NIOCore
 /// a response counts as a failure, so that a host that accepts and closes connections is not called in a loop. A connection
 /// that had a response is replaced at once, within the limit of the ``ReplacementAllowance``.
 ///
-/// A push that an old connection rejected because of its age waits separately for a newer connection, which is opened if
-/// there is none.
+/// A push that an old connection rejected because of its age waits separately for a newer connection. If there is no
+/// newer connection, one is opened.
 struct PoolMachine {
     struct Options: Sendable {
         var minimum = 1

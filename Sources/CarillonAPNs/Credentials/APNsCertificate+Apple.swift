@@ -3,7 +3,7 @@ import NIOSSL
 /// The data that only Apple's push certificates have. It is found by its bytes, because nothing else of the certificate is
 /// needed.
 extension APNsCertificate {
-    /// The bundle ID in the certificate's subject (`UID`); nil if there is none.
+    /// The bundle ID in the certificate's subject (`UID`); nil if the subject has no bundle ID.
     package var bundleID: String? {
         guard let bytes = ownBytes, let place = Self.place(of: Self.userID, in: bytes) else { return nil }
         // A text is encoded as a tag, a length, which is short here, and bytes.

@@ -91,8 +91,8 @@ public struct APNsCertificate: Sendable {
     private static let keyNeed = "a private key in PEM form"
     private static let withoutCertificate = APNsError(.credentialsInvalid, "There is no certificate.")
 
-    /// Returns the first private key that belongs to the certificate. If there is none, a key that cannot be decoded can be
-    /// the right one, so that the error is about this key.
+    /// Returns the first private key that belongs to the certificate. If no decoded key belongs to it, a key that cannot
+    /// be decoded can be the right one, so that the error is about this key.
     private static func key(
         in material: KeyMaterial, passphrase: String?, of certificate: NIOSSLCertificate
     ) throws(APNsError) -> (item: KeyMaterial.Item, key: NIOSSLPrivateKey) {

@@ -91,8 +91,8 @@ package final class Allowances: Sendable {
         if let address { try addressRegistrations.take(address.owner, at: ticks.now()) }
     }
 
-    /// Returns the limit of anonymous devices of an address; nil if there is none. Loopback addresses have no limit, because they
-    /// belong to a proxy.
+    /// Returns the limit of anonymous devices of an address. Nil if the address is unknown, if no limit is set, or for a loopback
+    /// address, which belongs to a proxy.
     ///
     /// - Throws: ``ErrorCode/rateLimited`` if the address reached its limit less than a minute ago.
     func anonymousShare(of address: NetworkAddress?) throws(Refusal) -> AddressShare? {

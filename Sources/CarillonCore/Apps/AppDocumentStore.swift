@@ -7,7 +7,7 @@ package protocol AppDocumentStore: Sendable {
     /// Returns the version of the registry. A call that begins after a change was returned returns the version of that change or a later
     /// one.
     func registryVersion() async throws -> RegistryVersion
-    /// Returns a document; nil if there is none, or if its app was deleted.
+    /// Returns a document; nil if the app has no document of this kind, or was deleted.
     func document(_ key: AppDocument.Key) async throws -> AppDocument?
     /// Returns the apps that have documents of a kind, in the order of their names, without deleted apps.
     func apps(with kind: AppDocument.Kind) async throws -> [App]
@@ -15,6 +15,6 @@ package protocol AppDocumentStore: Sendable {
     ///
     /// - Returns: The version of the document, which is later than all versions before; nil if there is no such app, or it was deleted.
     func putDocument(_ bytes: [UInt8], as key: AppDocument.Key, at now: Timestamp) async throws -> RegistryVersion?
-    /// Removes a document. Returns false if there was none. Of concurrent calls, one returns true.
+    /// Removes a document. Returns false if the document did not exist. Of concurrent calls, one returns true.
     func removeDocument(_ key: AppDocument.Key) async throws -> Bool
 }

@@ -4,7 +4,7 @@ package import CarillonWire
 package protocol AppStore: Sendable {
     /// Stores an app. Returns nil if an app of this name exists. Of concurrent calls with one name, one stores the app.
     func createApp(_ id: AppID, at now: Timestamp) async throws -> App?
-    /// Returns the app of a name; nil if there is none, or if it was deleted.
+    /// Returns the app of a name; nil if no app has the name, or if the app was deleted.
     func app(_ id: AppID) async throws -> App?
     /// Returns all apps in the order of their names, without deleted ones.
     func apps() async throws -> [App]

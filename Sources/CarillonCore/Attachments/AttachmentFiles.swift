@@ -17,7 +17,7 @@ package protocol AttachmentFiles: Sendable {
     func openGrowing(_ id: AttachmentID, at offset: Int64) async throws -> (any GrowingFile)?
     /// Makes an attachment of the durable bytes of an upload, at once and durably. An attachment stays as it is. Fails if there is neither.
     func publish(_ id: AttachmentID) async throws
-    /// Opens an attachment. Nil if there is none with this id, also while there is an upload.
+    /// Opens an attachment. Returns nil if no attachment has the id, also while an upload has the id.
     func open(_ id: AttachmentID) async throws -> (any ReadableFile)?
     /// Removes uploads and attachments. An id of neither is ignored.
     func remove(_ ids: [AttachmentID]) async throws

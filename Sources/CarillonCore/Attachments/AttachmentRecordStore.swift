@@ -7,7 +7,7 @@ package protocol AttachmentRecordStore: Sendable {
     /// (``AttachmentRules``), and stores the attachment with its reservation, in one transaction. Concurrent calls do not exceed
     /// the limits. Of concurrent calls with the same key, one begins an attachment.
     func addAttachment(_ request: AttachmentRequest, at now: Timestamp) async throws -> AttachmentAddition
-    /// Returns an attachment; nil if there is none. An expired attachment is returned until it is removed.
+    /// Returns an attachment; nil if no attachment has the id. An expired attachment is returned until it is removed.
     func attachment(_ id: AttachmentID) async throws -> Attachment?
     /// Whether a party may fetch an attachment and has not received it. After a change of its user, a device is not a reader of
     /// attachments for the former user.

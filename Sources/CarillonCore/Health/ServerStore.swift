@@ -28,7 +28,7 @@ package protocol ServerStore: Sendable {
     ///
     /// - Throws: ``StoreFault``.
     func checkWrites() async throws
-    /// How long the oldest change that is not on disk has waited; zero if there is none.
+    /// How long the oldest change that is not on disk has waited; zero if all changes are on disk.
     var oldestChangeWait: Duration { get }
     /// How long the present commit has taken. Without a commit, how long the oldest change has waited for one; zero without a
     /// change.

@@ -39,7 +39,7 @@ package enum HandOverChange: Equatable, Sendable {
 /// A hand-over that a home has applied.
 package struct AppliedHandOver: Equatable, Sendable {
     package var number: Int64
-    /// The change of rows that belongs to the hand-over; nil if there is none.
+    /// The change of rows that belongs to the hand-over; nil if the hand-over changes no rows.
     package var change: HandOverChange?
 
     package init(number: Int64, change: HandOverChange?) {

@@ -74,8 +74,8 @@ package enum KeyRingFault: Error, Equatable, Sendable {
 }
 
 package enum KeyRing {
-    /// Returns the sealing keys, the current one first. Makes a key if there is none. With a wrapping key, plain keys are wrapped
-    /// from now on.
+    /// Returns the sealing keys, the current one first. Makes a key if the store has no sealing key. With a wrapping key, plain
+    /// keys are wrapped from now on.
     ///
     /// - Throws: ``KeyRingFault``.
     package static func open(

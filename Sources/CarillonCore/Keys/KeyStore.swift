@@ -6,7 +6,7 @@ package protocol KeyStore: Sendable {
     ///
     /// - Throws: ``StoreFault`` also if the id is taken. The stored key is not changed.
     func insertKey(_ key: AccessKey) async throws -> Bool
-    /// Returns a key, revoked or not; nil if there is none.
+    /// Returns a key, revoked or not; nil if no key has the id.
     func key(_ id: KeyID) async throws -> AccessKey?
     /// Returns all keys, including revoked ones.
     func keys() async throws -> [AccessKey]

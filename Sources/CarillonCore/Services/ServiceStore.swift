@@ -32,7 +32,7 @@ package protocol ServiceStore: Sendable {
     ///
     /// - Returns: Nil if the device has no user and is no backend device, or if the device or its app was deleted.
     func serviceProviders(for caller: DeviceSerial, _ query: ServiceQuery, limit: Int) async throws -> ServiceReach?
-    /// Returns the icon of a provider with its bytes; nil if there is none.
+    /// Returns the icon of a provider with its bytes; nil if the provider has no icon.
     func serviceIcon(of provider: DeviceSerial) async throws -> ServiceIcon?
     /// Returns up to `limit` other devices of a provider's user, in its app and its app's realm. Empty if the device offers no
     /// service or has no user.

@@ -96,7 +96,7 @@ extension Services {
 
     /// Removes the realm of an app, if it has one.
     ///
-    /// - Parameter app: Returns the app, and throws if there is none.
+    /// - Parameter app: Returns the app, and throws if the app does not exist.
     package func removeRealm(of app: () async throws -> AppSerial) async throws {
         let isRemoved = try await documents.remove(AppDocument.Key(.realm, of: try await app()))
         // The app had no realm, or was deleted after it was looked up.

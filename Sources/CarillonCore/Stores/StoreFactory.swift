@@ -2,7 +2,7 @@
 ///
 /// The executable chooses the factory. Nothing else names a kind of store.
 package protocol StoreFactory: Sendable {
-    /// Opens the store of a data directory. Creates the store if there is none.
+    /// Opens the store of a data directory. Creates the store if the directory does not contain one.
     ///
     /// - Parameter makesMissing: If false, a directory without a store is refused and is not changed.
     /// - Throws: ``StoreOpenFault``.

@@ -120,7 +120,7 @@ package protocol SubscriptionStore: Sendable {
     func subjects(_ subscriptions: [SubscriptionSerial]) async throws -> [FiringSubject]
     /// Returns items of the shards with firings that were not delivered, in the order of their keys.
     func itemsWithFirings(in shards: ShardSet, after: ItemKey?, limit: Int) async throws -> [ItemKey]
-    /// Returns the first firing of an item that was not delivered; nil if there is none.
+    /// Returns the first firing of an item that was not delivered; nil if the item has no such firing.
     func nextFiring(of item: ItemKey) async throws -> NextFiring?
     /// Returns the subscriptions with firings of an item that were not delivered. Firings that cannot be read are left out.
     func firingTargets(of item: ItemKey) async throws -> Set<SubscriptionSerial>
@@ -146,7 +146,7 @@ package protocol SubscriptionStore: Sendable {
     /// Returns throttled firings that are due, in the order of their due times. The call removes nothing:
     /// ``Effect/throttledNotified(_:at:)`` is applied once for each firing.
     func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring]
-    /// Returns the due time of the first throttled firing; nil if there is none.
+    /// Returns the due time of the first throttled firing; nil if the shards have no throttled firings.
     func nextThrottledFiring(in shards: ShardSet) async throws -> Timestamp?
     /// Corrects due times after the clock was set back: no firing waits longer than the interval of its pace.
     func bringBackThrottled(in shards: ShardSet, at now: Timestamp) async throws

@@ -27,7 +27,8 @@ package protocol UpdateStore: Sendable {
     func update(_ id: UpdateID, of app: AppSerial) async throws -> Update?
     /// Returns a page of an app's updates, from the latest on.
     func updates(of app: AppSerial, _ filter: UpdateFilter, before: UpdateSerial?, limit: Int) async throws -> [Update]
-    /// Returns the latest expired content update of an app, even if it was forgotten; zero if there is none.
+    /// Returns the latest expired content update of an app, even if it was forgotten; zero if none of its content updates
+    /// expired.
     func lastExpiredContent(of app: AppSerial) async throws -> UpdateSerial
     /// Returns the expired content updates of an app after a place, ascending. Nil if some of them were forgotten, or if there
     /// are more than the limit.
@@ -61,14 +62,14 @@ package protocol UpdateStore: Sendable {
 
     // MARK: Bindings
 
-    /// Returns the binding of a device with its present user and a profile, and creates it if there is none. Another binding of
-    /// the device ends in the same transaction. A binding that ended is reused with a later revision, and its unfinished
-    /// completions become due.
+    /// Returns the binding of a device with its present user and a profile, and creates the binding if it does not exist. Another
+    /// binding of the device ends in the same transaction. A binding that ended is reused with a later revision, and its
+    /// unfinished completions become due.
     ///
     /// Concurrent calls create one binding. Nil if the device does not exist, its app was deleted, or it has
     /// ``UpdateBinding/mostOfDevice`` bindings of which none can be removed. In these cases nothing is changed.
     func binding(of device: DeviceSerial, profile: String, at now: Timestamp) async throws -> UpdateBinding?
-    /// Returns the present binding of a device; nil if it ended or there is none.
+    /// Returns the present binding of a device; nil if the device has no binding, or if all its bindings ended.
     func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?
     /// Writes parameters, location and kinds of a binding with the next revision, if the stored revision is the expected one.
     /// Every update is then evaluated again for the binding. Nil if the revision differs or the binding ended. Of concurrent

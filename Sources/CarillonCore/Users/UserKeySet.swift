@@ -33,8 +33,8 @@ package struct UserKeySet: Sendable {
         }
     }
 
-    /// Returns the keys of the algorithm that can have signed a token: the keys with its key id; if there are none, the keys without
-    /// a key id. For a token without a key id, all keys count. At most ``mostTried`` keys are returned.
+    /// Returns the keys of the algorithm that can have signed a token: the keys with its key id; if no key has this id, the keys
+    /// without a key id. For a token without a key id, all keys count. At most ``mostTried`` keys are returned.
     func candidates(for algorithm: UserAlgorithm, id: String?) -> [UserKey] {
         let fitting = keys.lazy.filter { $0.algorithm == algorithm }
         guard let id else { return Array(fitting.prefix(Self.mostTried)) }

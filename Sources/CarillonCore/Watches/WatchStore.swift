@@ -11,11 +11,12 @@ package protocol WatchStore: Sendable {
     ///
     /// - Returns: ``PutWatchResult/channelGone`` also for a channel of a deleted app or of a former user.
     func putWatch(_ request: WatchRequest, at now: Timestamp) async throws -> PutWatchResult
-    /// Returns the watch of a channel; nil if there is none.
+    /// Returns the watch of a channel; nil if the channel has no watch.
     ///
     /// - Throws: ``StoreFault`` also if the watch cannot be read.
     func watch(of channel: ChannelSerial) async throws -> Watch?
-    /// Removes the watch of a channel and its ping. Returns false if there was none. Of concurrent calls, one returns true.
+    /// Removes the watch of a channel and its ping. Returns false if the channel has no watch. Of concurrent calls, one returns
+    /// true.
     func removeWatch(of channel: ChannelSerial) async throws -> Bool
 
     /// Leases work in one transaction. Items that were removed, are not due any more or have a lease are left out. Of

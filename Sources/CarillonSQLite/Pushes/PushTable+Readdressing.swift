@@ -18,8 +18,8 @@ extension PushTable {
             [queue.number, device.rawValue])
     }
 
-    /// Moves the pushes that were not accepted to a push queue. Returns the position of the first message that is now covered by a
-    /// wake; nil if there is none.
+    /// Moves the pushes that were not accepted to a push queue. Returns the position of the first message for which a
+    /// wake now replaces an alert; nil if no alert was replaced.
     ///
     /// - Parameter hasOtherAddress: Whether the address is a different one, and not only usable again.
     func readdress(

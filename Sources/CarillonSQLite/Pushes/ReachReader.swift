@@ -71,7 +71,7 @@ struct ReachReader {
         return slots
     }
 
-    /// Selects one row for each envelope in the table, and one row if there is none.
+    /// Selects one row for each envelope in the table, and one row if the device has no envelopes.
     private static let selectReachAndInbox = """
         SELECT slot.position, slot.size, reach.*
         FROM (SELECT 1) AS asked

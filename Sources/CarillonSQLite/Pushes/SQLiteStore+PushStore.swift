@@ -127,7 +127,7 @@ extension PushRecord {
             id: try columns.bytes16(5), reason: columns.text(6), isShortened: columns.integer(8) != 0)
     }
 
-    /// Returns the pending wake of a device for a message that is not in the outbox yet; nil if there is none.
+    /// Returns the pending push of a device for a message that is not in the outbox yet; nil if no push is pending for the message.
     fileprivate static func owed(
         for position: Int64, of device: DeviceSerial, at now: Timestamp, in db: Database
     ) throws -> PushRecord? {

@@ -2,7 +2,8 @@ import CarillonCore
 
 /// The parts of statements for which SQLite and PostgreSQL accept no common text.
 enum SQLDialect {
-    /// The last serial number that was assigned to a row of a table, also if the row was removed; NULL if there was none.
+    /// The last serial number that was assigned to a row of a table, also if the row was removed. NULL if the table
+    /// never had a row.
     static func lastSerial(of table: String) -> String { "(SELECT seq FROM sqlite_sequence WHERE name = '\(table)')" }
 
     /// The next serial number for shard 0 of a table whose serial numbers contain a shard: the first multiple of 1,024 from 2^40

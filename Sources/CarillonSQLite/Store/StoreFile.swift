@@ -22,7 +22,8 @@ struct StoreFile {
     /// Whether there is a file that a new database would replace.
     var isTaken: Bool { Self.exists(path) || Self.exists(log) || Self.exists(path + "-journal") }
 
-    /// Creates the database if there is none, and refuses one that must not be used. The caller must have the directory's lock.
+    /// Creates the database if it does not exist, and refuses a database that must not be used. The caller must have the lock of
+    /// the directory.
     ///
     /// - Throws: ``StoreOpenFault``. Existing files are not changed.
     func prepare() throws {

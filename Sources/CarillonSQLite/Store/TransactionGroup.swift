@@ -117,7 +117,7 @@ final class TransactionGroup: Sendable {
         StoreFault(.fenced, "incarnation \(fence.incarnation) of node \(fence.node.rawValue) was removed")
     }
 
-    /// How long the oldest work that is not on disk has waited; zero if there is none.
+    /// How long the oldest work that is not on disk has waited; zero if all work is on disk.
     var oldestWait: Duration {
         let oldest = queue.withLock { $0.writingSince ?? $0.jobs.first?.queuedAt }
         return oldest.map { ContinuousClock.now - $0 } ?? .zero

@@ -18,7 +18,7 @@ package enum KeyFile {
         package let sentence: String
     }
 
-    /// Reads the file. Creates one if there is none.
+    /// Reads the key from the file. Creates the file with a new key if it does not exist.
     ///
     /// - Throws: ``Fault``.
     package static func open(_ path: String) throws(Fault) -> WrappingKey {

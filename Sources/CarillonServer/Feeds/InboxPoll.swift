@@ -166,7 +166,7 @@ struct InboxPoll: Sendable {
         try await part(of: question, after: position, limit: 1) != nil
     }
 
-    /// Returns the next envelopes after a position; nil if there are none.
+    /// Returns the next envelopes after a position; nil if no envelopes wait after the position.
     private func part(
         of question: Question, after position: Int64, limit: Int, _ reached: Reached? = nil
     ) async throws -> Part? {

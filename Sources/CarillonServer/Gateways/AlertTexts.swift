@@ -6,7 +6,7 @@ struct AlertTexts: Sendable {
 
     init(documents: AppDocuments) { self.documents = documents }
 
-    /// Returns the alert text of an app; nil if there is none.
+    /// Returns the alert text of an app; nil if the app has no alert text.
     func text(of app: AppSerial) async throws -> AlertText? {
         try await documents.value(of: Self.key(app)) { document -> AlertText? in
             document.flatMap { AlertText(document: $0.bytes) }

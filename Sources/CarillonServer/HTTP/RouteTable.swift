@@ -54,7 +54,7 @@ struct RouteTable: Sendable {
         self.routes = routes.mapValues { $0.sorted { $0.order < $1.order } }
     }
 
-    /// Returns the route of a request; nil if there is none.
+    /// Returns the route of a request; nil if no route has its method and path.
     func route(of request: Request) -> Found? {
         let path = request.uri.path.split(separator: "/")
         for route in routes[Shape(method: request.method.rawValue, partCount: path.count)] ?? [] {

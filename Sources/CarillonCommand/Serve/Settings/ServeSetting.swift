@@ -12,7 +12,7 @@ struct ServeSetting: Sendable {
     let name: String
     /// The valid values, as a text that follows "must be".
     let values: String
-    /// The default, in Markdown; nil if there is none.
+    /// The default, in Markdown; nil if the setting has no default.
     let standard: String?
     /// The meaning, in Markdown.
     let description: String

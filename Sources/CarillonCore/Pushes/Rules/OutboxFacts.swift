@@ -45,7 +45,7 @@ package struct LeaseFacts: Equatable, Sendable {
 /// The facts that the end of a lease needs in addition to ``PushEnd``.
 package struct EndFacts: Equatable, Sendable {
     package var isRegistrationRead = false
-    /// Nil if the registration was not read, or there is none.
+    /// Nil if the registration was not read, or if the device has no registration.
     package var registration: DeviceRegistration?
 
     package init() {}

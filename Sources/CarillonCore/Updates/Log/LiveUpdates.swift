@@ -38,7 +38,7 @@ package struct LiveUpdates: Sendable {
     package var count: Int { entries.count }
     /// The approximate memory of all updates, in bytes.
     package private(set) var weight = 0
-    /// The latest update; zero if there is none.
+    /// The latest live update; zero if the app has no live updates.
     package var last: UpdateSerial { serials.last ?? UpdateSerial(0) }
     package var serialsInOrder: [UpdateSerial] { serials }
 

@@ -75,7 +75,7 @@ package struct CursorFacts: Equatable, Sendable {
     package var revision: Int64
     package var cursor: AudienceCursor
     package var seenTo: UpdateSerial
-    /// The last content of the app that expired; zero if there is none.
+    /// The last content update of the app that expired; zero if no content update of the app expired.
     package var lastExpired: UpdateSerial
 
     package init(revision: Int64, cursor: AudienceCursor, seenTo: UpdateSerial, lastExpired: UpdateSerial) {

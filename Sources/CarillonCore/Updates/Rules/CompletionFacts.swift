@@ -17,7 +17,7 @@ package struct UpdateStanding: Equatable, Sendable {
 
 /// A completion, and the facts that decide about it.
 package struct CompletionFacts: Equatable, Sendable {
-    /// The completion; nil if there is none.
+    /// The completion; nil if the store does not have it.
     package var completion: Completion?
     /// Nil if the update was forgotten.
     package var update: UpdateStanding?

@@ -2,7 +2,7 @@
 package struct WatchChanges: Equatable, Sendable {
     /// The change of the ping of a watch.
     package enum PingWork: Equatable, Sendable {
-        /// There was no ping, and there is none now.
+        /// The watch had no ping before the change, and has no ping now.
         case none
         case added(peer: String, dueAt: Timestamp)
         /// The ping is due at another time. Its lease stays.

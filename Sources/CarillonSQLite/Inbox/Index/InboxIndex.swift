@@ -340,7 +340,7 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// Returns the last generation whose log can be removed now; nil if there is none.
+    /// Returns the last generation whose log can be removed now; nil if no log can be removed.
     func takeMovedUpTo() -> Int64? {
         state.withLock { state in
             defer { state.movedUpTo = nil }

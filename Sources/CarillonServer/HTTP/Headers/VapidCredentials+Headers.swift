@@ -2,7 +2,8 @@ import CarillonCore
 import CarillonWire
 
 extension VapidCredentials {
-    /// Reads the VAPID credentials of a request. Returns nil if there are none: `Authorization` is absent or of another kind.
+    /// Reads the VAPID credentials of a request. Returns nil if the request has no VAPID credentials: `Authorization` is absent
+    /// or of another kind.
     ///
     /// - `vapid t=…, k=…`: RFC 8292 section 3. The parameters can be in either order, with or without a space. Others are
     ///   ignored.
