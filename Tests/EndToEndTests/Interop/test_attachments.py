@@ -1,4 +1,4 @@
-"""Attachments over HTTP: the checklist of the resumable upload draft, ranges, allowances, and what is left behind."""
+"""Attachments over HTTP: resumable uploads, ranges, quotas, and files that a kill or a full disk leaves."""
 
 import base64
 import hashlib
@@ -106,7 +106,7 @@ DATA = random.Random(7).randbytes(300_000)
 # Uploading
 
 
-def test_row_1_104_only_when_the_version_matches_and_carrying_it(uploader):
+def test_104_is_sent_only_for_a_known_version_and_names_the_version(uploader):
     for version in ("3", "5", "6", "7", "8", "4", "9", "x", None):
         fields = {"Content_Length": "4"}
         if version == "3":
@@ -126,7 +126,7 @@ def test_row_1_104_only_when_the_version_matches_and_carrying_it(uploader):
                 assert answer["location"] == told["location"]
             else:
                 answer = told
-            # Row 2, and row 4: another version is a plain upload.
+            # An upload with an unknown version, or without one, is a plain upload.
             assert status == 201, (version, answer)
             assert answer.get("upload-incomplete") == ("?0" if version == "3" else None)
             assert answer.get("upload-complete") == (None if version == "3" else "?1")
@@ -143,7 +143,7 @@ def test_104_is_not_told_when_it_is_off_nor_in_http_1_0(own, uploader):
             assert raw.read_answer()[0] == 201
 
 
-def test_row_3_expect_gets_100_as_well_as_104_and_not_before_it_is_known_who_asks(uploader):
+def test_expect_gets_100_and_104_but_only_with_a_valid_credential(uploader):
     fields = {"Content_Length": "4", "Upload_Complete": "?1", "Upload_Draft_Interop_Version": "8", "Expect": "100-continue"}
     path = f"/v1/attachments?readers={uploader.reader.id}"
     with RawHTTP(uploader.server) as raw:
@@ -156,7 +156,7 @@ def test_row_3_expect_gets_100_as_well_as_104_and_not_before_it_is_known_who_ask
         assert raw.read_answer()[0] == 401
 
 
-def test_rows_5_7_8_14_15_and_16_by_hand(uploader):
+def test_an_upload_in_parts_reports_its_offset_and_is_complete_only_after_the_last_part(uploader):
     location = uploader.begin(len(DATA))
     head = uploader.head(location, **{"Upload-Draft-Interop-Version": "8"})
     assert head.status_code == 204 and head.headers["Upload-Complete"] == "?0"
@@ -172,7 +172,7 @@ def test_rows_5_7_8_14_15_and_16_by_hand(uploader):
     answer = uploader.patch(location, len(DATA), complete="?1")
     assert answer.status_code == 200 and answer.headers["Upload-Complete"] == "?1"
     assert answer.json()["length"] == len(DATA)
-    # Row 17: the answer was lost.
+    # The client repeats the last request if its answer was lost.
     again = uploader.patch(location, len(DATA), complete="?1")
     assert again.status_code == 200 and again.headers["Upload-Complete"] == "?1" and again.json() == answer.json()
     late = uploader.patch(location, 3, b"x", complete="?1")
@@ -182,7 +182,7 @@ def test_rows_5_7_8_14_15_and_16_by_hand(uploader):
     assert uploader.get(location).content == DATA
 
 
-def test_row_6_a_cut_creation_goes_on_where_it_was_kept(uploader):
+def test_an_interrupted_creation_continues_at_its_stored_offset(uploader):
     fields = {"Content_Length": len(DATA), "Upload_Complete": "?1", "Upload_Draft_Interop_Version": "8"}
     with RawHTTP(uploader.server) as raw:
         raw.send(uploader.head_of("POST", f"/v1/attachments?readers={uploader.reader.id}", **fields))
@@ -206,7 +206,7 @@ def test_a_plain_upload_that_is_cut_leaves_nothing(own):
     await_value(lambda: files(uploader.server), lambda it: it == [], "nobody could go on")
 
 
-def test_row_9_a_wrong_offset_is_409_and_harms_nothing(uploader):
+def test_a_wrong_offset_is_409_and_changes_nothing(uploader):
     location = uploader.begin(10)
     assert uploader.patch(location, 0, b"abcde").status_code == 204
     for wrong in (0, 4, 6, 10, 999_999_999_999_999):
@@ -226,7 +226,7 @@ def test_row_9_a_wrong_offset_is_409_and_harms_nothing(uploader):
     ("Upload-Complete", "?2"), ("Upload-Complete", "true"), ("Upload-Length", "-1"), ("Upload-Length", "x"),
     ("Content-Digest", "sha-256"), ("Content-Digest", "sha-256=:AA==:"), ("Content-Digest", "sha-256=?"),
 ])
-def test_row_10_a_header_that_is_wrong_is_refused_and_stores_nothing(uploader, name, value):
+def test_a_part_with_an_invalid_header_is_refused_and_not_stored(uploader, name, value):
     location = uploader.begin(4)
     answer = uploader.patch(location, 0, b"data", **{name.replace("-", "_"): value})
     assert_problem(answer, 400, "upload_headers_invalid")
@@ -267,7 +267,7 @@ def test_readers_and_lifetime_are_checked(uploader):
         assert_problem(uploader.create(b"x", query=f"&ttl={ttl}"), 400, "parameter_invalid")
 
 
-def test_row_11_the_newest_of_two_resumers_wins_and_nothing_interleaves(uploader):
+def test_the_newest_of_two_requests_for_an_upload_wins_and_their_bytes_do_not_mix(uploader):
     location = uploader.begin(len(DATA))
     fields = {
         "Upload_Offset": "0", "Upload_Complete": "?1", "Content_Type": "application/partial-upload",
@@ -318,7 +318,7 @@ def test_many_resumers_at_once_leave_one_whole_file(uploader, seed):
     assert not faults and uploader.get(location).content == DATA
 
 
-def test_row_13_lying_lengths(own):
+def test_a_length_that_contradicts_the_upload_is_refused(own):
     uploader = own()
     location = uploader.begin(10)
     assert_problem(uploader.patch(location, 0, b"x" * 11), 400, "upload_length_inconsistent")
@@ -334,7 +334,7 @@ def test_row_13_lying_lengths(own):
     await_value(lambda: files(uploader.server), lambda it: it == [], "nothing is left behind")
 
 
-def test_row_18_deleting_frees_the_storage(own):
+def test_deleting_an_upload_removes_its_file(own):
     uploader = own()
     location = uploader.begin(len(DATA))
     uploader.patch(location, 0, DATA[:1000])
@@ -345,7 +345,7 @@ def test_row_18_deleting_frees_the_storage(own):
         assert answer.status_code == 404
 
 
-def test_row_19_nobody_else_may(uploader):
+def test_only_the_owner_may_change_an_attachment_and_only_readers_may_fetch_it(uploader):
     stranger = uploader.server.register_device()
     growing, whole = uploader.begin(4), uploader.create(b"data").headers["Location"]
     for location in (growing, whole, "/v1/attachments/" + "0" * 36):
@@ -375,7 +375,7 @@ def test_ids_that_are_paths_are_nothing(uploader, name):
         assert requests.Session().send(answer, timeout=PATIENCE).status_code in (400, 404, 405)
 
 
-def test_row_20_rights_that_are_revoked_midway_end_the_upload(own):
+def test_deleting_the_owner_ends_its_upload(own):
     uploader = own()
     location = uploader.begin(10)
     assert uploader.patch(location, 0, b"abc").status_code == 204
@@ -384,7 +384,7 @@ def test_row_20_rights_that_are_revoked_midway_end_the_upload(own):
     await_value(lambda: files(uploader.server), lambda it: it == [], "its files go, too")
 
 
-def test_rows_24_and_25_digests_that_do_not_hold(own):
+def test_content_with_another_digest_is_refused(own):
     uploader = own()
     location = uploader.begin(8)
     assert uploader.patch(location, 0, b"abcd", Content_Digest=digest(b"abcd")).status_code == 204
@@ -402,7 +402,7 @@ def test_rows_24_and_25_digests_that_do_not_hold(own):
     assert uploader.head(location).status_code == 404
 
 
-def test_rows_21_22_and_23_what_is_bounded(own):
+def test_sizes_quotas_and_the_number_of_uploads_are_limited(own):
     uploader = own(
         CARILLON_ATTACHMENT_BYTES=200_000, CARILLON_ATTACHMENT_BYTES_PER_USER=500_000,
         CARILLON_ATTACHMENT_BYTES_PER_APP=700_000, CARILLON_UNFINISHED_UPLOAD_SECONDS=2)
@@ -425,7 +425,7 @@ def test_rows_21_22_and_23_what_is_bounded(own):
     assert uploader.get(locations[0]).status_code == 200
 
 
-def test_row_26_parts_by_content_range_are_refused(uploader, tmp_path):
+def test_parts_with_content_range_are_refused(uploader, tmp_path):
     location = uploader.begin(len(DATA))
     (tmp_path / "file").write_bytes(DATA)
     for options in (["-C", "500"], ["-C", "-"], []):
@@ -485,7 +485,7 @@ def test_a_trickle_is_ended_and_what_came_is_kept(own):
     ("bytes=9999999999999999999999-", 416, None), ("bytes=5-4", 200, None), ("bytes=a-b", 200, None),
     ("bytes=0-1,5-6", 200, None), ("bytes=", 200, None), ("bytes=-", 200, None), ("lines=0-1", 200, None),
 ])
-def test_row_30_ranges(uploader, asked, status, part):
+def test_a_range_is_returned_or_refused_or_ignored(uploader, asked, status, part):
     location = uploader.create(DATA).headers["Location"]
     answer = uploader.get(location, Range=asked)
     assert answer.status_code == status
@@ -499,7 +499,7 @@ def test_row_30_ranges(uploader, asked, status, part):
         assert answer.content == DATA
 
 
-def test_rows_31_32_and_33_parts_of_the_same(uploader):
+def test_conditional_and_partial_requests_return_the_same_content(uploader):
     location = uploader.create(DATA).headers["Location"]
     whole = uploader.get(location, **{"Accept-Encoding": "gzip, deflate"})
     assert "Content-Encoding" not in whole.headers and whole.headers["X-Content-Type-Options"] == "nosniff"
@@ -632,8 +632,8 @@ def test_a_full_disk_is_507_and_nothing_else_suffers(executable, small_disk, fil
 
 
 @pytest.mark.timeout(3600)
-def test_rows_12_27_and_29_kills(own, seed):
-    """SIGKILL while files go up and down: what was answered is there, whole, and nothing else is."""
+def test_sigkill_during_transfers_loses_no_answered_bytes_and_leaves_no_files_without_an_attachment(own, seed):
+    """SIGKILL while files are uploaded and fetched: the answered bytes stay, and each file belongs to an attachment."""
     uploader = own()
     server = uploader.server
     choice = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Delivery: rows 13–17 of the checklist, with restarts and SIGKILL."""
+"""Delivery: TTL, collapse keys and repetition, with restarts and SIGKILL."""
 
 import random
 import threading
@@ -15,7 +15,7 @@ def versions(frames) -> list[str]:
     return [frame["version"] for frame in frames]
 
 
-# Row 13
+# TTL
 
 
 def test_a_ttl_0_message_reaches_a_connected_device(device, channel):
@@ -68,7 +68,7 @@ def test_an_unacknowledged_message_does_not_come_again_after_its_ttl(device, cha
         assert socket.caught_up() == []
 
 
-# Row 14
+# Messages that replace earlier ones
 
 
 def test_of_several_messages_of_a_topic_only_the_newest_arrives(device, channel):
@@ -102,7 +102,7 @@ def test_an_acknowledged_message_is_not_replaced(device, channel):
     assert versions(device.inbox()["envelopes"]) == [second.id]
 
 
-# Row 15
+# Messages that were not acknowledged
 
 
 def test_unacknowledged_messages_come_again_with_the_same_version_in_the_same_order(device, channel):
@@ -145,7 +145,7 @@ def test_autopush_clients_get_the_same_treatment(server):
         assert again.before_pong() == []
 
 
-# Row 16
+# A restart
 
 
 def test_messages_channels_devices_and_keys_survive_a_restart(make_server):
@@ -191,7 +191,7 @@ def test_a_message_that_expires_while_the_server_is_down_is_not_delivered(make_s
     assert sent.final()["outcome"] == "expired"
 
 
-# Row 17
+# SIGKILL
 
 
 @pytest.mark.parametrize("connected", [False, True], ids=["absent device", "connected device that does not answer"])

@@ -1,4 +1,4 @@
-"""Row 29: the old UnifiedPush discovery and the Matrix gateway, for the server's own endpoints only."""
+"""The old UnifiedPush discovery and the Matrix gateway, for the server's own endpoints only."""
 
 import json
 

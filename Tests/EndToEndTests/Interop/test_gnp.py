@@ -1,4 +1,4 @@
-"""The wire of BlackBerry's application servers, as their samples speak it: rows 13, 14 and 21 of the brief."""
+"""The protocol of BlackBerry's application servers (GNP1.0), as their samples use it."""
 
 import pytest
 
@@ -132,7 +132,7 @@ def test_the_path_is_written_as_it_is(server):
 
 
 def test_a_failed_ping_leaves_the_token_as_it_is(make_server):
-    """Rows 19 and 21: no code of a ping changes the channel, and none needs another token."""
+    """No result of a ping closes the channel or requires another token."""
     from backend_peer import Backend
 
     backend = Backend()

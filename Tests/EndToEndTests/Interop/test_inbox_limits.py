@@ -1,4 +1,4 @@
-"""Limits of the inbox and of a connection: 429, idempotency, topics in flight, partial acks, the window (row 12)."""
+"""Limits of the inbox and of a connection: 429, idempotency, topics in flight, partial acks, the window."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The sender's side of RFC 8030: rows 1–6 and 9–12 of the checklist (VAPID, rows 7–8, has its own file)."""
+"""The sender's side of RFC 8030, without VAPID, which test_vapid covers."""
 
 import http.client
 import random
@@ -22,7 +22,7 @@ def raw_post(channel, lines: list[str], body: bytes = b"") -> tuple[int, dict, b
         return raw.read_answer()
 
 
-# Row 1
+# The answer to a push
 
 
 def test_a_valid_push_is_answered_201_with_an_absolute_location_and_the_real_ttl(server, channel):
@@ -51,7 +51,7 @@ def test_pywebpush_sends_and_http_ece_reads_what_arrives(device, channel, encodi
         assert subscriber.read(socket.notification()) == text
 
 
-# Row 2
+# TTL and other headers that occur twice
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_every_row_of_digits_is_a_ttl(channel, ttl):
     assert int(answer.headers["TTL"]) == int(ttl)
 
 
-# Row 3
+# Topic and urgency
 
 
 @pytest.mark.parametrize("topic", ["a", "A" * 32, "upd-ates_09", "0"])
@@ -176,7 +176,7 @@ def test_several_urgencies_or_an_unknown_one_are_refused(channel, lines):
     assert status == 400, (fields, body)
 
 
-# Row 4
+# Bodies and their encodings
 
 
 @pytest.mark.parametrize("encoding", ["aes128gcm", "identity"])
@@ -221,7 +221,7 @@ def test_an_unknown_content_encoding_is_refused(channel, encoding):
     assert_problem(channel.post(b"x", encoding=encoding), (400, 415))
 
 
-# Row 5
+# Encrypted bodies and their headers
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_keyid_that_lacks_its_second_quote_is_survived(device, channel):
     assert f"salt={encode64(bytes(16))}" in frame["headers"]["encryption"]
 
 
-# Row 6
+# Tokens that are not valid
 
 
 def dead_or_unknown(answer):
@@ -343,7 +343,7 @@ def test_the_channel_of_a_deleted_device_is_dead(device, channel):
     dead_or_unknown(channel.post(b"x"))
 
 
-# Row 9
+# Headers that the client does not receive
 
 
 def test_authorization_topic_and_urgency_never_reach_the_client(server, device):
@@ -371,7 +371,7 @@ def test_authorization_topic_and_urgency_never_reach_the_client(server, device):
             assert secret not in socket.last_text
 
 
-# Row 10
+# Receipts
 
 
 def test_a_request_for_a_receipt_is_answered_201(channel):
@@ -380,7 +380,7 @@ def test_a_request_for_a_receipt_is_answered_201(channel):
     assert "Location" in answer.headers
 
 
-# Row 11
+# Cancelling a message
 
 
 def test_a_cancelled_message_is_not_delivered(server, device, channel):
@@ -414,7 +414,7 @@ def test_an_unknown_message_is_404(server, method, message):
     assert_problem(server.request(method, "/message/" + message), 404)
 
 
-# Row 12: test_inbox_limits proves 429 and Retry-After
+# Refusals on one connection; test_inbox_limits covers 429 and Retry-After
 
 
 def test_a_kept_alive_connection_carries_accepted_and_refused_pushes_in_turn(channel):

@@ -1,4 +1,4 @@
-"""The client's socket: rows 18–28 of the checklist."""
+"""The client's socket: greetings, channels, frames, evicted connections and acknowledgements."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 from carillon_peer import assert_problem, body_of, new_channel_id
 from raw_peer import PING, PONG, RawWebSocket
 
-# Row 18
+# User agent identifiers and credentials in the greeting
 
 
 def test_hello_without_uaid_is_given_a_new_one(server):
@@ -84,7 +84,7 @@ def test_a_carillon_client_with_a_bad_credential_is_closed_with_4401(server, dev
         assert socket.close_code() == 4401
 
 
-# Row 19
+# Greetings of browsers
 
 
 def test_hello_without_use_webpush_or_subprotocol_works(server):
@@ -115,7 +115,7 @@ def test_unknown_fields_of_hello_are_ignored(server):
         socket.hello(channelIDs=["x", 7], wakeup_hostport={"ip": "x"}, mobilenetwork={}, interface="x")
 
 
-# Row 20
+# Registering and unregistering channels
 
 
 def test_register_echoes_the_channel_id_and_gives_an_absolute_endpoint(server):
@@ -199,7 +199,7 @@ def test_unregister_of_an_unknown_channel_is_answered(server):
         assert socket.before_pong() == []
 
 
-# Row 21
+# Endpoints of one device
 
 
 def longest_common_part(first: str, second: str) -> int:
@@ -222,7 +222,7 @@ def test_two_endpoints_share_no_recognisable_part(server):
             assert socket.uaid not in first and channel.id not in first
 
 
-# Row 22
+# Two clients
 
 
 def test_one_client_cannot_unregister_or_acknowledge_for_another(server):
@@ -253,7 +253,7 @@ def test_two_clients_may_use_the_same_channel_id(server):
         assert body_of(second.notification()) == b"two again"
 
 
-# Row 23
+# Pings, dead peers and deadlines
 
 
 def test_an_empty_object_is_answered_with_one(server):
@@ -311,7 +311,7 @@ def test_a_silent_connection_is_closed_with_1008_after_the_hello_deadline(make_s
             assert time.monotonic() - begin >= 0.99
 
 
-# Row 24
+# Data and headers of a notification
 
 
 def test_a_notification_has_data_and_headers_or_neither(device, channel):
@@ -330,7 +330,7 @@ def test_an_empty_body_with_a_content_encoding_is_an_empty_message(device, chann
     assert "data" not in frame and "headers" not in frame
 
 
-# Row 25
+# Frames that are invalid or unknown
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ def test_anything_but_hello_at_first_closes(server, frame):
         assert socket.close_code() in (1002, 1003, 1008)
 
 
-# Row 26
+# Several connections of one device
 
 
 @pytest.mark.parametrize("kind", ["autopush", "carillon"])
@@ -484,7 +484,7 @@ def test_messages_sent_while_connections_change_all_arrive(device, channel):
         assert sent.final()["outcome"] == "acknowledged"
 
 
-# Row 27
+# Acknowledgements with and without a code
 
 
 def test_acks_with_code_without_code_and_for_unknown_versions_are_no_error(server):
@@ -550,7 +550,7 @@ def device_with(server, channel) -> str:
     raise AssertionError("no anonymous device has the channel")
 
 
-# Row 28 and the rule that an autopush client is sent no frame of Carillon's own
+# Autopush clients and anonymous devices
 
 
 def test_an_autopush_client_is_never_sent_a_frame_of_carillons_own(server):

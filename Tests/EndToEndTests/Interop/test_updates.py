@@ -167,7 +167,7 @@ def test_a_request_that_comes_again_makes_no_second_update(open_server):
 
 
 @pytest.mark.parametrize("moment", ["published", "held", "given", "received", "reported"])
-def test_row_26_a_kill_loses_no_update_and_gives_none_as_new(make_server, moment):
+def test_a_kill_loses_no_update_and_delivers_none_as_a_new_entry(make_server, moment):
     server = make_server()
     declare(server)
     client = Client(server)

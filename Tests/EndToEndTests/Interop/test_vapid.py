@@ -1,4 +1,4 @@
-"""VAPID (RFC 8292 and the draft before it), rows 7 and 8: what a restricted channel accepts and refuses."""
+"""VAPID (RFC 8292 and the draft before it): the credentials that a restricted channel accepts or refuses."""
 
 import base64
 import hashlib
@@ -60,7 +60,7 @@ def refused(answer):
     return problem
 
 
-# Row 8
+# Both generations of the header
 
 
 @pytest.mark.parametrize("encoding", ["aes128gcm", "aesgcm"])
@@ -135,7 +135,7 @@ def test_a_key_in_standard_base64_is_tolerated(device):
     assert post_with(channel, f"vapid t={token}, k={standard}").status_code == 201
 
 
-# Row 7: accepted
+# Accepted claims
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_sound_claims_are_accepted(restricted, sender, changes):
     assert answer.status_code == 201, answer.text
 
 
-# Row 7: refused
+# Refused credentials
 
 
 def test_no_credentials_are_answered_401_with_a_challenge_but_not_for_vapid(restricted):
@@ -305,7 +305,7 @@ def test_a_deeply_nested_token_is_refused(restricted, sender):
     refused(post_with(restricted, f"vapid t={token}, k={sender.key}"))
 
 
-# Row 20 as far as it is about keys
+# The key of a channel
 
 
 @pytest.mark.parametrize("padding", ["", "="])
