@@ -1,4 +1,4 @@
-/// One watcher's stream of what a channel is.
+/// The stream of one observer of a channel: the present state of the channel first, then each change.
 struct ChannelChanges: Sendable {
     let identifier: String
     let number: UInt64

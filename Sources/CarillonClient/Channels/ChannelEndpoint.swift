@@ -4,13 +4,13 @@
     import Foundation
 #endif
 
-/// Where a backend sends the messages of a channel: a URL whose last component is the token.
+/// The URL to which a backend posts the messages of a channel. Its last path component is the channel token.
 struct ChannelEndpoint: Hashable, Sendable {
     let text: String
     let token: String
     let host: String
 
-    /// Answers nil for a text that is not an HTTP address with a token at its end.
+    /// Returns nil if the text is not an HTTP or HTTPS URL with a token at its end.
     init?(_ text: String) {
         guard let components = URLComponents(string: text), components.scheme == "https" || components.scheme == "http",
             let host = components.host, !host.isEmpty, let token = components.path.split(separator: "/").last

@@ -1,59 +1,59 @@
 import CarillonWire
 import Synchronization
 
-/// What happened on one channel and was not yet taken by the app, in order; and who is taking it.
+/// The events of one channel that the app has not handled yet, in order, and the iteration that reads them.
 ///
-/// Messages are in the store, and a page of them is here, ahead of the reader; the next page is asked for when the reader
-/// has come to its end. An entry stays until the app is done with it, so that an iteration that breaks off loses nothing.
-/// Changes are here only, and of them the newest, because the channel's state shows the rest; each knows behind which
-/// message it came. How many were dropped is shown before all else.
+/// Messages are in the store. Up to one page of them is in memory, ahead of the reader. The next page is loaded when the reader
+/// reaches the end of the page. An entry stays until the app has handled it, so that an iteration that ends early loses nothing.
+/// Changes are in memory only. The newest of them are kept, because the channel's state shows the result of all. Each change has
+/// the position of the message before it. The number of dropped changes is delivered before all other entries.
 final class ChannelInbox: Sendable {
     enum Entry: Equatable, Sendable {
         case change(ChannelMachine.Action, number: UInt64)
         case message(BufferedMessage)
-        /// So many changes were dropped.
+        /// The number of changes that were dropped.
         case missed(count: Int)
     }
 
-    /// What a reader finds.
+    /// The result of a read.
     enum Finding: Equatable, Sendable {
         case entry(Entry)
-        /// The messages behind this position are in the store, and not here; to be loaded and given to `fill`.
+        /// The messages behind the position `after` are in the store, and must be loaded and passed to `fill`.
         case notLoaded(after: Int64, upTo: Int64)
         case ended
     }
 
-    /// How many changes wait at most; the oldest gives way.
+    /// The most changes that wait. Beyond that the oldest change is dropped.
     static let changesLimit = 64
-    /// How many messages are held in memory.
+    /// The most messages in memory.
     static let pageLimit = 64
 
     private struct Change {
         var number: UInt64
         var action: ChannelMachine.Action
-        /// The newest message when it happened.
+        /// The position of the newest message at the time of the change.
         var after: Int64
     }
 
     private struct State {
         var page: [BufferedMessage] = []
-        /// The newest message in the store, and the newest that is, or was, in the page.
+        /// The positions of the newest message in the store, and of the newest message that is, or was, in the page.
         var lastStored: Int64
         var lastLoaded: Int64 = 0
         var changes: [Change] = []
         var lastNumber: UInt64 = 0
-        /// How many changes were dropped that no reader was notified of.
+        /// The number of dropped changes that were not reported to a reader yet.
         var missed = 0
-        /// The iteration that holds the inbox.
+        /// The iteration that reads the inbox.
         var holder: UInt64?
         var lastHolder: UInt64 = 0
         var waiter: (run: UInt64, continuation: CheckedContinuation<Finding, Never>)?
-        /// Counts the runs of the client that ended; an iteration belongs to the run in which it was made.
+        /// The number of the present run of the client. An iteration belongs to the run in which it was made.
         var run: UInt64 = 1
-        /// Iterations of this run and of earlier ones end.
+        /// Iterations of this run and of earlier runs end.
         var endedRun: UInt64 = 0
 
-        /// What is to be shown next; nil when there is nothing.
+        /// The next entry for the reader; nil if nothing waits.
         var next: Finding? {
             if missed > 0 { return .entry(.missed(count: missed)) }
             if let change = changes.first, change.after < (page.first?.position ?? .max),
@@ -70,7 +70,7 @@ final class ChannelInbox: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter lastStored: the newest message that an earlier run stored, or 0.
+    /// - Parameter lastStored: The position of the newest message that an earlier run stored, or 0.
     init(lastStored: Int64 = 0) { state = Mutex(State(lastStored: lastStored)) }
 
     // MARK: Filling
@@ -86,19 +86,19 @@ final class ChannelInbox: Sendable {
         }
     }
 
-    /// A message was stored.
+    /// Adds a message that was stored.
     func append(_ message: BufferedMessage) {
         change { state in
             let isNext = state.lastLoaded == state.lastStored
             state.lastStored = message.position
-            // What nobody reads needs no memory.
+            // Without a reader, messages are not kept in memory.
             guard state.holder != nil, isNext, state.page.count < Self.pageLimit else { return }
             state.page.append(message)
             state.lastLoaded = message.position
         }
     }
 
-    /// Takes in what was loaded from the store: all that it held behind `after`, up to `upTo` or to the page's limit.
+    /// Adds messages from the store: all messages behind `after`, up to `upTo` or to the limit of a page.
     func fill(_ messages: [BufferedMessage], after: Int64, upTo: Int64) {
         change { state in
             guard state.lastLoaded == after else { return }
@@ -112,7 +112,7 @@ final class ChannelInbox: Sendable {
 
     // MARK: Emptying
 
-    /// The app is done with an entry, maybe before its turn.
+    /// Removes an entry that the app has handled, also before its turn.
     func remove(_ entry: Entry) {
         state.withLock { state in
             switch entry {
@@ -120,7 +120,7 @@ final class ChannelInbox: Sendable {
                 if let place = state.changes.firstIndex(where: { $0.number == number }) {
                     state.changes.remove(at: place)
                 } else {
-                    // The app had the change when it was dropped.
+                    // The app was handling the change when it was dropped.
                     state.missed = max(0, state.missed - 1)
                 }
             case .missed(let count): state.missed = max(0, state.missed - count)
@@ -129,7 +129,7 @@ final class ChannelInbox: Sendable {
         }
     }
 
-    /// All messages were taken out of the store.
+    /// Removes all messages, after they were removed from the store.
     func removeMessages() {
         state.withLock { state in
             state.page = []
@@ -139,13 +139,13 @@ final class ChannelInbox: Sendable {
 
     // MARK: Readers
 
-    /// Whether somebody iterates.
+    /// Whether an iteration reads the inbox.
     var isHeld: Bool { state.withLock { $0.holder != nil } }
 
-    /// The number of the present run, for an iteration that begins.
+    /// The number of the present run, for a new iteration.
     var run: UInt64 { state.withLock { $0.run } }
 
-    /// Takes the inbox for one iteration; nil when another holds it.
+    /// Claims the inbox for one iteration. Returns nil if another iteration has it.
     func claim() -> UInt64? {
         state.withLock { state in
             guard state.holder == nil else { return nil }
@@ -161,8 +161,8 @@ final class ChannelInbox: Sendable {
         }
     }
 
-    /// The client stopped: iterations that are made from now on belong to its next run. Answers the run that is over,
-    /// whose iterations end with `endIterations`.
+    /// Ends the present run of the client. New iterations belong to the next run. Returns the run that ended; `endIterations`
+    /// ends its iterations.
     func endRun() -> UInt64 {
         state.withLock { state in
             state.run += 1
@@ -170,7 +170,7 @@ final class ChannelInbox: Sendable {
         }
     }
 
-    /// Iterations of a run and of earlier ones end.
+    /// Ends the iterations of a run and of earlier runs.
     func endIterations(of run: UInt64) {
         let waiter = state.withLock { state in
             state.endedRun = max(state.endedRun, run)
@@ -179,18 +179,18 @@ final class ChannelInbox: Sendable {
         waiter?.resume(returning: .ended)
     }
 
-    /// Whether iterations of a run end.
+    /// Whether the iterations of a run end.
     func isEnded(_ run: UInt64) -> Bool { state.withLock { run <= $0.endedRun } }
 
-    /// Waits until there is something for an iteration of a run. Only the holder may ask.
+    /// Waits for the next entry for an iteration of a run. Only the iteration that claimed the inbox may call this.
     ///
-    /// It ends with the run, and when the task is cancelled or its service group shuts down gracefully.
+    /// Returns `ended` when the run ends, when the task is cancelled, or when its service group shuts down gracefully.
     func next(inRun run: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Finding {
         let end = WaitEnd()
         return await withTaskCancellationOrGracefulShutdown(isolation: isolation) {
             await withCheckedContinuation { (continuation: CheckedContinuation<Finding, Never>) in
                 let finding = state.withLock { state -> Finding? in
-                    // A second waiter can only come from a copy of the iterator.
+                    // A second waiter is possible only if the iterator was copied.
                     if run <= state.endedRun || state.waiter != nil || end.hasCome { return .ended }
                     if let next = state.next { return next }
                     state.waiter = (run, continuation)
@@ -204,7 +204,7 @@ final class ChannelInbox: Sendable {
         }
     }
 
-    /// Changes what is here, and wakes the reader when there is something for it.
+    /// Changes the state, and resumes the waiting reader if there is an entry for it.
     private func change(_ body: (inout State) -> Void) {
         let (waiter, next) = state.withLock { state -> (CheckedContinuation<Finding, Never>?, Finding?) in
             body(&state)

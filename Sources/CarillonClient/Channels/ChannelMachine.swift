@@ -1,7 +1,7 @@
 import CarillonMessages
 import CarillonWire
 
-/// The life of one channel, as a table that can be tested.
+/// The states of one channel.
 ///
 /// | State | Left by |
 /// |---|---|
@@ -9,13 +9,13 @@ import CarillonWire
 /// | connecting | `registered` → open; `registrationFailed`, `connectTimedOut`, `deviceLost` → error; `disconnectRequested` → closed |
 /// | open | `disconnectRequested` → disconnecting; `closedByServer` → closed; `failedByServer`, `deviceLost` → error |
 /// | disconnecting | `unregistered`, or any word of the server that the channel is dead → closed |
-/// | closed, error | `connectRequested` → connecting |
+/// | disconnecting | `unregistered`, `closedByServer`, `failedByServer`, `deviceLost` → closed |
 ///
-/// Any other fact changes nothing: the server may repeat itself, and an app may disconnect what is not connected. Only a
-/// `connect` that cannot be is refused. The loss of a connection is not a fact here. `pingFailed` and `recovered` are reported while the
-/// channel is open or disconnecting, and never change its state.
+/// Any other input changes nothing: the server may repeat a report, and an app may disconnect a channel that is not connected.
+/// Only an impossible `connect` throws an error. The loss of a connection is not an input. `pingFailed` and `recovered` are
+/// reported while the channel is open or disconnecting, and do not change its state.
 struct ChannelMachine: Hashable, Sendable {
-    /// What is reported to the app.
+    /// The event that is reported to the app.
     enum Action: Equatable, Sendable {
         case none
         case notifyOpened(token: String, host: String)
@@ -27,17 +27,17 @@ struct ChannelMachine: Hashable, Sendable {
     }
 
     private(set) var state = ChannelState.none
-    /// The name that the server knows the channel by; a new one for each `connect`, so that tokens differ.
+    /// The channel ID on the server. Each `connect` makes a new one, so that the tokens differ.
     private(set) var channelID: ChannelID?
-    /// Kept after the end of the channel, so that the app can notify its backend which token died.
+    /// Kept after the end of the channel, so that the app can report the invalid token to its backend.
     private(set) var endpoint: ChannelEndpoint?
-    /// The code with which the channel failed; nil unless it did.
+    /// The code with which the channel failed; nil unless the state is `error`.
     private(set) var lastErrorCode: Int?
-    /// What messages are decrypted with; nil for a channel that takes them as they come.
+    /// The keys with which messages are decrypted; nil if the channel was connected without encryption.
     private(set) var keys: SubscriptionKeys?
-    /// How its messages wake the app; nil for the server's own way.
+    /// How messages wake the app; nil for the server's default.
     private(set) var wake: WakeMode?
-    /// Whether the app's backend does not have the token, as far as is known here.
+    /// Whether the token must be delivered to the app's backend, as far as the client knows.
     private(set) var isTokenDue = false
 
     init() {}
@@ -56,12 +56,12 @@ struct ChannelMachine: Hashable, Sendable {
         self.isTokenDue = isTokenDue
     }
 
-    /// Whether messages for the channel are shown to the app.
+    /// Whether messages for the channel are delivered to the app.
     var receivesMessages: Bool { state == .open || state == .disconnecting }
 
     // MARK: Facts from the app
 
-    /// - Parameter keys: New ones for a channel of encrypted messages, as the token is a new one.
+    /// - Parameter keys: New keys if the channel is encrypted, because its token is new.
     mutating func connectRequested(
         as channelID: ChannelID, keys: SubscriptionKeys? = nil, wake: WakeMode? = nil
     ) throws(PushError) {
@@ -78,7 +78,7 @@ struct ChannelMachine: Hashable, Sendable {
         }
     }
 
-    /// A channel that is connecting is given up at once; only an open one must be closed by the server.
+    /// Closes a connecting channel at once. An open channel is closed by the server.
     mutating func disconnectRequested() -> Action {
         switch state {
         case .open:
@@ -97,7 +97,7 @@ struct ChannelMachine: Hashable, Sendable {
     // MARK: Facts from the server
 
     mutating func registered(at endpoint: ChannelEndpoint) -> Action {
-        // An open channel keeps the endpoint that the app was given first.
+        // An open channel keeps the first endpoint that was reported to the app.
         guard state == .connecting else { return .none }
         state = .open
         self.endpoint = endpoint
@@ -131,17 +131,17 @@ struct ChannelMachine: Hashable, Sendable {
         }
     }
 
-    /// The server does not know the device any more, and so none of its channels.
+    /// The server does not know the device any more, and therefore none of its channels.
     mutating func deviceLost() -> Action { failedByServer(code: ChannelErrorCode.deviceUnknown) }
 
-    /// The server could not reach the backend at the address that it gave.
+    /// The server could not reach the backend at the address that the backend registered.
     mutating func pingFailed(code: Int) -> Action {
         guard receivesMessages else { return .none }
         if code == PushChannelEvent.PingFailure.tokenLost.code { isTokenDue = true }
         return .notifyPingFailed(code: code)
     }
 
-    /// The server has another address: the token is as good as before, and stands in another endpoint.
+    /// The server has another address. The token stays valid, and is part of another endpoint.
     mutating func moved(to endpoint: ChannelEndpoint) -> Action {
         guard state == .open, let present = self.endpoint, endpoint.token == present.token, endpoint != present else {
             return .none
@@ -153,7 +153,7 @@ struct ChannelMachine: Hashable, Sendable {
 
     mutating func recovered() -> Action { receivesMessages ? .notifyRecovered : .none }
 
-    /// The app's backend took the token. Answers false when there is another one by now, or none.
+    /// The app's backend received the token. Returns false if the channel has another token by now, or is not open.
     mutating func tokenDelivered(_ token: String) -> Bool {
         guard isTokenDue, state == .open, endpoint?.token == token else { return false }
         isTokenDue = false

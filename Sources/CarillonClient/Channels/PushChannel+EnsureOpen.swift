@@ -4,20 +4,21 @@ import NIOPosix
 import ServiceLifecycle
 
 extension PushChannel {
-    /// Opens the channel unless it is open, and returns its address when it is.
+    /// Opens the channel unless it is open, and returns its address.
     ///
-    /// It connects a channel that was never connected, is closed, or has failed; waits for one that is connecting; and for
-    /// one that is disconnecting it waits until that is done, and connects it then. It takes nothing from ``events``. The
-    /// client must run, now or soon. Calls beside each other wait for the same opening. The call waits while the server cannot be
-    /// reached: ``ensureOpen(within:timeout:encrypted:wake:)`` has a limit.
+    /// A channel that was never connected, is closed, or has failed is connected. If the channel is connecting, the call waits.
+    /// If the channel is disconnecting, the call waits until it is closed, and then connects it. The call takes nothing from
+    /// ``events``. The client must run, now or soon. Concurrent calls wait for the same opening. The call waits as long as the
+    /// server cannot be reached; use ``ensureOpen(within:timeout:encrypted:wake:)`` for a limit.
     /// - Parameters:
-    ///   - timeout: as in ``connect(timeout:encrypted:wake:)``, counted from this call for a channel that is connecting already.
-    ///   - encrypted: as in ``connect(timeout:encrypted:wake:)``.
-    ///   - wake: as there; of a channel that is open already it changes nothing.
-    /// - Throws: ``PushError`` with ``PushError/Code/channelEnded`` when the channel fails or is disconnected meanwhile: its
-    ///   ``state`` and ``lastErrorCode`` say how; with ``PushError/Code/alreadyOpen`` when it is open, or opening, with keys
-    ///   and `encrypted` is false, or the other way round; with ``PushError/Code/cancelled`` when the task is cancelled or
-    ///   its service group shuts down, and then the request stays; with ``PushError/Code/storageUnavailable``.
+    ///   - timeout: As in ``connect(timeout:encrypted:wake:)``. For a channel that is connecting already, the time starts at this
+    ///     call.
+    ///   - encrypted: As in ``connect(timeout:encrypted:wake:)``.
+    ///   - wake: As in ``connect(timeout:encrypted:wake:)``. It has no effect on a channel that is open already.
+    /// - Throws: ``PushError`` with one of these codes. ``PushError/Code/channelEnded``: the channel failed or was disconnected
+    ///   meanwhile; ``state`` and ``lastErrorCode`` have the result. ``PushError/Code/alreadyOpen``: the channel is open with
+    ///   keys and `encrypted` is false, or without keys and `encrypted` is true. ``PushError/Code/cancelled``: the task was
+    ///   cancelled or its service group shuts down; the request stays. ``PushError/Code/storageUnavailable``.
     @discardableResult
     public func ensureOpen(
         timeout: Duration? = nil, encrypted: Bool = false, wake: PushChannelWake? = nil
@@ -27,16 +28,17 @@ extension PushChannel {
         return try await open(changes, timeout: timeout, encrypted: encrypted, wake: wake)
     }
 
-    /// Opens the channel as ``ensureOpen(timeout:encrypted:wake:)`` does, and waits no longer than a limit.
+    /// Opens the channel like ``ensureOpen(timeout:encrypted:wake:)``, and waits up to a limit.
     ///
-    /// After the limit the request stays: the channel opens when the server can be reached, and ``events`` has it then.
+    /// After the limit the request stays: the channel opens when the server can be reached, and ``events`` reports it then.
     /// - Parameters:
     ///   - limit: How long the call waits, from now on.
-    ///   - timeout: as in ``ensureOpen(timeout:encrypted:wake:)``.
-    ///   - encrypted: as there.
-    ///   - wake: as there.
-    /// - Throws: ``PushError`` as there. After the limit, the failure that keeps the client from its server, with its code and reason, such
-    ///   as ``PushError/Code/serverUnreachable``; ``PushError/Code/timedOut`` when none is known, or the client does not run.
+    ///   - timeout: As in ``ensureOpen(timeout:encrypted:wake:)``.
+    ///   - encrypted: As in ``ensureOpen(timeout:encrypted:wake:)``.
+    ///   - wake: As in ``ensureOpen(timeout:encrypted:wake:)``.
+    /// - Throws: ``PushError`` as ``ensureOpen(timeout:encrypted:wake:)``. After the limit, the failure that keeps the client
+    ///   from its server, with its code and reason, such as ``PushError/Code/serverUnreachable``; ``PushError/Code/timedOut`` if
+    ///   no failure is known, or the client does not run.
     @discardableResult
     public func ensureOpen(
         within limit: Duration, timeout: Duration? = nil, encrypted: Bool = false, wake: PushChannelWake? = nil
@@ -91,7 +93,7 @@ extension PushChannel {
         let id = runner.makeChannelID()
         let keys = encrypted ? SubscriptionKeys() : nil
         var isUnderWay = false
-        // The newest state first, and then each.
+        // The first value is the present state.
         for await machine in changes.stream {
             switch machine.state {
             case .open:

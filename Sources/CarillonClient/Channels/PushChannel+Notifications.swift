@@ -1,11 +1,11 @@
 public import Foundation
 
 extension PushChannel {
-    /// Posts every event of the channel as a notification, until the client stops or the task is cancelled: for code
-    /// that was built on BlackBerry Dynamics' notifications, with a name and a key for each of its constants.
+    /// Posts each event of the channel as a notification, until the client stops or the task is cancelled. It is for code that
+    /// uses the notifications of BlackBerry Dynamics: each of their constants has a name or key here.
     ///
-    /// The notification's object is the channel. A message counts as handled when its observers, which run before the
-    /// posting returns, are done. This is an iteration over ``events``, and there can be one at a time.
+    /// The notification's object is the channel. A message counts as handled when its observers have returned; they run before
+    /// the post returns. The method iterates over ``events``, and one iteration can run at a time.
     /// - Throws: ``PushError`` as the iteration does.
     public func postEvents(to center: NotificationCenter = .default) async throws(PushError) {
         var events = events.makeAsyncIterator()
@@ -54,21 +54,20 @@ extension Notification.Name {
     public static let pushChannelClosed = Notification.Name("CarillonPushChannelClosed")
     /// The channel failed for good; the key is ``Swift/String/pushChannelErrorKey``.
     public static let pushChannelError = Notification.Name("CarillonPushChannelError")
-    /// A message came; the keys are ``Swift/String/pushChannelMessageKey`` and
-    /// ``Swift/String/pushChannelMessageBytesKey``.
+    /// A message arrived; the keys are ``Swift/String/pushChannelMessageKey`` and ``Swift/String/pushChannelMessageBytesKey``.
     public static let pushChannelMessage = Notification.Name("CarillonPushChannelMessage")
-    /// The backend could not be pinged; the key is ``Swift/String/pushChannelErrorKey``, with a code of
+    /// The server could not ping the backend; the key is ``Swift/String/pushChannelErrorKey``, with a code of
     /// ``PushChannelEvent/PingFailure``.
     public static let pushChannelPingFailed = Notification.Name("CarillonPushChannelPingFailed")
     /// The backend answers again. BlackBerry's runtime had no such notification.
     public static let pushChannelRecovered = Notification.Name("CarillonPushChannelRecovered")
-    /// Changes of the channel were dropped, as observers did not return in time; the key is ``Swift/String/pushChannelMissedCountKey``.
-    /// BlackBerry's runtime had no such notification.
+    /// Changes of the channel were dropped, because observers did not return in time; the key is
+    /// ``Swift/String/pushChannelMissedCountKey``. BlackBerry's runtime had no such notification.
     public static let pushChannelEventsMissed = Notification.Name("CarillonPushChannelEventsMissed")
     /// The server has another address; the keys are ``Swift/String/pushChannelTokenKey`` and
     /// ``Swift/String/pushChannelHostKey``. BlackBerry's runtime had no such notification.
     public static let pushChannelMoved = Notification.Name("CarillonPushChannelMoved")
-    /// A message with which the process ended ten times is not shown again; the key is
+    /// The process ended ten times while the app handled a message, which is not delivered again; the key is
     /// ``Swift/String/pushChannelMessageIDKey``. BlackBerry's runtime had no such notification.
     public static let pushChannelMessageCrashed = Notification.Name("CarillonPushChannelMessageCrashed")
 }
@@ -80,7 +79,7 @@ extension String {
     public static let pushChannelMissedCountKey = "CarillonPushChannelMissedCount"
     /// The key of the push service's host name, a `String`.
     public static let pushChannelHostKey = "CarillonPushChannelHost"
-    /// The key of the message as text, a `String`; what is not UTF-8 in it is replaced.
+    /// The key of the message as text, a `String`. Bytes that are not UTF-8 are replaced.
     public static let pushChannelMessageKey = "CarillonPushChannelMessage"
     /// The key of the message as it was sent, a `Data`.
     public static let pushChannelMessageBytesKey = "CarillonPushChannelMessageBytes"

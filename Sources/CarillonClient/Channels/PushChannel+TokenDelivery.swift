@@ -1,20 +1,20 @@
 extension PushChannel {
-    /// Gives the channel's address to the app's backend.
+    /// Sends the channel's address to the app's backend.
     public typealias TokenDeliverer = @Sendable (PushChannelAddress) async throws -> Void
 
-    /// Whether the channel is open and its present token was given to the backend, as far as is known here.
+    /// Whether the channel is open and its present token was delivered to the backend, as far as the client knows.
     public var isTokenDelivered: Bool {
         let machine = runner.channel(identifier)
         return machine.state == .open && !machine.isTokenDue
     }
 
-    /// Says how the app's backend is given the channel's token; set it once, before or after `connect`.
+    /// Sets the closure that delivers the channel's token to the app's backend. Set it once, before or after `connect`.
     ///
-    /// While the client runs, it is called when the channel has opened, when the backend said that it lost the token
-    /// (``PushChannelEvent/PingFailure/tokenLost``), and at the start when neither was done in an earlier run. That it
-    /// is due is durable. When it throws, it is called again after the waits of the client's back-off, until it returns
-    /// or the token is dead; never twice at once. It is kept, with all that it holds, until another is set, or nil; and
-    /// is not cancelled when the client stops.
+    /// While the client runs, it calls the closure when the channel has opened, when the backend reported that it lost the token
+    /// (``PushChannelEvent/PingFailure/tokenLost``), when the channel's endpoint changed, and at the start if a delivery of an
+    /// earlier run is pending. A pending delivery is stored durably. If the closure throws, the client calls it again after the
+    /// waits of its back-off, until the closure returns or the token is invalid. Two calls never run at once. The client keeps
+    /// the closure, with all that it captures, until another one or nil is set. A call is not cancelled when the client stops.
     public func setTokenDelivery(_ deliver: TokenDeliverer?) {
         runner.setTokenDelivery(deliver, of: identifier)
     }

@@ -1,11 +1,12 @@
 import CarillonMessages
 import CarillonWire
 
-/// An address at which backends reach this install of the app: one per purpose, by an identifier that the app chooses.
+/// An address at which backends reach this installation of the app. An app has one channel for each purpose, and chooses its
+/// identifier.
 ///
-/// A channel is restored by its identifier: after a restart of the app, an open channel is open with the same token.
-/// Only the app, the server's operator, or a fault that cannot be mended ends it; the loss of a connection does not.
-/// Get one from ``PushClient/channel(_:)``.
+/// A channel is restored by its identifier: after a restart of the app, an open channel is open with the same token. A channel is
+/// ended by the app, by the server's operator, or by a permanent fault. The loss of a connection does not end it. Get a channel
+/// from ``PushClient/channel(_:)``.
 public final class PushChannel: Sendable {
     /// The app's name for the channel, unique within the app.
     public let identifier: String
@@ -21,18 +22,18 @@ public final class PushChannel: Sendable {
 
     deinit { runner.identifierReleased(identifier) }
 
-    /// Where the channel stands, as it is stored.
+    /// The state of the channel, as it is stored.
     public var state: PushChannelState { PushChannelState(machine.state) }
 
-    /// The token that a backend sends to; nil before the first opening. It stays readable after the channel's end, so
-    /// that the app can say which token died.
+    /// The token to which a backend sends; nil before the first opening. It stays readable after the channel's end, so that the
+    /// app can report which token is invalid.
     public var token: String? { machine.endpoint?.token }
 
-    /// The URL that a backend posts messages to (RFC 8030's push resource); it has the token in it.
+    /// The URL to which a backend posts messages (RFC 8030's push resource). It contains the token.
     public var endpoint: String? { machine.endpoint?.text }
 
-    /// What encrypts messages to this channel; nil unless it was connected with `encrypted`, and before the first
-    /// opening.
+    /// The endpoint and keys with which senders encrypt messages to this channel; nil before the first opening, and if the
+    /// channel was connected without `encrypted`.
     public var subscription: PushSubscription? {
         let machine = machine
         guard let keys = machine.keys, let endpoint = machine.endpoint else { return nil }
@@ -42,31 +43,31 @@ public final class PushChannel: Sendable {
     /// The host of ``endpoint``.
     public var host: String? { machine.endpoint?.host }
 
-    /// Why the channel failed; nil unless its state is ``PushChannelState/error``.
+    /// The code of the channel's failure; nil unless its state is ``PushChannelState/error``.
     public var lastErrorCode: Int? { machine.lastErrorCode }
 
-    /// What happens on the channel; see ``PushChannelEvents`` for the rule of acknowledgement, and for what waits for a slow iteration.
+    /// The events of the channel. See ``PushChannelEvents`` for acknowledgement, and for the limits of a slow iteration.
     ///
-    /// Iterate the events of each channel that is open. Messages of a channel that nobody iterates are kept up to
-    /// ``PushClient/Configuration/channelBuffer``; they hold up no other channel, and a warning in the log names it.
+    /// Iterate over the events of each open channel. Messages of a channel without an iteration are kept up to
+    /// ``PushClient/Configuration/channelBuffer``. They do not delay other channels, and a warning in the log names the channel.
     public var events: PushChannelEvents { PushChannelEvents(channel: self) }
 
-    /// Asks for the channel to be opened; legal when it was never connected, is closed, or has failed.
+    /// Requests that the channel is opened. This is valid if the channel was never connected, is closed, or has failed.
     ///
-    /// The request is durable when this returns, and the state is ``PushChannelState/connecting``. Exactly one event
-    /// follows: ``PushChannelEvent/opened(token:host:)`` or ``PushChannelEvent/error(code:)``. Without a connection the
-    /// channel waits for one, however long that takes and across restarts, unless there is a time-out.
+    /// When this returns, the request is durable and the state is ``PushChannelState/connecting``. Exactly one event follows:
+    /// ``PushChannelEvent/opened(token:host:)`` or ``PushChannelEvent/error(code:)``. Without a connection the channel waits for
+    /// one without a limit and across restarts, unless `timeout` is set.
     /// - Parameters:
-    ///   - timeout: how long to wait for the answer, in this process; then the channel fails with code 0, and a
-    ///     registration that may have reached the server is withdrawn. Nil waits for ever.
-    ///   - encrypted: whether the channel makes itself keys, new ones with each token, and takes nothing but messages
-    ///     that were encrypted with its ``subscription`` (RFC 8291; `aesgcm` of older senders too). The app is shown
-    ///     what the sender wrote. What cannot be decrypted is not shown: it is logged, and its sender can learn of it,
-    ///     by the outcome `failed` with code 101. A message without a body needs no key.
-    ///   - wake: how its messages reach the app while it sleeps; nil is ``PushChannelWake/background``.
-    /// - Throws: ``PushError`` with ``PushError/Code/alreadyConnecting``, ``PushError/Code/alreadyOpen`` or
-    ///   ``PushError/Code/stillDisconnecting``, or with ``PushError/Code/storageUnavailable``; nothing has changed
-    ///   then. Cancelling the task does not withdraw the request.
+    ///   - timeout: How long the channel waits for the response, in this process. Then the channel fails with code 0, and a
+    ///     registration that may have reached the server is withdrawn. Nil waits without a limit.
+    ///   - encrypted: Whether the channel makes keys, new ones with each token, and accepts only messages that were encrypted
+    ///     with its ``subscription`` (RFC 8291; also `aesgcm` of older senders). The app receives the decrypted body. A message
+    ///     that cannot be decrypted is not delivered to the app: it is logged, and its sender can see the outcome `failed` with
+    ///     code 101. A message without a body needs no key.
+    ///   - wake: How its messages reach the app while the app is not running; nil is ``PushChannelWake/background``.
+    /// - Throws: ``PushError`` with ``PushError/Code/alreadyConnecting``, ``PushError/Code/alreadyOpen``,
+    ///   ``PushError/Code/stillDisconnecting`` or ``PushError/Code/storageUnavailable``; nothing has changed then. Cancelling the
+    ///   task does not withdraw the request.
     public func connect(
         timeout: Duration? = nil, encrypted: Bool = false, wake: PushChannelWake? = nil
     ) async throws(PushError) {
@@ -79,14 +80,14 @@ public final class PushChannel: Sendable {
         }
     }
 
-    /// Asks for the channel to be closed; legal in every state.
+    /// Requests that the channel is closed. This is valid in every state.
     ///
-    /// The request is durable when this returns. An open channel is ``PushChannelState/disconnecting`` then: messages still
+    /// When this returns, the request is durable. An open channel becomes ``PushChannelState/disconnecting``: messages still
     /// arrive until ``PushChannelEvent/closed(token:)``, and without a connection the server is notified at the next one. A
-    /// channel that is connecting is given up: it is ``PushChannelState/closed`` at once, with the same event, and a
-    /// registration that may have reached the server is withdrawn. In any other state nothing changes, and no event comes.
-    /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then. Cancelling the task
-    ///   does not take the request back.
+    /// connecting channel becomes ``PushChannelState/closed`` at once, with the same event, and a registration that may have
+    /// reached the server is withdrawn. In any other state nothing changes, and no event follows.
+    /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then. Cancelling the task does not
+    ///   withdraw the request.
     public func disconnect() async throws(PushError) {
         let identifier = identifier
         try await runner.perform { session, _ in session.disconnectRequested(identifier) }

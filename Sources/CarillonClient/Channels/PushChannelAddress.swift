@@ -1,12 +1,12 @@
-/// What a backend must have to send to a channel.
+/// The address with which a backend sends to a channel.
 public struct PushChannelAddress: Hashable, Sendable {
     /// The token of the channel.
     public let token: String
-    /// The URL that messages are posted to; it has the token in it.
+    /// The URL to which messages are posted. It contains the token.
     public let endpoint: String
     /// The host of ``endpoint``.
     public let host: String
-    /// What messages are encrypted with; nil for a channel that takes them as they come.
+    /// The endpoint and keys with which messages are encrypted; nil if the channel is not encrypted.
     public let subscription: PushSubscription?
 
     init(_ endpoint: ChannelEndpoint, subscription: PushSubscription?) {

@@ -1,33 +1,33 @@
 import ServiceLifecycle
 import Synchronization
 
-/// What happens on a channel, in order.
+/// The events of a channel, in order.
 ///
-/// Asking for the next event says that the one before it was handled. What happens while nobody iterates is kept: messages
-/// in the durable storage, up to ``PushClient/Configuration/channelBuffer``, changes of the channel in memory. An iteration
-/// that breaks off, by `break`, an error or cancellation, has not handled the event it was shown last: the next iteration
-/// begins with it.
+/// A request for the next event reports that the event before it was handled. Events are kept while no iteration runs: messages
+/// in the durable storage, up to ``PushClient/Configuration/channelBuffer``, and changes of the channel in memory. If an
+/// iteration ends early, by `break`, an error or cancellation, its last event counts as not handled, and the next iteration
+/// begins with that event.
 ///
-/// A message with which the process ended ten times is not shown again: its sender can see the code 301, and the iteration has
-/// ``PushChannelEvent/Other/crashedMessage`` in its place.
+/// If the process ended ten times while the app handled a message, the message is not delivered again. Its sender can see the
+/// code 301, and the iteration returns ``PushChannelEvent/Other/crashedMessage`` in its place.
 ///
-/// Of changes the newest 64 wait. Beyond that the oldest is dropped, and the next event is ``PushChannelEvent/other(_:)`` with
-/// ``PushChannelEvent/Other/missedCount``; ``PushChannel/state`` has the present state. Messages are not dropped: when the durable storage
-/// has as many as it may have, the server is notified that a further one failed, with code 303.
+/// Up to 64 changes wait. Beyond that the oldest is dropped, and the next event is ``PushChannelEvent/other(_:)`` with
+/// ``PushChannelEvent/Other/missedCount``; ``PushChannel/state`` has the present state. Messages are not dropped: when the buffer
+/// in the durable storage is full, the client reports to the server that a further message failed, with code 303.
 ///
-/// One iteration at a time: the first `next()` of another one throws ``PushError`` with
-/// ``PushError/Code/alreadyIterating``. The sequence ends when the task is cancelled, when the service group of the task
-/// shuts down gracefully, and when the client stops; an iteration that begins before the client is started waits for it.
+/// One iteration can run at a time: the first `next()` of another one throws ``PushError`` with
+/// ``PushError/Code/alreadyIterating``. The sequence ends when the task is cancelled, when the service group of the task shuts
+/// down gracefully, and when the client stops. An iteration that begins before the client is started waits for it.
 public struct PushChannelEvents: AsyncSequence, Sendable {
     public typealias Element = PushChannelEvent
     public typealias Failure = PushError
 
     let channel: PushChannel
 
-    /// Prepares an iteration; it begins with the first call of `next()`.
+    /// Makes an iterator. The iteration begins with the first call of `next()`.
     public func makeAsyncIterator() -> Iterator { Iterator(channel: channel) }
 
-    /// One reader's place in the events of a channel.
+    /// The position of one reader in the events of a channel.
     public struct Iterator: AsyncIteratorProtocol {
         public typealias Element = PushChannelEvent
         public typealias Failure = PushError
@@ -42,10 +42,10 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
             run = channel.inbox.run
         }
 
-        /// Says that the event before was handled, and waits for the next one; nil when the task was cancelled, its
-        /// service group shuts down, or the client stopped. In a cancelled task nothing is said of the event before.
-        /// - Throws: ``PushError`` with ``PushError/Code/alreadyIterating``, or with
-        ///   ``PushError/Code/storageUnavailable`` when the answer could not be stored; the message then comes again.
+        /// Reports that the event before was handled, and waits for the next one. Returns nil when the task is cancelled, its
+        /// service group shuts down, or the client stops. In a cancelled task the event before is not reported as handled.
+        /// - Throws: ``PushError`` with ``PushError/Code/alreadyIterating``, or with ``PushError/Code/storageUnavailable`` if the
+        ///   report could not be stored; the message is delivered again then.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(PushError) -> PushChannelEvent? {
@@ -105,12 +105,12 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
     }
 }
 
-/// The right to iterate, given back when the iteration is gone.
+/// The right of one iteration to read the inbox. It is released with the iteration.
 private final class InboxClaim: Sendable {
     private let inbox: ChannelInbox
     private let runner: SessionRunner
     private let holder: UInt64
-    /// The position of the message that the iteration was given last.
+    /// The position of the last message that the iteration returned.
     private let given = Mutex<Int64?>(nil)
 
     init?(_ inbox: ChannelInbox, _ runner: SessionRunner) {
@@ -123,7 +123,7 @@ private final class InboxClaim: Sendable {
     func isGiven(_ message: BufferedMessage?) { given.withLock { $0 = message?.position } }
 
     deinit {
-        // What was not handled is given to the next iteration, and did not end the process.
+        // A message that was not handled is delivered to the next iteration. It did not end the process.
         if let position = given.withLock({ $0 }) { runner.startTakenBack(position) }
         inbox.release(holder)
     }

@@ -1,6 +1,6 @@
-/// Where a channel stands. Only ``open`` and ``disconnecting`` channels receive messages.
+/// The state of a channel. Only ``open`` and ``disconnecting`` channels receive messages.
 ///
-/// Compare with the constants, or switch over them with a `default`: more may come.
+/// Compare with the constants, or use a `switch` with a `default`: later versions can add states.
 public struct PushChannelState: Hashable, Sendable, CustomStringConvertible {
     private let state: ChannelState
 
@@ -17,13 +17,13 @@ public struct PushChannelState: Hashable, Sendable, CustomStringConvertible {
     public static let open = PushChannelState(.open)
     /// `disconnect` was called; ends in ``closed``. Survives a restart.
     public static let disconnecting = PushChannelState(.disconnecting)
-    /// Closed for good, by the app or by the server; the token is dead.
+    /// Closed permanently, by the app or by the server. The token is invalid.
     public static let closed = PushChannelState(.closed)
-    /// Failed for good; ``PushChannel/lastErrorCode`` says why, and the token, if there was one, is dead.
+    /// Failed permanently. ``PushChannel/lastErrorCode`` has the code. The token, if there was one, is invalid.
     public static let error = PushChannelState(.error)
 }
 
-/// The states as the library knows them, by the names in the store.
+/// The states inside the library, with their names in the store.
 enum ChannelState: String, Hashable, Sendable, CaseIterable {
     case none, connecting, open, disconnecting, closed, error
 }

@@ -1,14 +1,14 @@
 import CarillonWire
 
-/// How messages of a channel reach an app that sleeps.
+/// How messages of a channel reach an app that is not running.
 public struct PushChannelWake: Hashable, Sendable {
     let mode: WakeMode
 
-    /// Not at all: they wait until the app runs.
+    /// Messages do not wake the app. They wait until it runs.
     public static let none = PushChannelWake(mode: .none)
-    /// Apple's service wakes the app in the background, some times an hour at most. Messages that their sender calls urgent are
-    /// shown as an alert where the operator set a text for the app.
+    /// Apple's push service wakes the app in the background, up to a few times an hour. Messages with a high urgency are shown as
+    /// an alert if the operator set a text for the app.
     public static let background = PushChannelWake(mode: .background)
-    /// Each is shown as an alert, where the operator set a text for the app.
+    /// Each message is shown as an alert if the operator set a text for the app.
     public static let alert = PushChannelWake(mode: .alert)
 }

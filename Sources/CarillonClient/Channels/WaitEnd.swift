@@ -1,9 +1,9 @@
 import ServiceLifecycle
 import Synchronization
 
-/// That a wait is to end, for a waiter that may not have begun to wait.
+/// A flag that ends a wait, also if the wait has not begun yet.
 ///
-/// It is a flag of its own because the group's flag may not be read under a lock that the group's handler takes.
+/// It is separate from the service group's flag, which must not be read under a lock that the group's handler takes.
 final class WaitEnd: Sendable {
     private let flag = Atomic(false)
 
@@ -12,7 +12,8 @@ final class WaitEnd: Sendable {
     func come() { flag.store(true, ordering: .releasing) }
 }
 
-/// Waits, and says so when the task is cancelled or its service group shuts down gracefully; at once when that was before.
+/// Runs an operation, and calls `onEnd` when the task is cancelled or its service group shuts down gracefully; at once if that
+/// happened before.
 func withTaskCancellationOrGracefulShutdown<Value>(
     isolation: isolated (any Actor)?, _ operation: () async -> Value, onEnd: @escaping @Sendable () -> Void
 ) async -> Value {
