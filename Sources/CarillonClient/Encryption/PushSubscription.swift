@@ -8,15 +8,15 @@ import CarillonWire
     import Foundation
 #endif
 
-/// What a backend needs to send encrypted messages to a channel: give it away as ``json``, the form in which browsers
-/// do, and which every Web Push library takes.
+/// The endpoint and keys with which a backend sends encrypted messages to a channel. Send it to the backend as ``json``, the form
+/// that browsers use and every Web Push library accepts.
 ///
-/// Who has it can send to the channel, and nobody can read with it. The server that carries the messages has no part
-/// of the keys.
+/// A program with this value can send to the channel, but cannot decrypt its messages. The server that carries the messages does
+/// not have the keys.
 public struct PushSubscription: Hashable, Sendable, Codable {
-    /// The URL that messages are posted to.
+    /// The URL to which messages are posted.
     public var endpoint: String
-    /// What messages are encrypted with.
+    /// The keys with which messages are encrypted.
     public var keys: Keys
 
     /// The public half of a channel's keys (RFC 8291 section 2), in base64url without padding.
@@ -26,14 +26,14 @@ public struct PushSubscription: Hashable, Sendable, Codable {
         /// The secret that the channel shares with its senders: 16 bytes.
         public var auth: String
 
-        /// Makes a value of texts that came from elsewhere.
+        /// Makes a value from existing texts.
         public init(p256dh: String, auth: String) {
             self.p256dh = p256dh
             self.auth = auth
         }
     }
 
-    /// Makes a value of texts that came from elsewhere.
+    /// Makes a value from existing texts.
     public init(endpoint: String, keys: Keys) {
         self.endpoint = endpoint
         self.keys = keys

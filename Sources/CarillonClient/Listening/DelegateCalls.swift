@@ -1,12 +1,14 @@
-/// The calls of delegates that wait, in order and within two limits: one for the number of events, and one for the bytes of their content.
+/// The waiting calls of delegates, in order and within two limits: one for the number of events, and one for the bytes of their
+/// content.
 ///
-/// When an event does not fit, the oldest progress is dropped, then the oldest step; if neither waits, a new step is dropped itself, and a lasting
-/// event replaces the oldest one. When the content of an event does not fit, the oldest events with content are dropped. An event that only the
-/// delegate has, such as the result of a request, is never dropped and counts towards neither limit: the storage bounds those.
+/// If a new event does not fit, the oldest progress is dropped, or else the oldest step. If neither waits, a new step is dropped
+/// itself, and a lasting event replaces the oldest event. If the content of a new event does not fit, the oldest events with
+/// content are dropped. An event that only the delegate has, such as the result of a request, is never dropped and counts towards
+/// neither limit: the storage bounds the number of those events.
 struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
     private struct Entry: Sendable {
         let call: Call
-        /// Nil for a call that is no event, which is never dropped.
+        /// Nil for a call without an event, which is never dropped.
         let event: Event?
         let rank: EventRank
         let bytes: Int
@@ -16,12 +18,12 @@ struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
     }
 
     enum Next {
-        /// So many events were dropped since the last call.
+        /// The number of events that were dropped since the last call.
         case missed(Int)
         case call(Call)
     }
 
-    /// How many events wait at most.
+    /// The most events that wait.
     static var limit: Int { 1000 }
     /// The most bytes of content of these events. One event that is larger is kept if no other content waits.
     static var byteLimit: Int { 16 << 20 }
@@ -30,10 +32,10 @@ struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
     /// The number and the bytes of the events that can be dropped.
     private(set) var count = 0
     private(set) var bytes = 0
-    /// How many events were dropped since the last `next`.
+    /// The number of events that were dropped since the last `next`.
     private var missed = 0
 
-    /// Appends a call that is no event.
+    /// Appends a call without an event.
     mutating func append(_ call: Call) {
         waiting.append(Entry(call: call, event: nil, rank: .lasting, bytes: 0, isKept: true))
     }
@@ -56,8 +58,7 @@ struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
         return dropped
     }
 
-    /// Somebody else has events that were kept: they can be dropped from now on.
-    ///
+    /// Allows that kept events are dropped from now on, because another receiver has them too.
     /// - Returns: The events that are dropped.
     mutating func release(where isReleased: (Event) -> Bool) -> [Event] {
         var dropped: [Event] = []
@@ -71,7 +72,7 @@ struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
         return dropped + makeRoom(bytes: 0)
     }
 
-    /// Removes events that are not to be reported any more, which are not counted as missed.
+    /// Removes events that must not be reported any more. They are not counted as missed.
     mutating func remove(where isRemoved: (Event) -> Bool) -> [Event] {
         var removed: [Event] = []
         for place in waiting.indices.reversed() {
@@ -82,7 +83,7 @@ struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
         return removed
     }
 
-    /// Takes the next call. After a drop the next one is the number of dropped events.
+    /// Takes the next call. If events were dropped, their number comes first.
     mutating func next() -> Next? {
         if missed > 0 {
             defer { missed = 0 }

@@ -1,9 +1,10 @@
-/// The events that wait for one iteration, in order and within three limits: one for the number of transfers with progress, one for the number of
-/// all other events, and one for the bytes of their content.
+/// The events that wait for one iteration, in order and within three limits: one for the number of transfers with progress, one
+/// for the number of all other events, and one for the bytes of their content.
 ///
-/// Of each transfer only the newest progress waits. When no progress fits, the oldest progress is dropped. When no other event fits, the
-/// oldest step is dropped; if no step waits, a new step is dropped itself, and a lasting event replaces the oldest one. When the content of an event
-/// does not fit, the oldest events with content are dropped; the newest event is kept, whatever its size.
+/// Only the newest progress of each transfer waits. If a new progress does not fit, the oldest progress is dropped. If another
+/// event does not fit, the oldest step is dropped. If no step waits, a new step is dropped itself, and a lasting event replaces
+/// the oldest event. If the content of a new event does not fit, the oldest events with content are dropped. The newest event is
+/// kept, whatever its size.
 struct EventBuffer<Event: StreamedEvent> {
     private struct Entry {
         let event: Event
@@ -13,9 +14,9 @@ struct EventBuffer<Event: StreamedEvent> {
         var isProgress: Bool { if case .progress = rank { true } else { false } }
     }
 
-    /// How many events other than progress wait at most.
+    /// The most events other than progress that wait.
     static var limit: Int { 100 }
-    /// Of how many transfers progress waits at most.
+    /// The most transfers whose progress waits.
     static var transferLimit: Int { 100 }
     /// The most bytes of content of the events that wait.
     static var byteLimit: Int { 16 << 20 }
@@ -24,7 +25,7 @@ struct EventBuffer<Event: StreamedEvent> {
     private var progressCount = 0
     /// The bytes of content of the events that wait.
     private(set) var bytes = 0
-    /// How many events were dropped since the last `next`.
+    /// The number of events that were dropped since the last `next`.
     private var missed = 0
 
     var count: Int { waiting.count }
@@ -67,7 +68,7 @@ struct EventBuffer<Event: StreamedEvent> {
         return removed
     }
 
-    /// Takes the next event. After a drop the next event is the number of dropped events.
+    /// Takes the next event. If events were dropped, their number comes first.
     mutating func next() -> Event? {
         if missed > 0 {
             defer { missed = 0 }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The listeners of an object: iterations, and delegates, which are called one after the other. The calls that wait are bounded by
-/// ``DelegateCalls``.
+/// The listeners of an object: iterations, and delegates, which are called one after the other. ``DelegateCalls`` limits the
+/// number of waiting calls.
 final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>: Sendable {
     typealias Delegate = AnyObject & Sendable
 
@@ -24,7 +24,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
     private enum Call: Sendable {
         case added(any Delegate, Subject)
         case removed(any Delegate, Subject)
-        /// To those who were there then.
+        /// For the delegates that were added when the event happened.
         case happened(Event, Subject, [Weak], DelegateStart? = nil)
     }
 
@@ -32,7 +32,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         var readers: [UInt64: EventReader<Event>] = [:]
         var nextReader: UInt64 = 0
         var delegates: [Weak] = []
-        /// What delegates are called with, as long as it lives.
+        /// The object that is passed to the delegates, as long as it exists.
         weak var subject: Subject?
         var calls = DelegateCalls<Event, Call>()
         var isCalling = false
@@ -51,7 +51,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
 
     // MARK: Iterations
 
-    /// The stream of one iteration: what waits for it is bounded by ``EventBuffer``.
+    /// Returns the stream of one iteration. ``EventBuffer`` limits its waiting events.
     func subscribe() -> AsyncStream<Event> {
         let reader = EventReader<Event>()
         let number = state.withLock { state in
@@ -60,7 +60,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
             return state.nextReader
         }
         let reading = EventReading(reader) { [weak self] in
-            // The value is taken out of the lock, so that nothing is released inside it.
+            // The removed value is returned from the closure, so that it is not released inside the lock.
             _ = self?.state.withLock { $0.readers.removeValue(forKey: number) }
         }
         return AsyncStream(unfolding: { await reading.reader.next() })
@@ -69,14 +69,13 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
     func notify(_ events: [Event], start: DelegateStart? = nil) { _ = deliver(events, start: start) }
 
     /// Notifies delegates and iterations of events.
-    ///
     /// - Parameters:
     ///   - isKept: Whether only the delegates have the events. Such events are not dropped.
     ///   - start: Surrounds the calls of the delegates with each of the events.
     /// - Returns: Whether there are delegates, so that ``Calls/finished`` is called for each event.
     func deliver(_ events: [Event], isKept: Bool = false, start: DelegateStart? = nil) -> Bool {
         guard !events.isEmpty else { return false }
-        // Dropped events are taken out of the lock, so that they are not released inside it.
+        // Dropped events are returned from the closure, so that they are not released inside the lock.
         let (subject, begins, dropped, _) = state.withLock { state -> (Subject?, Bool, [Event], [Event]) in
             var removed: [Event] = []
             for event in events { removed += state.readers.values.flatMap { $0.notify(event) } }
@@ -94,20 +93,20 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         return true
     }
 
-    /// Somebody else has events that were kept for delegates: they can be dropped for them now.
+    /// Allows that events that were kept for delegates are dropped, because another receiver has them too.
     func release(where isReleased: (Event) -> Bool) {
         finish { $0.calls.release(where: isReleased) }
     }
 
-    /// Events that wait for delegates are not to be reported any more.
+    /// Removes the waiting calls of delegates for events that must not be reported any more.
     func cancelCalls(where isCancelled: (Event) -> Bool) {
         finish { $0.calls.remove(where: isCancelled) }
     }
 
-    /// Removes the events of the former user, when the device has another user, or none. A delegate that is about to be
-    /// called with such an event is not called. Removed events do not count as missed.
+    /// Removes the events of the former user when the device has another user or none. A delegate that is about to be called with
+    /// such an event is not called. Removed events do not count as missed.
     func ownerChanged() {
-        // Removed events are taken out of the lock, so that they are not released inside it.
+        // Removed events are returned from the closure, so that they are not released inside the lock.
         _ = state.withLock { state in state.readers.values.flatMap { $0.remove(where: \.isOfUser) } }
         finish { state in
             state.hasOwnerChanged = true
@@ -121,7 +120,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         for event in events { calls.finished(event, subject, false) }
     }
 
-    /// Notifies iterations of a progress. Delegates do not hear of it.
+    /// Notifies iterations of a progress. Delegates are not notified.
     func notifyProgress(_ event: Event) {
         _ = state.withLock { state in state.readers.values.flatMap { $0.notify(event) } }
     }
@@ -157,7 +156,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         return !state.isCalling
     }
 
-    /// Ends by itself, when everything was called.
+    /// Starts a task that ends when all waiting calls are made.
     private func call() {
         Task {
             while let next = self.next() {
@@ -171,7 +170,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                     if let begun { isNotified = await begun.begins() }
                     if isNotified { isNotified = await calls.willHappen(event, subject) }
                     var wasHeard = false
-                    // A delegate may have been removed meanwhile, and the user may be another one.
+                    // A delegate may have been removed meanwhile, and the user may have changed.
                     for delegate in present where isNotified && self.isThere(delegate) && self.isCurrent(event) {
                         wasHeard = true
                         calls.happened(delegate, event, subject)
@@ -187,7 +186,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         state.withLock { state in state.delegates.contains { $0.delegate === delegate } }
     }
 
-    /// Whether the event that was taken last does not belong to a former user.
+    /// Whether the event does not belong to a former user. Valid for the event that was taken last.
     private func isCurrent(_ event: Event) -> Bool { !event.isOfUser || !state.withLock { $0.hasOwnerChanged } }
 
     private func next() -> Call? {

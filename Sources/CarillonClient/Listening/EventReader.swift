@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The place of one iteration in the events of something.
+/// The position of one iteration in the events of an object.
 final class EventReader<Event: StreamedEvent>: Sendable {
     private struct State {
         var buffer = EventBuffer<Event>()
@@ -27,7 +27,7 @@ final class EventReader<Event: StreamedEvent>: Sendable {
         state.withLock { $0.buffer.remove(where: isRemoved) }
     }
 
-    /// Ends the iteration when it has taken what waits.
+    /// Ends the iteration after its waiting events are taken.
     func finish() {
         let waiters = state.withLock { state in
             state.isFinished = true
@@ -37,7 +37,8 @@ final class EventReader<Event: StreamedEvent>: Sendable {
         for waiter in waiters { waiter.resume(returning: nil) }
     }
 
-    /// Waits for the next event. Returns nil when nothing waits after `finish`, or when the task is cancelled, which finishes the iteration.
+    /// Waits for the next event. Returns nil if nothing waits after `finish`, or when the task is cancelled, which finishes the
+    /// iteration.
     func next() async -> Event? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -55,7 +56,7 @@ final class EventReader<Event: StreamedEvent>: Sendable {
     }
 }
 
-/// Says when no stream has a reader any more.
+/// Calls `onEnd` when no stream has the reader any more.
 final class EventReading<Event: StreamedEvent>: Sendable {
     let reader: EventReader<Event>
     private let onEnd: @Sendable () -> Void

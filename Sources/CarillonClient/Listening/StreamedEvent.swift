@@ -6,12 +6,12 @@
 
 /// An event of a public stream, which can be dropped when the buffer of an iteration is full.
 protocol StreamedEvent: Sendable {
-    /// Stands for events that were dropped.
+    /// Makes the event that reports the number of dropped events.
     static func missed(_ count: Int) -> Self
 
     var rank: EventRank { get }
 
-    /// The bytes of the values, texts and paths that the event carries; 0 if its size has a small bound.
+    /// The bytes of the values, texts and paths in the event; 0 if its size has a small bound.
     var contentBytes: Int { get }
 
     /// Whether the event is about data of the device's user. Such an event is not delivered after the user changed.
@@ -25,7 +25,7 @@ extension StreamedEvent {
 
 /// Which events a full buffer drops first.
 enum EventRank: Hashable, Sendable {
-    /// The bytes of a transfer. A newer event of the same transfer replaces it.
+    /// The progress of a transfer, in bytes. A newer event of the same transfer replaces it.
     case progress(Transfer)
     /// A step of a request, which is followed by an event of a higher rank.
     case step
@@ -44,7 +44,7 @@ enum EventRank: Hashable, Sendable {
     }
 }
 
-// An event that is not named here lasts.
+// An event that is not listed here is lasting.
 
 extension ServiceClientEvent: StreamedEvent {
     var rank: EventRank {
@@ -109,7 +109,7 @@ extension NotificationSubscriptionEvent: StreamedEvent {
 }
 
 extension ServiceValue {
-    /// The bytes of its texts, data and names, and 16 for each value.
+    /// The bytes of the texts, data and names in the value, and 16 for each value.
     fileprivate var contentBytes: Int {
         switch self {
         case .null, .bool, .integer, .number: 16

@@ -1,14 +1,14 @@
-/// The starts of the app's code for an entry that the storage keeps: an update, the present maintenance, a message of a channel, a
-/// request of a service, a result of one, or a firing of a subscription.
+/// The starts of the app's code for an entry of the storage. An entry is an update, the present maintenance, a message of a
+/// channel, a request of a service, a result of a service, or a firing of a subscription.
 ///
-/// A start is stored before the code runs, and taken back when the code ends in any way: it returns, throws, or is cancelled with its task or with
-/// the client. The starts that stay are those that ended with the process.
+/// A start is stored before the code runs, and removed when the code ends in any way: it returns, throws, or is cancelled with
+/// its task or with the client. The starts that remain are those that ended with the process.
 enum HandlerStarts {
-    /// The number of starts that ended with the process after which an entry is reported as failed. The server parks an update after as many
-    /// failures.
+    /// The number of starts that ended with the process, after which an entry is reported as failed. The server parks an update
+    /// after the same number of failures.
     static let most = 10
 
-    /// Whether an entry ended the process too often to be started again.
+    /// Whether the process ended too often while the app handled an entry. Such an entry is not started again.
     static func isCrashing(_ starts: Int) -> Bool { starts >= most }
 
     /// The columns that version 10 of the store added.
@@ -38,6 +38,6 @@ enum HandlerStarts {
 
         """
 
-    /// Forgets the starts for firings of a device or user.
+    /// Removes the starts for all firings, when the device or its user changed.
     static let eraseFirings = "DELETE FROM firing_start;"
 }

@@ -20,7 +20,7 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
     private struct State {
         var entries: [SuspectTurns.Entry: Entry] = [:]
         var holders: [SuspectTurns.Entry: Set<StartHolder>] = [:]
-        /// The client stopped: the process may end in an orderly way.
+        /// Whether the client stopped. An end of the process is not counted then.
         var isStopped = false
     }
 
@@ -29,8 +29,8 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
 
     init(_ suspects: SuspectTurns) { self.suspects = suspects }
 
-    /// Waits until an entry that was under way when the process ended may be given to the app. Returns false when the task is cancelled, its
-    /// service group shuts down, or the iteration is over.
+    /// Waits until the app can receive an entry that was being handled when the process ended. Returns false if the task is
+    /// cancelled, its service group shuts down, or the iteration is over.
     func hasTurn(_ entry: Entry, isOver: @Sendable () -> Bool) async -> Bool {
         while !suspects.begin(entry.suspect, at: .now) {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return false }
@@ -39,10 +39,10 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
         return true
     }
 
-    /// The client begins to run.
+    /// Records that the client begins to run.
     func resume() { state.withLock { $0.isStopped = false } }
 
-    /// Notes that the app is given an entry. Returns false, and no start is stored, between the end of a run and the next run.
+    /// Records that the app receives an entry. Returns false, and no start is stored, between the end of a run and the next run.
     func began(_ entry: Entry, by holder: StartHolder = .reader) -> Bool {
         state.withLock { state in
             guard !state.isStopped else { return false }
@@ -52,12 +52,12 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
         }
     }
 
-    /// Whether the start of an entry was not taken back.
+    /// Whether an entry has a start that was not removed.
     func hasStarted(_ entry: Entry) -> Bool { state.withLock { $0.entries[entry.suspect] != nil } }
 
     func handled(_ entry: Entry) { _ = take(entry.suspect) }
 
-    /// Returns the entry whose start must be taken back; nil if no start is stored.
+    /// Returns the entry whose start must be removed; nil if no start is stored.
     func take(_ suspect: SuspectTurns.Entry) -> Entry? {
         suspects.end(suspect)
         return state.withLock { state in
@@ -66,7 +66,8 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
         }
     }
 
-    /// One holder no longer handles an entry. Returns the entry if no other holder handles it and its start must be taken back.
+    /// Records that one holder no longer handles an entry. Returns the entry if no other holder handles it and its start must be
+    /// removed.
     func released(_ suspect: SuspectTurns.Entry, by holder: StartHolder) -> Entry? {
         let isHeld = state.withLock { state in
             state.holders[suspect]?.remove(holder)
@@ -75,7 +76,7 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
         return isHeld ? nil : take(suspect)
     }
 
-    /// The client stops. Returns the entries whose starts are to be taken back.
+    /// Records that the client stops. Returns the entries whose starts must be removed.
     func stop() -> [Entry] {
         let all = state.withLock { state in
             defer { (state.entries, state.holders) = ([:], [:]) }

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Starts entries that were under way when the process ended one after the other: so the entry that ended it is found, and entries that ran beside
-/// it are not counted with it again.
+/// Starts the entries that were being handled when the process ended, one after the other. In this way the entry that ends the
+/// process is found, and other entries are not counted with it again.
 ///
-/// A client has one of it for entries of all kinds.
+/// A client has one instance for entries of all kinds.
 final class SuspectTurns: Sendable {
-    /// An entry, by its number in the store, or by its id.
+    /// An entry, with its number in the store or its id.
     enum Entry: Hashable, Sendable {
         case message(Int64)
         case update(Int64)
@@ -20,12 +20,12 @@ final class SuspectTurns: Sendable {
         var since: ContinuousClock.Instant
     }
 
-    /// After so long the next entry is started beside the present one, so that a slow entry does not stop the others.
+    /// After this time the next entry is started beside the present one, so that a slow entry does not stop the others.
     static let longest = Duration.seconds(30)
 
     private let present = Mutex<Turn?>(nil)
 
-    /// Returns false while another entry has its turn.
+    /// Begins the turn of an entry. Returns false while another entry has its turn.
     func begin(_ entry: Entry, at now: ContinuousClock.Instant) -> Bool {
         present.withLock { present in
             guard let turn = present else {
