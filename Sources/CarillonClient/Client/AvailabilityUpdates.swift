@@ -3,10 +3,10 @@ import Synchronization
 
 /// The availability of the push service over time: the present value first, then each change.
 ///
-/// One value waits for a slow reader, the newest: a newer one replaces it, and ``PushClient/availability`` is the present one.
+/// Only the newest value waits for a slow reader: a newer one replaces it. ``PushClient/availability`` is the present value.
 ///
-/// Any number of iterations may go on at once; they end when the client is released, when their task is cancelled or its service group
-/// shuts down gracefully, and when ``PushClient/run()`` ends by such a shutdown.
+/// Any number of iterations can run at once. They end when the client is released, when their task is cancelled or its service
+/// group shuts down gracefully, and when ``PushClient/run()`` ends by such a shutdown.
 public struct AvailabilityUpdates: AsyncSequence, Sendable {
     public typealias Element = Availability
     public typealias Failure = Never
@@ -16,7 +16,7 @@ public struct AvailabilityUpdates: AsyncSequence, Sendable {
     /// Begins an iteration that starts with the present value.
     public func makeAsyncIterator() -> Iterator { Iterator(board.subscribe()) }
 
-    /// One reader's place in the updates.
+    /// The position of one reader in the updates.
     public struct Iterator: AsyncIteratorProtocol {
         public typealias Element = Availability
         public typealias Failure = Never
@@ -29,7 +29,7 @@ public struct AvailabilityUpdates: AsyncSequence, Sendable {
             reader = subscription.reader
         }
 
-        /// Waits for the newest value that this iteration has not seen; nil when the iteration ends.
+        /// Waits for the newest value that this iteration has not returned. Returns nil when the iteration ends.
         public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Availability? {
             let reader = reader
             return await withGracefulShutdownHandler(isolation: actor) {
@@ -41,7 +41,7 @@ public struct AvailabilityUpdates: AsyncSequence, Sendable {
     }
 }
 
-/// Where the present availability is posted, and who reads it.
+/// The present availability, and the iterations that read it.
 final class AvailabilityBoard: Sendable {
     private struct State {
         var present = Availability(network: false, service: false)
@@ -77,13 +77,13 @@ final class AvailabilityBoard: Sendable {
             return state.nextReader
         }
         reader.onTermination = { [weak self] _ in
-            // The value is taken out of the lock, so that nothing is released inside it.
+            // The removed value is returned from the closure, so that it is not released inside the lock.
             _ = self?.state.withLock { $0.readers.removeValue(forKey: number) }
         }
         return (stream, reader)
     }
 
-    /// Iterations up to a number end.
+    /// Ends the iterations up to a number.
     func endIterations(upTo youngest: UInt64) {
         let readers = state.withLock { $0.readers.filter { $0.key <= youngest }.map(\.value) }
         for reader in readers { reader.finish() }

@@ -1,5 +1,5 @@
 extension Duration {
-    /// The time for people: in seconds from one on, and in milliseconds below.
+    /// The duration as text for people: in seconds from one second on, and in milliseconds below.
     package var text: String {
         wholeMilliseconds < 1000 ? "\(max(0, wholeMilliseconds)) ms" : "\((wholeMilliseconds + 500) / 1000) s"
     }

@@ -1,13 +1,13 @@
-/// What the storage knows of one channel; see ``PushClient/channels``.
+/// The stored state of one channel; see ``PushClient/channels``.
 public struct PushChannelSummary: Hashable, Sendable {
     /// The app's name for the channel.
     public let identifier: String
-    /// Where the channel stands.
+    /// The state of the channel.
     public let state: PushChannelState
-    /// How many messages wait in the storage until the app has handled them.
+    /// The number of messages that wait in the storage until the app has handled them.
     public let waitingMessages: Int
-    /// How many bytes their bodies have.
+    /// The bytes of their bodies.
     public let waitingBytes: Int
-    /// Whether the events of the channel are being iterated at this moment.
+    /// Whether an iteration reads the events of the channel at this moment.
     public let isBeingRead: Bool
 }

@@ -1,14 +1,15 @@
 extension PushClient {
-    /// Deletes this device: on the server with its channels and its inbox, and here with all that was stored.
+    /// Deletes this device: on the server with its channels and its inbox, and here with all its stored data.
     ///
-    /// What is stored here is gone first, whether the server can be reached or not; each live channel is notified
-    /// ``PushChannelEvent/closed(token:)``, and is as if it had never been connected. The client may run or not. It
-    /// registers another device when a channel is connected, and not before.
-    /// - Throws: ``PushError`` with ``PushError/Code/serverUnreachable`` or ``PushError/Code/serverUnavailable`` when the
-    ///   server could not be notified now: that it must be is stored, and a client that runs with this storage tries again
-    ///   until it is. Meanwhile it can register another device. The same is true of ``PushError/Code/clientKeyMissing`` and ``PushError/Code/registrationRefused``: a server
-    ///   of an earlier version replaced the device's credential, and another one needs a valid client key. With
-    ///   ``PushError/Code/storageUnavailable`` nothing has changed.
+    /// The data here is deleted first, whether or not the server can be reached. Each live channel reports
+    /// ``PushChannelEvent/closed(token:)``, and is as if it had never been connected. The client need not run. It registers
+    /// another device when a channel is connected, and not before.
+    /// - Throws: ``PushError`` with ``PushError/Code/serverUnreachable`` or ``PushError/Code/serverUnavailable`` if the server
+    ///   could not be notified now. The pending deregistration is stored, and a client that runs with this storage repeats it
+    ///   until it succeeds. Meanwhile the client can register another device. The same applies to
+    ///   ``PushError/Code/clientKeyMissing`` and ``PushError/Code/registrationRefused``: a server of an earlier version replaced
+    ///   the device's credential, and another credential needs a valid client key. With ``PushError/Code/storageUnavailable``
+    ///   nothing has changed.
     public func signOut() async throws(PushError) {
         try await runner.perform { session, context in session.signedOut(at: context.now) }
         for deregistration in runner.deregistrations {

@@ -4,33 +4,35 @@
     import Foundation
 #endif
 
-/// What a wake came to, as a system that lets the app run in the background wants to know it.
+/// The result of a wake, in the form in which a system with background execution expects it.
 public enum PushWakeResult: Hashable, Sendable {
-    /// Messages, requests or results of services, firings or events of the device came, or a transfer of ``PushClient/attachments`` was finished.
+    /// Messages, requests or results of services, firings or events of the device arrived, or a transfer of
+    /// ``PushClient/attachments`` was finished.
     case newData
-    /// Nothing had waited.
+    /// Nothing was waiting.
     case noData
-    /// The server was not reached, or not all that waits had come in time.
+    /// The server could not be reached, or not all waiting data arrived in time.
     case failed
 }
 
 extension PushClient {
-    /// Fetches what waits, when a background push woke the app: connects, and returns when all that waited has come and the requests of
-    /// services that came are answered.
+    /// Fetches waiting data after a background push woke the app. It connects, and returns when all waiting data has arrived and
+    /// the requests of services among it are answered.
     ///
-    /// What came is durable, and acknowledged, when this returns. The call also lasts until replies and files of services that were
-    /// under way are finished, until the messages of channels that are being read are handled, and until the transfers of ``attachments`` have
-    /// ended that go on: those that the app began or resumed, also in a handler of a message. Beyond `limit` it returns all the same: handlers of
-    /// requests are cancelled, and the next run goes on with what is not finished, a transfer from its offset. A transfer of ``attachments`` goes on
-    /// by itself as long as the process runs; after the end of the process the app resumes it (``AttachmentTransfer/resume()``). The next run begins when a handler that ignores its cancellation has ended. A client that
-    /// did not run runs for the length of the call, or on when it is started meanwhile; one that does makes sure that its connection is
-    /// alive. Call it from `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`, and leave it some of the 30 seconds that
-    /// Apple gives an app.
+    /// The data that arrived is durable and acknowledged when this returns. The call also lasts until pending replies and files
+    /// of services are finished, until the messages of channels with a reader are handled, and until the transfers of
+    /// ``attachments`` have ended that the app began or resumed, also in a handler of a message. After `limit` it returns in any
+    /// case: handlers of requests are cancelled, and the next run continues unfinished work, a transfer from its offset. A
+    /// transfer of ``attachments`` continues by itself as long as the process runs. After the end of the process the app resumes
+    /// it (``AttachmentTransfer/resume()``). The next run begins when a handler that ignores its cancellation has ended. A client
+    /// that did not run runs for the length of the call, or longer if it is started meanwhile. A running client checks that its
+    /// connection is alive. Call this from `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`, with a limit
+    /// below the 30 seconds that Apple allows an app.
     ///
-    /// What no library can promise: iOS does not wake an app that the user ended by force, wakes others as it sees fit, a few
-    /// times an hour at the most, and keeps one background push of an app that could not be delivered.
+    /// No library can guarantee more: iOS does not wake an app that the user ended by force, wakes other apps at its own
+    /// discretion, up to a few times an hour, and keeps one undelivered background push for each app.
     ///
-    /// Updates are polled for as well, as ``PushUpdates/performBackgroundPoll(deadline:)`` does.
+    /// The call also polls for updates, as ``PushUpdates/performBackgroundPoll(deadline:)`` does.
     public func handleWake(within limit: Duration = .seconds(20)) async -> PushWakeResult {
         async let updates = updates.isWanted ? updates.performBackgroundPoll(deadline: .now + limit.seconds) : .noData
         let messages = await fetch(within: limit)
@@ -45,10 +47,10 @@ extension PushClient {
         let before = runner.catchUps.items + Int(activity.endedEvents) + Int(transfers.endedEvents)
         let caughtUp = runner.catchUps.nextEnd()
         let started = startForWake()
-        // What an earlier run left is worked on as well.
+        // Stored work of an earlier run is done as well.
         runner.lookForServiceEvents()
         if started != .began {
-            // It runs: what waits may have come, or come over a connection that is dead.
+            // The client runs already: the waiting data may have arrived, or the connection may be dead.
             do {
                 try await runner.perform { session, context in session.wakeReceived(at: context.now) }
             } catch {
@@ -66,8 +68,8 @@ extension PushClient {
         return after > before ? .newData : .noData
     }
 
-    /// Waits until there is nothing to do, or the task is cancelled. A handler of a message can begin a transfer, and a transfer can end with a
-    /// request.
+    /// Waits until no work is left, or the task is cancelled. A handler of a message can begin a transfer, and a transfer can end
+    /// with a request.
     static func workEnds(_ activities: [WakeActivity], of runner: SessionRunner) async {
         while runner.isHandlingMessages || !activities.allSatisfy(\.isIdle) {
             for activity in activities { await activity.idle() }
@@ -75,7 +77,7 @@ extension PushClient {
         }
     }
 
-    /// Whether work ends by a moment. The work is cancelled then, and must heed it.
+    /// Whether the work ends by a moment. At that moment the work is cancelled, and it must end then.
     static func isDone(
         by end: ContinuousClock.Instant, _ work: @escaping @Sendable () async -> Void
     ) async -> Bool {

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Whether services, or transfers of attachments, have something to do now: events that were not read, and work that began and has not ended.
+/// Whether services, or transfers of attachments, have work now: unread events, and work that began and has not ended.
 ///
-/// A request that waits for its result at another device is no work here.
+/// A request that waits for its result from another device does not count as work.
 final class WakeActivity: Sendable {
     private struct State {
-        /// How often something came, or was to be looked for.
+        /// The number of times that something arrived, or that events must be looked for.
         var arrivals: UInt64 = 0
-        /// The arrivals before the last reading that found nothing more.
+        /// The arrivals before the last read that found nothing more.
         var read: UInt64 = 0
         var active = 0
         var ended: UInt64 = 0
@@ -25,17 +25,17 @@ final class WakeActivity: Sendable {
 
     private let state = Mutex(State())
 
-    /// Something came, or is to be looked for.
+    /// Records that something arrived, or that events must be looked for.
     func arrived() { state.withLock { $0.arrivals += 1 } }
 
     var arrivals: UInt64 { state.withLock { $0.arrivals } }
 
-    /// A reading that began after some arrivals found nothing more.
+    /// Records that a read found nothing more. The read began after a number of arrivals.
     func read(upTo arrivals: UInt64) { change { $0.read = max($0.read, arrivals) } }
 
     func began() { state.withLock { $0.active += 1 } }
 
-    /// - Parameter isEvent: Whether it was an event that was worked on.
+    /// - Parameter isEvent: Whether the work was for an event.
     func ended(isEvent: Bool = false) {
         change { state in
             state.active -= 1
@@ -43,13 +43,13 @@ final class WakeActivity: Sendable {
         }
     }
 
-    /// Whether there is nothing to do at this moment.
+    /// Whether there is no work at this moment.
     var isIdle: Bool { state.withLock { $0.isIdle } }
 
-    /// The number of events that were worked on.
+    /// The number of events whose work ended.
     var endedEvents: UInt64 { state.withLock { $0.ended } }
 
-    /// Waits until there is nothing to do, or the task is cancelled.
+    /// Waits until there is no work, or the task is cancelled.
     func idle() async {
         let (stream, waiter) = AsyncStream.makeStream(of: Void.self)
         let number = state.withLock { state -> UInt64? in

@@ -7,11 +7,12 @@ import CarillonWire
     public import Foundation
 #endif
 
-/// This install, as Apple's push service and the server know it: its push token, and whether it is pushed to.
+/// This installation of the app at Apple's push service and at the server: its push token, and whether the server sends pushes to
+/// it.
 ///
-/// There is one for each ``PushClient``: ``PushClient/device``. Give it the token each time that the system gives one to the app;
-/// the client says it to the server, again and again until it is taken, and once in each run. What the server says stays
-/// as it is while there is no connection.
+/// Each ``PushClient`` has one: ``PushClient/device``. Set the token each time that the system passes one to the app. The client
+/// sends it to the server until the server accepts it, and once in each run. The state that the server reported last is kept
+/// while there is no connection.
 ///
 /// ```swift
 /// func application(_ application: UIApplication, didRegisterForRemoteNotificationsWithDeviceToken token: Data) {
@@ -35,12 +36,12 @@ public final class PushDevice: Sendable {
         applicationID = registrar.app
     }
 
-    // MARK: Saying
+    // MARK: Reports
 
-    /// Says the push token that the system gave the app.
+    /// Sets the push token that the system passed to the app.
     ///
-    /// When this returns, the token is durable; the server hears of it now, or at the next connection. What was registered
-    /// before moves with the device: it keeps its ``deviceID``. The same token again changes nothing.
+    /// When this returns, the token is durable. It is sent to the server now, or at the next connection. The device keeps its
+    /// ``deviceID`` and its registrations. The same token again changes nothing.
     /// - Parameter hexadecimal: Digits of either case, without spaces or brackets.
     /// - Throws: ``PushError`` with ``PushError/Code/tokenInvalid``, or with ``PushError/Code/storageUnavailable``; nothing has
     ///   changed then.
@@ -54,7 +55,7 @@ public final class PushDevice: Sendable {
         try await set(token)
     }
 
-    /// Says the push token as the system gave it.
+    /// Sets the push token as the bytes that the system passed to the app.
     /// - Throws: As ``setToken(_:)-(String)``.
     public func setToken(_ bytes: Data) async throws(PushError) {
         guard let token = PushToken(stored: Array(bytes)) else {
@@ -67,30 +68,32 @@ public final class PushDevice: Sendable {
         try await runner.perform { session, context in session.pushTokenSet(token.hexadecimal, at: context.now) }
     }
 
-    /// Says what the server is to know of this install beside its token; what was said before and is not said now is so no more.
+    /// Sets the description of this installation that the server has beside its token. It replaces the former description: values
+    /// that are left out are cleared.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``.
     public func setDetails(_ details: PushDeviceDetails) async throws(PushError) {
         try await runner.perform { session, context in session.pushDetailsSet(details, at: context.now) }
     }
 
-    /// Says whose this device is from now on.
+    /// Sets the user of this device.
     ///
-    /// When this returns, it is durable; the server hears of it now, or at the next connection, and no channel is opened before.
-    /// ``PushDeviceEvent/userTaken`` or ``PushDeviceEvent/userRefused(_:)`` is reported then. Channels that were opened for the user before
-    /// fail with the code 203: what waits in them is gone, here and on the server. After ``PushClient/signOut()``, and when the
-    /// server lost the device, it has no user. When the server took another user than before, the client closes its connection and opens a new one,
-    /// on which it receives nothing of the former user.
-    /// - Parameter token: The JWT that the app's own server signed for this app, with `sub`, `aud` and `exp`; nil signs out.
+    /// When this returns, the change is durable. It is sent to the server now, or at the next connection, before any channel is
+    /// opened. Then ``PushDeviceEvent/userTaken`` or ``PushDeviceEvent/userRefused(_:)`` is reported. Channels that were opened
+    /// for the former user fail with the code 203, and their waiting messages are removed here and on the server. The device has
+    /// no user after ``PushClient/signOut()``, and when the server lost the device. When the server accepted a change of the
+    /// user, the client closes its connection and opens a new one, on which it receives no data of the former user.
+    /// - Parameter token: The JWT that the app's own server signed for this app, with `sub`, `aud` and `exp`; nil signs the user
+    ///   out.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.
     public func setUser(_ token: String?) async throws(PushError) {
         let claim: UserClaim = token.map { .signedIn($0) } ?? .signedOut
         try await runner.perform { session, context in session.userSet(claim, at: context.now) }
     }
 
-    /// Whether the server did not answer yet to what ``setUser(_:)`` said last.
+    /// Whether the server has not yet answered the last ``setUser(_:)``.
     public var isUserPending: Bool { runner.isUserPending }
 
-    /// Has the server count the number on the app's icon from the beginning: the next alert that it counts says 1.
+    /// Resets the server's count for the number on the app's icon: the next alert that is counted shows 1.
     ///
     /// ``PushDeviceEvent/badgeReset`` or ``PushDeviceEvent/badgeResetFailed(_:)`` is reported as well.
     /// - Throws: ``PushError`` when the server could not be notified.
@@ -118,66 +121,66 @@ public final class PushDevice: Sendable {
         }
     }
 
-    // MARK: Looking
+    // MARK: State
 
-    /// The token that the app said last, as hexadecimal digits in small letters; nil before the first.
+    /// The token that the app set last, as lower-case hexadecimal digits; nil before the first.
     public var token: String? { runner.device.token }
 
-    /// The last token that the server took, when it is another than ``token``: what it moves from. It is replaced only when
-    /// the server took the new one.
+    /// The last token that the server accepted, if it is not ``token``; nil otherwise. It is replaced when the server has
+    /// accepted the new one.
     public var previousToken: String? {
         let device = runner.device
         return device.takenToken == device.token ? nil : device.takenToken
     }
 
-    /// What was said beside the token.
+    /// The description that the app set last.
     public var details: PushDeviceDetails { runner.device.details }
 
-    /// What the server said last. It survives a disconnection, and the end of the process.
+    /// The status that the server reported last. It is kept without a connection, and after the end of the process.
     public var status: PushDeviceStatus { runner.device.status }
 
-    /// Since when, by the server's clock; nil while the status is unknown.
+    /// When the status began, by the server's clock; nil while the status is unknown.
     public var statusTimestamp: Date? {
         runner.device.statusAt.map { Date(timeIntervalSince1970: TimeInterval($0) / 1000) }
     }
 
-    /// The server's permanent name for this device; nil exactly while the status is unknown.
+    /// The permanent device ID on the server; nil exactly while the status is unknown.
     public var deviceID: String? { status == .unknown ? nil : runner.deviceID }
 
-    /// Whether the status is registered. Other than in Lightstreamer's client, it stays so without a connection.
+    /// Whether the status is registered. Unlike in Lightstreamer's client, it stays so without a connection.
     public var isRegistered: Bool { status == .registered }
 
-    /// Whether the status is suspended. Other than in Lightstreamer's client, it stays so without a connection.
+    /// Whether the status is suspended. Unlike in Lightstreamer's client, it stays so without a connection.
     public var isSuspended: Bool { status.isSuspended }
 
     // MARK: Subscriptions
 
-    /// The device's subscriptions on items, which the server watches for it. The client asks the server for them once this was used,
-    /// and reports ``PushDeviceEvent/subscriptionsUpdated`` each time that it knows all.
+    /// The device's subscriptions on items, whose conditions the server evaluates. After the first use of this property, the
+    /// client requests them from the server, and reports ``PushDeviceEvent/subscriptionsUpdated`` each time that all are known.
     public var subscriptions: NotificationSubscriptions {
         runner.subscriptions.wanted()
         return runner.subscriptions
     }
 
-    /// What fires while the device is connected, with ``PushClient/Configuration/receivesFirings``. Up to 1,000 firings and 8 MiB wait or are
-    /// not received; see ``SubscriptionFirings``.
+    /// The firings of subscriptions while the device is connected, with ``PushClient/Configuration/receivesFirings``. Up to 1,000
+    /// firings and 8 MiB wait for the app or are being handled by it; see ``SubscriptionFirings``.
     public var firings: SubscriptionFirings { SubscriptionFirings(queue: runner.firings) }
 
-    // MARK: Listening
+    // MARK: Events
 
-    /// What happens to the device from now on. Any number of iterations may go on at once; each has all that happened since it
-    /// began. For a slow one the newest 100 events wait, after ``PushDeviceEvent/missed(_:)`` where older ones were dropped.
+    /// The events of the device from now on. Any number of iterations can run at once. Each receives all events since it began.
+    /// For a slow iteration the newest 100 events wait, after ``PushDeviceEvent/missed(_:)`` if older ones were dropped.
     public var events: PushDeviceEvents { PushDeviceEvents(listeners: listeners) }
 
-    /// Has a delegate called for what happens. It is kept weakly; one that is there already is not added again.
+    /// Adds a delegate for the events of the device. The delegate is referenced weakly. If it was added already, nothing changes.
     public func addDelegate(_ delegate: any PushDeviceDelegate) {
         listeners.add(delegate, to: self)
         runner.subscriptions.wanted()
     }
 
-    /// Has a delegate called no more. One that is not there is nothing.
+    /// Removes a delegate. If it was not added, nothing changes.
     public func removeDelegate(_ delegate: any PushDeviceDelegate) { listeners.remove(delegate, from: self) }
 
-    /// The delegates that live, in the order in which they were added.
+    /// The delegates that still exist, in the order in which they were added.
     public var delegates: [any PushDeviceDelegate] { listeners.delegates }
 }

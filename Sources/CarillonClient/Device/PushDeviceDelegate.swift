@@ -1,26 +1,27 @@
-/// Is called for what happens to a ``PushDevice``: one call at a time, in the order in which it happened, on no particular thread.
+/// Receives the events of a ``PushDevice``: one call at a time, in the order of the events, on no particular thread.
 ///
-/// A change of status is called before the event that says why; a refusal before the status becomes unknown.
+/// A change of status is reported before the event with its reason. A failed registration is reported before the status becomes
+/// unknown.
 public protocol PushDeviceDelegate: AnyObject, Sendable {
     /// The delegate was added.
     func didAddDelegate(to device: PushDevice)
-    /// The delegate was removed; nothing is called after this.
+    /// The delegate was removed. No call follows.
     func didRemoveDelegate(from device: PushDevice)
-    /// The server took the token. It may be called again: the token is said once in each run of the app.
+    /// The server accepted the token. It can be called again, because the token is sent once in each run of the app.
     func didRegister(_ device: PushDevice)
     /// The device was suspended.
     func didSuspend(_ device: PushDevice, because reason: PushDeviceSuspension)
     /// The device is not suspended any more.
     func didResume(_ device: PushDevice)
-    /// The server refused the token or what stands beside it.
+    /// The server rejected the token or the description of the device.
     func didFailRegistration(of device: PushDevice, _ error: PushError)
-    /// The status is another than before.
+    /// The status changed.
     func didChangeStatus(of device: PushDevice, to status: PushDeviceStatus)
-    /// The device's subscriptions are known, also when there are none: after each connection.
+    /// The device's subscriptions are known, also if there are none. It is called after each connection.
     func didUpdateSubscriptions(of device: PushDevice)
-    /// The number that the server counts for the app's icon begins anew.
+    /// The server's count for the number on the app's icon was reset.
     func didResetBadge(of device: PushDevice)
-    /// The server could not be notified to begin anew.
+    /// The server could not be requested to reset the count.
     func didFailBadgeReset(of device: PushDevice, _ error: PushError)
     /// The process ended ten times while the app handled a firing: see ``PushDeviceEvent/firingCrashed(_:)``.
     func handlerCrashed(for firing: SubscriptionFiring, of device: PushDevice)
@@ -28,12 +29,12 @@ public protocol PushDeviceDelegate: AnyObject, Sendable {
     func didFailStorage(of device: PushDevice, _ error: PushError)
     /// The client's storage works again.
     func didRecoverStorage(of device: PushDevice)
-    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events and 16 MiB of their content wait for the delegates.
-    /// The properties of ``PushDevice`` have the present state.
+    /// Calls were dropped, because the delegate did not return in time; `count` is their number. Up to 1,000 events and 16 MiB of
+    /// their content wait for the delegates. The properties of ``PushDevice`` have the present state.
     func didMissEvents(_ count: Int, of device: PushDevice)
 }
 
-/// Each does nothing, so that a delegate has only what it needs.
+/// The default implementations do nothing, so that a delegate implements only the methods that it needs.
 extension PushDeviceDelegate {
     public func didAddDelegate(to device: PushDevice) {}
     public func didRemoveDelegate(from device: PushDevice) {}

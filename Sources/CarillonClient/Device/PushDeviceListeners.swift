@@ -21,7 +21,7 @@ extension PushDeviceDelegate {
         case .suspended(let reason): didSuspend(device, because: reason)
         case .resumed: didResume(device)
         case .registrationFailed(let error): didFailRegistration(of: device, error)
-        // Reported to listeners of events alone.
+        // Only iterations receive these events.
         case .userTaken, .userRefused: break
         case .subscriptionsUpdated: didUpdateSubscriptions(of: device)
         case .badgeReset: didResetBadge(of: device)
@@ -33,12 +33,12 @@ extension PushDeviceDelegate {
     }
 }
 
-/// What happens to the device, from the beginning of each iteration on. An iteration ends when its task is cancelled or the
-/// client is released.
+/// The events of the device, from the beginning of each iteration on. An iteration ends when its task is cancelled or the client
+/// is released.
 ///
-/// Up to 100 events, and 16 MiB of their content, wait for a slow iteration. Beyond that the oldest event is dropped, and the next event is
-/// ``PushDeviceEvent/missed(_:)``; the present state is in the properties of ``PushDevice``. When the device gets another user or signs out,
-/// ``PushDeviceEvent/firingCrashed(_:)`` is dropped, and is not counted.
+/// Up to 100 events, and 16 MiB of their content, wait for a slow iteration. Beyond that the oldest event is dropped, and the
+/// next event is ``PushDeviceEvent/missed(_:)``; the present state is in the properties of ``PushDevice``. When the device gets
+/// another user or signs out, ``PushDeviceEvent/firingCrashed(_:)`` is dropped, and is not counted.
 public struct PushDeviceEvents: AsyncSequence, Sendable {
     public typealias Element = PushDeviceEvent
     public typealias Failure = Never
@@ -48,14 +48,14 @@ public struct PushDeviceEvents: AsyncSequence, Sendable {
     /// Begins an iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(base: listeners.subscribe().makeAsyncIterator()) }
 
-    /// One reader's place in the events.
+    /// The position of one reader in the events.
     public struct Iterator: AsyncIteratorProtocol {
         public typealias Element = PushDeviceEvent
         public typealias Failure = Never
 
         var base: AsyncStream<PushDeviceEvent>.Iterator
 
-        /// Waits for the next event; nil when the iteration ends.
+        /// Waits for the next event. Returns nil when the iteration ends.
         public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> PushDeviceEvent? {
             await base.next(isolation: actor)
         }

@@ -8,27 +8,29 @@ import Crypto
     import Foundation
 #endif
 
-/// What this install is to the vendor's push service and to the server, and what is to be said of it.
+/// The status of this installation at the vendor's push service and at the server, and the report that must be sent to the
+/// server.
 ///
-/// | Status | Fact | Becomes | Reported |
+/// | Status | Input | New status | Events |
 /// |---|---|---|---|
-/// | any | `started` | the same | nothing; the server is asked |
-/// | any | `tokenSet`, another one | the same | nothing; the server is asked |
-/// | suspended | `tokenSet`, the same one | the same | nothing; the server is asked |
-/// | any | `tokenTaken`, of a status before one that was reported meanwhile | the same | nothing |
-/// | any | `tokenTaken`, registered | registered | status, then registered; resumed, where it was suspended |
+/// | any | `started` | the same | none; a report is sent |
+/// | any | `tokenSet`, another token | the same | none; a report is sent |
+/// | suspended | `tokenSet`, the same token | the same | none; a report is sent |
+/// | any | `tokenTaken`, with a status before one that the server reported meanwhile | the same | none |
+/// | any | `tokenTaken`, registered | registered | status, resumed if it was suspended, then registered |
 /// | any | `tokenTaken`, suspended | suspended | status, then suspended |
 /// | any | `tokenRefused` | unknown | failed registration, then status |
 /// | registered | `statusReported` suspended | suspended | status, then suspended |
 /// | suspended | `statusReported` registered | registered | status, then resumed |
-/// | any | `serverHas`, something else | the same | nothing; the server is asked |
-/// | unknown | `statusReported` | the same | nothing: the server is asked, and says it then |
+/// | any | `serverHas`, another revision | the same | none; a report is sent |
+/// | unknown | `statusReported` | the same | none; the response to the report has the status |
 /// | any | `deviceLost` | unknown | status |
 ///
-/// What is reported says what changed; a fact that changes nothing is reported only where the table says "then". A lost connection is
-/// no fact of this: the device stays what the server said last.
+/// A change of status is reported only if the status changed. The other events of `tokenTaken` and `tokenRefused` are reported in
+/// any case, those of `statusReported` only with a change. The loss of a connection is not an input: the device keeps the status
+/// that the server reported last.
 struct PushDeviceMachine: Equatable, Sendable {
-    /// What the server is asked to take.
+    /// The report that is sent to the server.
     struct Report: Equatable, Sendable {
         var token: String
         var previousToken: String?
@@ -36,33 +38,33 @@ struct PushDeviceMachine: Equatable, Sendable {
         /// The revision of the whole description; nil if the server stores no revisions.
         var revision: String?
 
-        /// Another for each token and for other details.
+        /// Differs for each token and each description.
         var name: String {
             let said = Array(token.utf8) + details.json.bytes
             return Base64URL.encode(Array(SHA256.hash(data: said).prefix(12)))
         }
     }
 
-    /// The app's, in small letters.
+    /// The token that the app set, in lower-case digits.
     private(set) var token: String?
     private(set) var details = PushDeviceDetails()
-    /// The last token that the server took.
+    /// The last token that the server accepted.
     private(set) var takenToken: String?
     private(set) var status = PushDeviceStatus.unknown
-    /// In milliseconds since 1970.
+    /// The beginning of the status, in milliseconds since 1970.
     private(set) var statusAt: Int64?
-    /// The server has what there is to say; false until it said so in this run.
+    /// Whether the server has the present report. False until the server confirmed it in this run.
     private(set) var isConfirmed = false
-    /// The name of the last report that the server took in this run; nil where it had none.
+    /// The revision of the last report that the server accepted in this run; nil if it had no revision.
     private var takenRevision: String?
-    /// Of what the server said of the status by itself, since it answered last.
+    /// The time of the newest status that the server reported by itself since its last response.
     private var reportedAt: Int64?
-    /// The server refused what there is to say: it is not asked again before something else is said.
+    /// Whether the server rejected the present report. It is not sent again before the app sets something else.
     private(set) var isRefused = false
 
     init() {}
 
-    /// As it was stored. The token of the last run is the app's until it says another.
+    /// Restores the stored state. The app's token is that of the last run until the app sets another.
     init(token: String?, takenToken: String?, details: PushDeviceDetails, status: PushDeviceStatus, statusAt: Int64?) {
         self.token = token
         self.takenToken = takenToken
@@ -71,21 +73,21 @@ struct PushDeviceMachine: Equatable, Sendable {
         self.statusAt = statusAt
     }
 
-    /// What is to be sent to the server; nil for nothing.
+    /// The report to be sent to the server; nil if no report is due.
     var report: Report? {
         guard let token, !isConfirmed, !isRefused else { return nil }
         return Report(token: token, previousToken: takenToken == token ? nil : takenToken, details: details)
     }
 
-    // MARK: Facts
+    // MARK: Inputs
 
-    /// Each run of the app says once what it is, as only that resumes a device whose token was called dead.
+    /// A report is sent once in each run of the app, because only a report resumes a device whose token was reported as invalid.
     mutating func started() { (isConfirmed, isRefused) = (false, false) }
 
-    /// Answers whether it is another than before.
+    /// Returns whether the token changed.
     mutating func tokenSet(_ token: String) -> Bool {
         guard token != self.token else {
-            // Whoever says it again wants it said again, when the server would not have it.
+            // A token that is set again is sent again if the server rejected it.
             isRefused = false
             if status.isSuspended { isConfirmed = false }
             return false
@@ -102,23 +104,22 @@ struct PushDeviceMachine: Equatable, Sendable {
         return true
     }
 
-    /// The server says under which name it has what was said last. What it does not have any more is said again.
-    ///
-    /// - Parameter isRestored: It was restored from a backup: the status may be an old one, too.
-    /// - Returns: Whether it lost something.
+    /// The server reports the revision of the description that it has. If it lost the last report, the report is sent again.
+    /// - Parameter isRestored: Whether the server was restored from a backup: the status may be an old one, too.
+    /// - Returns: Whether the server lost something.
     mutating func serverHas(_ revision: String?, isRestored: Bool) -> Bool {
         guard isConfirmed, isRestored || takenRevision != revision else { return false }
         isConfirmed = false
         return true
     }
 
-    /// The server took a report.
+    /// The server accepted a report.
     mutating func tokenTaken(_ report: Report, _ status: PushDeviceStatus, at: Int64) -> [PushDeviceEvent] {
         (takenToken, takenRevision) = (report.token, report.revision)
-        // Another may have been said meanwhile.
+        // The app may have set another token or description meanwhile.
         isConfirmed = report.token == token && report.details == details
         defer { reportedAt = nil }
-        // The server said something newer while its answer was on its way.
+        // The server reported a newer status while its response was on its way.
         if let reportedAt, at < reportedAt { return [] }
         let wasSuspended = self.status.isSuspended
         let events = change(status, at: at)
@@ -129,14 +130,14 @@ struct PushDeviceMachine: Equatable, Sendable {
         }
     }
 
-    /// The server will not take a report.
+    /// The server rejected a report.
     mutating func tokenRefused(_ report: Report, _ error: PushError) -> [PushDeviceEvent] {
         guard report.token == token, report.details == details else { return [] }
         isRefused = true
         return [.registrationFailed(error)] + change(.unknown, at: nil)
     }
 
-    /// The server said that the status changed.
+    /// The server reported a change of the status.
     mutating func statusReported(_ status: PushDeviceStatus, at: Int64) -> [PushDeviceEvent] {
         guard self.status != .unknown, status != .unknown, at >= statusAt ?? 0 else { return [] }
         reportedAt = at
@@ -149,7 +150,7 @@ struct PushDeviceMachine: Equatable, Sendable {
         }
     }
 
-    /// The server does not know the device any more, or it was signed out.
+    /// The server does not know the device any more, or the device was signed out.
     mutating func deviceLost() -> [PushDeviceEvent] {
         (takenToken, takenRevision, reportedAt) = (nil, nil, nil)
         (isConfirmed, isRefused) = (false, false)

@@ -1,65 +1,65 @@
-/// Whether this install is known to the server, and pushed to through Apple's push service.
+/// Whether the server knows this installation, and sends pushes to it through Apple's push service.
 public enum PushDeviceStatus: Hashable, Sendable {
-    /// The server did not take a push token yet, or refused it, or the device was signed out.
+    /// The server has not accepted a push token yet, or rejected it, or the device was signed out.
     case unknown
-    /// The server pushes to the device while the app sleeps.
+    /// The server sends pushes to the device while the app is not running.
     case registered
-    /// The server does not push to the device through Apple's push service. Live messages and polls go on.
+    /// The server sends no pushes to the device through Apple's push service. Messages on a live connection and polls continue.
     case suspended(PushDeviceSuspension)
 
-    /// Whether the device is suspended, for whatever reason.
+    /// Whether the device is suspended, for any reason.
     public var isSuspended: Bool { if case .suspended = self { true } else { false } }
 }
 
-/// Why a device is suspended. More reasons may come.
+/// Why a device is suspended. Later versions can add reasons.
 public struct PushDeviceSuspension: RawRepresentable, Hashable, Sendable {
-    /// As the server writes it.
+    /// The name of the reason in the protocol.
     public let rawValue: String
 
-    /// A reason as the server writes it.
+    /// Makes a reason from its name in the protocol.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Another install registered with the same push token. Ends when this one registers a token again.
+    /// Another installation registered with the same push token. Ends when this one registers a token again.
     public static let tokenTaken = PushDeviceSuspension(rawValue: "token_taken")
-    /// Apple's push service says that the token leads nowhere. Ends when the device registers a token again.
+    /// Apple's push service reports that the token is invalid. Ends when the device registers a token again.
     public static let tokenDead = PushDeviceSuspension(rawValue: "token_dead")
-    /// An operator of the server suspended the device, and alone resumes it.
+    /// An operator of the server suspended the device. Only an operator can resume it.
     public static let byOperator = PushDeviceSuspension(rawValue: "operator")
 }
 
-/// Something that happened to a ``PushDevice``.
+/// An event of a ``PushDevice``.
 ///
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum PushDeviceEvent: Sendable {
-    /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait.
-    /// ``PushDevice/status`` and ``PushDevice/subscriptions`` have the present state.
+    /// The number of events that were dropped because the iteration did not take them in time. It comes before the events that
+    /// wait. ``PushDevice/status`` and ``PushDevice/subscriptions`` have the present state.
     case missed(_ count: Int)
-    /// The status is another than before. It comes before the event that says why.
+    /// The status changed. It comes before the event with the reason.
     case statusChanged(PushDeviceStatus)
-    /// The server took the token. It may come again: the token is said once in each run of the app.
+    /// The server accepted the token. It can come again, because the token is sent once in each run of the app.
     case registered
     /// The device was suspended.
     case suspended(PushDeviceSuspension)
     /// The device is not suspended any more.
     case resumed
-    /// The server refused the token or what stands beside it. The status becomes unknown after this.
+    /// The server rejected the token or the description of the device. The status becomes unknown after this.
     case registrationFailed(PushError)
-    /// The server took what the app said of its user.
+    /// The server accepted the user that the app set.
     case userTaken
-    /// The server refused it; the device stays whose it was.
+    /// The server rejected the user that the app set. The device keeps its former user.
     case userRefused(PushError)
-    /// The device's subscriptions are known, also when there are none: after each connection, once the app used
+    /// The device's subscriptions are known, also if there are none. It is reported after each connection, once the app used
     /// ``PushDevice/subscriptions`` or added a delegate.
     case subscriptionsUpdated
-    /// The number that the server counts for the app's icon begins anew.
+    /// The server's count for the number on the app's icon was reset.
     case badgeReset
-    /// The server could not be notified to begin anew.
+    /// The server could not be requested to reset the count.
     case badgeResetFailed(PushError)
     /// The process ended ten times while the app handled a firing: in the loop over ``PushDevice/firings``, or in a delegate of the
     /// subscription. The app does not receive the firing again, and the server receives the code 301, handler failed.
     case firingCrashed(SubscriptionFiring)
-    /// The client's storage begins to fail, as its disk is full or cannot be used. It is reported once; what could not be stored is tried again
-    /// by itself, at the latest every 60 seconds.
+    /// The client's storage begins to fail, because its disk is full or cannot be used. It is reported once. The client repeats
+    /// the failed writes by itself, after up to 60 seconds.
     case storageFailed(PushError)
     /// The client's storage works again.
     case storageRecovered
@@ -85,15 +85,15 @@ extension PushDeviceEvent: Equatable {
     }
 }
 
-/// What the server knows of this install beside its push token, for those who send to some devices and not to others.
+/// The description of this installation that the server has beside its push token. Senders can select devices by it.
 public struct PushDeviceDetails: Hashable, Sendable {
-    /// Which of Apple's services the token is of: the sandbox for apps that were built for development.
+    /// The environment of Apple's push service to which the token belongs.
     public enum Environment: String, Hashable, Sendable, CaseIterable {
         /// Apps from the App Store and TestFlight.
         case production
         /// Apps that were built for development.
         case sandbox
-        /// None: the server remembers what it would have pushed.
+        /// No environment of Apple's: the server records the pushes that it would have sent.
         case test
     }
 
@@ -111,7 +111,7 @@ public struct PushDeviceDetails: Hashable, Sendable {
         case texts([String])
     }
 
-    /// Which of Apple's services the token is of.
+    /// The environment of Apple's push service to which the token belongs.
     public var environment: Environment
     /// The app's version, up to 64 characters of ASCII.
     public var appVersion: String?
@@ -119,10 +119,10 @@ public struct PushDeviceDetails: Hashable, Sendable {
     public var locale: String?
     /// The name of the time zone, such as `Europe/Vienna`.
     public var timeZone: String?
-    /// Values by names of the app's own: letters, digits and underscores.
+    /// Values by names that the app chooses: letters, digits and underscores.
     public var parameters: [String: Parameter]
 
-    /// Makes details; without arguments there are none, and the environment is production.
+    /// Makes a description. Without arguments it is empty, and the environment is production.
     public init(
         environment: Environment = .production, appVersion: String? = nil, locale: String? = nil, timeZone: String? = nil,
         parameters: [String: Parameter] = [:]
