@@ -4,35 +4,35 @@
     public import Foundation
 #endif
 
-/// All that is needed to fetch an attachment and to read it. Whoever has it can read the file: send it sealed, and to those only who are to
-/// read it.
+/// The data with which a reader fetches and decrypts an attachment. Every holder of a manifest can read the file: send it
+/// encrypted, and only to the readers.
 public struct AttachmentManifest: Codable, Hashable, Sendable {
-    /// The server's name for it.
+    /// The id of the attachment on the server.
     public let id: String
-    /// The key that the file is sealed with, and no other.
+    /// The key that seals this file and no other.
     public let key: Data
-    /// Of the file, in bytes.
+    /// The length of the file, in bytes.
     public let length: Int64
-    /// SHA-256 of the sealed file.
+    /// The SHA-256 digest of the sealed file.
     public let digest: Data
-    /// When the server removes it, unless everybody has fetched it before.
+    /// When the server removes the attachment, unless all readers have fetched it before.
     public let expiresAt: Date
 
-    /// Of the sealed file, in bytes.
+    /// The length of the sealed file, in bytes.
     var sealedLength: Int64 { ChunkSeal.sealedLength(of: length) }
 
-    /// Whether it can be one at all.
+    /// Whether all values are valid.
     var isPossible: Bool {
         id.utf8.count == 36 && id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
             && key.count == ChunkSeal.keyBytes && digest.count == 32 && (0...1 << 50).contains(length)
     }
 }
 
-/// Who may fetch an attachment.
+/// A reader of an attachment.
 public enum AttachmentReader: Hashable, Sendable {
     /// A device, by its ``PushDevice/deviceID`` on the same server.
     case device(String)
-    /// Whoever has a sender key of the app.
+    /// All owners of a sender key of the app.
     case senders
 
     var name: String {

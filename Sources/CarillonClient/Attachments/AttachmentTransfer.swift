@@ -1,14 +1,14 @@
 import Synchronization
 
-/// A file that goes or comes: how far it is, and what it comes to.
+/// An upload or download of a file, with its progress and its result.
 ///
-/// It goes on over cuts and faults of the server, with longer and longer waits, until it is done, refused, paused or given up. What was
-/// paused, or was under way when the process ended, is in ``AttachmentStore/uploads()`` or ``AttachmentStore/downloads()``, and goes on with
-/// ``resume()``.
+/// A transfer continues after lost connections and faults of the server, with increasing waits, until it is done, refused, paused
+/// or cancelled. A transfer that was paused, or that was running when the process ended, is in ``AttachmentStore/uploads()`` or
+/// ``AttachmentStore/downloads()``, and continues with ``resume()``.
 public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     private struct State {
         var task: Task<Value, any Error>?
-        /// What the task came to, without what it answers.
+        /// Whether the task succeeded, without its value; nil until it ends.
         var end: End?
         var bytes: Int64 = 0
         var listeners: [Int: AsyncStream<Int64>.Continuation] = [:]
@@ -20,9 +20,9 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         case failed
     }
 
-    /// The library's name for it, the same after a restart.
+    /// The id of the transfer in this library, the same after a restart.
     public let id: String
-    /// Of the sealed file that crosses, in bytes.
+    /// The length of the sealed file that is transferred, in bytes.
     public let length: Int64
     private let state = Mutex(State())
     private let work: @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value
@@ -30,7 +30,7 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     private let forget: @Sendable () -> Void
     private let activity: WakeActivity
 
-    /// - Parameter activity: Hears when the transfer goes on, and when it stops.
+    /// - Parameter activity: Records when the transfer runs, and when it stops.
     init(
         id: String, length: Int64, activity: WakeActivity = WakeActivity(),
         work: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value,
@@ -46,9 +46,9 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
 
     deinit { state.withLock { $0.task }?.cancel() }
 
-    /// How many bytes of ``length`` were written to the connection, or came: at once, and as they become more. The server has all bytes of an
-    /// upload when ``value`` returns. It ends with the transfer. One number waits for a slow
-    /// iteration, the newest: it replaces the number before.
+    /// The number of bytes of ``length`` that were written to the connection, or that arrived: the present number first, then
+    /// each increase. The server has all bytes of an upload when ``value`` returns. The stream ends with the transfer. Only the
+    /// newest number waits for a slow iteration: it replaces the number before.
     public var progress: AsyncStream<Int64> {
         let (stream, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         _ = running()
@@ -67,11 +67,12 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         return stream
     }
 
-    /// What it comes to. Whoever is cancelled waits no more, and the transfer goes on.
+    /// The result of the transfer. If the caller's task is cancelled, the transfer continues, and the call still waits for its
+    /// end.
     ///
-    /// - Throws: ``PushError``: for an upload ``PushError/Code/attachmentRefused``; for a download ``PushError/Code/attachmentGone``,
-    ///   ``PushError/Code/attachmentDamaged`` or ``PushError/Code/fileExists``; for both one of files and storage, and
-    ///   ``PushError/Code/cancelled`` where it was paused or given up.
+    /// - Throws: ``PushError``: for an upload ``PushError/Code/attachmentRefused``; for a download
+    ///   ``PushError/Code/attachmentGone``, ``PushError/Code/attachmentDamaged`` or ``PushError/Code/fileExists``; for both an
+    ///   error of files or storage, and ``PushError/Code/cancelled`` if the transfer was paused or cancelled.
     public var value: Value {
         get async throws {
             let task = running()
@@ -83,7 +84,7 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         }
     }
 
-    /// Goes on, also where it failed. What goes on already, or is done, is left.
+    /// Continues the transfer, also after a failure. If it is running or done, nothing changes.
     public func resume() {
         state.withLock { state in
             if state.end == .failed { (state.task, state.end) = (nil, nil) }
@@ -91,7 +92,7 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         _ = running()
     }
 
-    /// The task that it has, or a new one where there is none, or it was stopped.
+    /// Returns the present task. Starts a new one if there is no task, or if the task was stopped.
     private func running() -> Task<Value, any Error> {
         state.withLock { state in
             if let task = state.task, !task.isCancelled || state.end == .done { return task }
@@ -118,15 +119,15 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         }
     }
 
-    /// Stops here, until ``resume()``.
+    /// Stops the transfer until ``resume()``.
     public func pause() async {
         let task = state.withLock { $0.task }
         task?.cancel()
         _ = await task?.result
     }
 
-    /// Stops, and forgets it: what was sent is removed from the server, what was received from the disk. If the server cannot be reached, it is
-    /// asked again for ten minutes, and in the next run.
+    /// Stops the transfer and removes its data: an upload from the server, a download from the disk. If the server cannot be
+    /// reached, the request is repeated for ten minutes, and in the next run.
     public func cancel() async throws(PushError) {
         await pause()
         try await giveUp()
@@ -155,15 +156,15 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     }
 }
 
-/// An upload; it comes to the manifest that readers need.
+/// An upload. Its value is the manifest that readers need.
 public typealias AttachmentUpload = AttachmentTransfer<AttachmentManifest>
 
 extension AttachmentTransfer where Value == AttachmentManifest {
-    /// Says that the manifest was sent, or is kept where it will be found again. Until then the upload is in ``AttachmentStore/uploads()``,
-    /// after a restart, too, and has its ``value`` at once; without this, until the server keeps the attachment no more. One that
-    /// is not done goes on.
+    /// Confirms that the manifest was sent, or is stored where the app finds it again. Until then the upload is in
+    /// ``AttachmentStore/uploads()``, also after a restart, and has its ``value`` at once. Without a confirmation it stays there
+    /// until the server removes the attachment. If the upload is not done, nothing changes.
     public func confirm() { confirmed() }
 }
 
-/// A download; it comes to the path of the file.
+/// A download. Its value is the path of the file.
 public typealias AttachmentDownload = AttachmentTransfer<String>

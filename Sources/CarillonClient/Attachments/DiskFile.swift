@@ -13,19 +13,19 @@ import Dispatch
     import Darwin
 #endif
 
-/// An open file of attachments, closed when nobody has it any more. What waits for the disk runs on threads of its own.
+/// An open file of attachments. It is closed when it is released. Blocking operations run on separate threads.
 final class DiskFile: Sendable {
     private let descriptor: Int32
 
     enum Use {
         case reading
-        /// What is there stays.
+        /// The content of an existing file stays.
         case going
-        /// Nothing may be there.
+        /// No file may exist at the path.
         case making
     }
 
-    /// - Throws: ``PushError/Code/fileInvalid`` where it is no file, or cannot be had.
+    /// - Throws: ``PushError/Code/fileInvalid`` if the path is not a regular file, or the file cannot be opened.
     init(_ path: String, _ use: Use) throws(PushError) {
         let flags =
             switch use {
@@ -55,7 +55,7 @@ final class DiskFile: Sendable {
         return SteadyFile.Mark(status)
     }
 
-    /// Fewer only at the end of the file.
+    /// Returns fewer bytes only at the end of the file.
     func read(at offset: Int64, count: Int) throws(PushError) -> Data {
         var data = Data(count: count)
         var filled = 0
@@ -107,7 +107,7 @@ final class DiskFile: Sendable {
 
     // MARK: Names
 
-    /// Puts a whole file in the place of another, or of none.
+    /// Replaces a file, or makes it if it does not exist, with all its content at once.
     static func replace(_ path: String, with data: Data) throws(PushError) {
         let draft = path + ".new"
         unlink(draft)
@@ -118,13 +118,13 @@ final class DiskFile: Sendable {
         try syncDirectory(of: path)
     }
 
-    /// Gives a file its name, unless something has it.
+    /// Moves a file to its final name, unless a file with this name exists.
     static func publish(_ draft: String, as path: String) throws(PushError) {
         guard link(draft, path) == 0 else {
             let cause = errno
-            // It was on the way when the process ended.
+            // An earlier call was interrupted by the end of the process.
             if cause == EEXIST, let names = namesOfSame(draft, path) {
-                // Two texts can be one name of the file, and the only one.
+                // Two different paths can be the same name of the file, which must not be removed if it is the only name.
                 if draft != path, names > 1 { unlink(draft) }
                 return
             }
@@ -135,7 +135,7 @@ final class DiskFile: Sendable {
         try syncDirectory(of: path)
     }
 
-    /// Returns how many names a file has; nil if the paths are of different files.
+    /// Returns the number of names of a file; nil if the paths are of different files.
     private static func namesOfSame(_ one: String, _ other: String) -> Int? {
         var (first, second) = (stat(), stat())
         guard lstat(one, &first) == 0, lstat(other, &second) == 0, first.st_ino == second.st_ino,
@@ -165,7 +165,7 @@ final class DiskFile: Sendable {
         guard fsync(descriptor) == 0 else { throw PushError(file: path, errno) }
     }
 
-    /// Runs what waits for the disk.
+    /// Runs a blocking operation on the queue for the disk.
     static func work<Value: Sendable>(
         _ body: @escaping @Sendable () throws(PushError) -> Value
     ) async throws(PushError) -> Value {
@@ -185,10 +185,10 @@ final class DiskFile: Sendable {
 }
 
 extension PushError {
-    /// The causes that are not the fault of one file: a full or read-only disk, an error of the disk, and too many open files.
+    /// The causes that do not concern one file: a full or read-only disk, an error of the disk, and too many open files.
     private static let storageCauses: Set<Int32> = [ENOSPC, EDQUOT, EIO, EROFS, EMFILE, ENFILE]
 
-    /// What the system says of a file.
+    /// Makes the error for an error number of the system.
     init(file path: String?, _ cause: Int32) {
         let reason = String(cString: strerror(cause))
         self.init(

@@ -6,7 +6,8 @@ import Crypto
     import Foundation
 #endif
 
-/// A sealed copy of a file, made before anything is sent: what is sent again later is the same, whatever becomes of the file meanwhile.
+/// A sealed copy of a file. It is made before the upload begins, so that a repeated upload sends the same bytes, also if the file
+/// has changed meanwhile.
 enum SealedFile {
     struct Made: Sendable {
         var length: Int64
@@ -15,9 +16,9 @@ enum SealedFile {
 
     private static let chunksAtOnce = 16
 
-    /// Seals what is read, to its end, and the zeros behind it.
+    /// Seals the content of a file, from the current position to its end, and the zeros of its padding.
     ///
-    /// - Parameter sealed: A new file, whole and on disk when this returns.
+    /// - Parameter sealed: A new file. It is complete and on disk when this returns.
     static func make(of source: DiskFile, at sealed: DiskFile, key: Data) throws(PushError) -> Made {
         let seal = ChunkSeal(key: key)
         var hash = SHA256()
@@ -26,7 +27,7 @@ enum SealedFile {
         var padded = PaddedFile(file: source)
         var part = try padded.next(most)
         while true {
-            // Which chunk is the last is known when nothing follows.
+            // A chunk is the last one if no bytes follow.
             let next = try padded.next(most)
             var rest = part[...]
             repeat {
@@ -50,17 +51,17 @@ enum SealedFile {
         return Made(length: padded.length, digest: Data(hash.finalize()))
     }
 
-    /// A file, and the zeros that it is padded with.
+    /// A file, and the zeros of its padding.
     private struct PaddedFile {
         let file: DiskFile
-        /// Of the file, as far as it was read.
+        /// The number of bytes of the file that were read.
         private(set) var length: Int64 = 0
-        /// Known when the file is at its end.
+        /// The number of zeros that are not read yet; nil before the end of the file.
         private var zeros: Int64?
 
         init(file: DiskFile) { self.file = file }
 
-        /// Fewer bytes than were asked for are the last.
+        /// Returns fewer bytes than `count` only at the end of the padding.
         mutating func next(_ count: Int) throws(PushError) -> Data {
             var part = Data()
             if zeros == nil {
@@ -77,9 +78,9 @@ enum SealedFile {
     }
 }
 
-/// A sealed file that is opened as it comes, chunk by chunk, into a file that grows. Nothing is written that did not prove right.
+/// Opens a sealed file chunk by chunk as its bytes arrive, and writes the chunks to a file. Only verified chunks are written.
 ///
-/// It is used by one task.
+/// One task uses it.
 final class OpeningFile: @unchecked Sendable {
     private let manifest: AttachmentManifest
     private let file: DiskFile
@@ -89,14 +90,14 @@ final class OpeningFile: @unchecked Sendable {
     private var number: Int64 = 0
     private var pending = Data()
 
-    /// Goes on with what is in the file: its chunks, but for the last.
+    /// Continues with the chunks that the file contains, except the last one.
     init(_ manifest: AttachmentManifest, into file: DiskFile) throws(PushError) {
         self.manifest = manifest
         self.file = file
         seal = ChunkSeal(key: manifest.key)
         chunks = ChunkSeal.chunks(of: manifest.length)
         let whole = min(try file.size() / Int64(ChunkSeal.chunkBytes), chunks - 1)
-        // The same chunk under the same nonce is sealed to the same bytes.
+        // They are sealed again for the digest: the same chunk with the same nonce results in the same bytes.
         while number < whole {
             let chunk = try file.read(at: number * Int64(ChunkSeal.chunkBytes), count: ChunkSeal.chunkBytes)
             guard let box = try? seal.seal(chunk, number: number, isLast: false) else { throw Self.damaged }
@@ -106,16 +107,16 @@ final class OpeningFile: @unchecked Sendable {
         try file.cut(to: whole * Int64(ChunkSeal.chunkBytes))
     }
 
-    /// Where in the sealed file it goes on.
+    /// The position in the sealed file from which the download continues.
     var offset: Int64 { number * Int64(ChunkSeal.sealedChunkBytes) }
 
-    /// How much of the sealed file is there.
+    /// The number of bytes of the sealed file that were received.
     var received: Int64 { offset + Int64(pending.count) }
 
-    /// What was cut off begins at a chunk again.
+    /// Removes the part of an incomplete chunk, which is received again.
     func interrupted() { pending = Data() }
 
-    /// - Throws: ``PushError/Code/attachmentDamaged`` for bytes that were not sealed so.
+    /// - Throws: ``PushError/Code/attachmentDamaged`` if the bytes are not chunks of the sealed file.
     func take(_ bytes: Data) throws(PushError) {
         pending.append(bytes)
         var rest = pending[...]
@@ -138,7 +139,7 @@ final class OpeningFile: @unchecked Sendable {
         if number > start { pending = Data(rest) }
     }
 
-    /// What is behind the file's end is zeros, and nothing that somebody hid there.
+    /// Checks that only zeros follow the end of the file, so that no hidden data is accepted.
     private func checkPadding(of chunk: Data) throws(PushError) {
         let start = number * Int64(ChunkSeal.chunkBytes)
         let ofFile = min(max(0, manifest.length - start), Int64(chunk.count))
@@ -147,9 +148,8 @@ final class OpeningFile: @unchecked Sendable {
 
     var isWhole: Bool { number == chunks }
 
-    /// All of it is there, without its padding, and on disk.
-    ///
-    /// - Throws: ``PushError/Code/attachmentDamaged`` where it is another file than the manifest's.
+    /// Checks that the file is complete, removes the padding, and brings the file to disk.
+    /// - Throws: ``PushError/Code/attachmentDamaged`` if the file is not the manifest's.
     func finish() throws(PushError) {
         let padded = ChunkSeal.paddedLength(of: manifest.length)
         guard isWhole, Data(hash.finalize()) == manifest.digest, try file.size() == padded else { throw Self.damaged }

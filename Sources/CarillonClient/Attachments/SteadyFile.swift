@@ -17,11 +17,11 @@ struct SteadyFile: Sendable {
 
     private static let mostAttempts = 2
 
-    /// Seals the file to a new one, from the beginning again if it changed meanwhile. Each attempt has a key of its own, so that no two
+    /// Seals the file to a new file, and starts again if the file changed meanwhile. Each attempt has its own key, so that no two
     /// contents are sealed with one key.
     ///
     /// - Parameter make: Seals an open file with a key to a new file.
-    /// - Throws: ``PushError/Code/attachmentChanged`` where the file changed in each attempt, and what `make` throws.
+    /// - Throws: ``PushError/Code/attachmentChanged`` if the file changed in each attempt, and the errors of `make`.
     func seal(
         to sealed: String,
         by make: (DiskFile, DiskFile, Data) throws(PushError) -> SealedFile.Made = SealedFile.make(of:at:key:)
@@ -58,7 +58,7 @@ struct SteadyFile: Sendable {
         }
     }
 
-    /// Nil where nothing has the name any more.
+    /// Returns nil if no file has the name any more.
     private static func mark(of path: String) -> Mark? {
         var status = stat()
         return stat(path, &status) == 0 ? Mark(status) : nil

@@ -19,7 +19,7 @@ protocol TransferState: Codable, Sendable {
     func converting(_ convert: (String) -> String) -> Self
 }
 
-/// What is known of transfers that are not done, on disk: a file of state for each, beside the sealed file of an upload.
+/// The stored states of the transfers that are not done: a file for each, beside the sealed file of an upload.
 struct TransferFolder: Sendable {
     struct UploadState: TransferState {
         var key: Data
@@ -27,11 +27,11 @@ struct TransferFolder: Sendable {
         var digest: Data
         var readers: [String]
         var lifetimeSeconds: Int64
-        /// Where the server has it, once it is begun.
+        /// The location of the upload on the server; nil before it is begun.
         var location: String?
-        /// What it came to; the sealed file is there no more.
+        /// The result of a completed upload, whose sealed file was removed; nil before.
         var manifest: AttachmentManifest?
-        /// Nobody wants it any more, and the server may not know.
+        /// Whether the upload was cancelled, and the server may not have been notified.
         var isGivenUp: Bool?
 
         func converting(_ convert: (String) -> String) -> UploadState { self }
@@ -40,10 +40,11 @@ struct TransferFolder: Sendable {
     struct DownloadState: TransferState {
         var manifest: AttachmentManifest
         var path: String
-        /// All of it is there and proved right; whether it has its name is seen on the disk.
+        /// Whether the content is complete and verified. Whether the file has its final name can be seen on the disk.
         var isWhole: Bool?
 
-        /// The path where the file grows, beside the path that it gets. It is not stored: a bookmark of it would follow the file to its name.
+        /// The path of the partial file, in the directory of the final path. It is not stored, because a bookmark of it would
+        /// follow the file to its final name.
         var part: String { "\(DiskFile.directory(of: path))/.\(manifest.id.suffix(16)).part" }
 
         func converting(_ convert: (String) -> String) -> DownloadState {
@@ -56,7 +57,7 @@ struct TransferFolder: Sendable {
     let path: String
     let paths: StoragePaths
 
-    /// - Parameter storage: The storage directory; without one, the directory of the transfers.
+    /// - Parameter storage: The storage directory; nil if it is the directory of the transfers.
     init(path: String, storage: String? = nil) {
         self.path = path
         paths = StoragePaths(directory: storage ?? path)
@@ -88,7 +89,7 @@ struct TransferFolder: Sendable {
         try write(state.converting { paths.path(paths.converted($0)) }, .download, of: id)
     }
 
-    /// The state with its paths as they are stored.
+    /// Returns the state with its paths in their stored form.
     private func stored<State: TransferState>(
         _ type: State.Type, _ kind: Kind, of id: String
     ) throws(PushError) -> State? {
@@ -102,10 +103,10 @@ struct TransferFolder: Sendable {
         }
     }
 
-    /// Whether a download has its name, and only the server was not notified of it.
+    /// Whether a download has its final name, and only the notification of the server is pending.
     func isNamed(_ state: DownloadState) -> Bool { state.isWhole == true && access(state.part, F_OK) != 0 }
 
-    /// The state goes first: what is left without one is swept away.
+    /// Removes the state first: `sweep()` removes a sealed file without a state.
     func remove(_ kind: Kind, _ id: String) {
         unlink(file(id, kind))
         if kind == .upload { removeSealed(id) }
@@ -118,7 +119,7 @@ struct TransferFolder: Sendable {
         return names.filter { $0.hasSuffix(ending) }.map { String($0.dropLast(ending.count)) }.sorted()
     }
 
-    /// Removes what a process left that was killed: sealed files without a state, and drafts.
+    /// Removes the files of an interrupted process: sealed files without a state, and drafts.
     func sweep() {
         let uploads = Set(ids(.upload))
         for name in names
@@ -130,7 +131,7 @@ struct TransferFolder: Sendable {
     private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] }
 }
 
-/// Keeps two processes from moving the same files.
+/// A lock that prevents two processes from transferring the same files.
 final class TransferLock: Sendable {
     private let descriptor: Int32
 
