@@ -6,7 +6,7 @@
 
 /// Paths that stay valid when the working directory of the process changes.
 package enum AbsolutePath {
-    /// Returns the path from the root: a relative one is taken from the working directory. Components `.` are removed.
+    /// Returns the absolute path. A relative path starts at the working directory. Components `.` are removed.
     package static func of(_ path: String) -> String {
         guard !path.isEmpty else { return path }
         let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path

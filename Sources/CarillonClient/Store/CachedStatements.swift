@@ -1,7 +1,7 @@
 import GRDB
 
-// GRDB compiles what it is given as text anew each time, which costs more than running it. These keep the statement with the
-// connection.
+// GRDB compiles a statement in text form for each call, which takes longer than the statement itself. These functions keep the
+// compiled statement with the connection.
 
 extension Database {
     func run(_ sql: String, _ arguments: StatementArguments = []) throws {
@@ -20,7 +20,7 @@ extension Row {
 }
 
 extension DatabaseValueConvertible {
-    /// The first column of the first row.
+    /// Returns the first column of the first row.
     static func first(_ db: Database, _ sql: String, _ arguments: StatementArguments = []) throws -> Self? {
         try fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
     }

@@ -2,7 +2,7 @@ import CarillonBasics
 import GRDB
 
 extension ClientSchema {
-    /// Converts the paths that earlier versions stored as they were.
+    /// Converts the paths that earlier versions stored in their original form.
     static func convertPaths(_ database: Database, _ paths: StoragePaths) throws {
         let events = try Row.fetchAll(
             database, sql: "SELECT number, directory FROM service_event WHERE directory IS NOT NULL")
@@ -19,7 +19,7 @@ extension ClientSchema {
         }
     }
 
-    /// Nil for a call that this version cannot read.
+    /// Returns nil if this version cannot read the call.
     private static func convert(_ call: String, _ paths: StoragePaths) -> String? {
         guard case .object(let members)? = JSONValue(parsing: Array(call.utf8)) else { return nil }
         let converted = members.map { member -> JSONValue.Member in

@@ -2,12 +2,12 @@ import GRDB
 
 /// The tables of the client's store, and their version.
 enum ClientSchema {
-    /// In the header of the file (`PRAGMA application_id`): "CrCl".
+    /// The value of `PRAGMA application_id` in the header of the file: "CrCl".
     static let applicationID = 0x4372_436C
     static let version = 15
 
-    /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
-    /// newer, and one without tables: no store is ever without.
+    /// Migrates the tables of an earlier version to this version. Throws, without a change, if the file is damaged, foreign or
+    /// newer, or has no tables, because a store always has tables.
     static func prepare(_ database: Database, _ paths: StoragePaths) throws {
         let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
@@ -120,7 +120,7 @@ enum ClientSchema {
         }
     }
 
-    /// What version 14 added.
+    /// The changes of version 14.
     private static let lateAnswers = """
         -- Of a device that was signed out before the server accepted its credential.
         ALTER TABLE farewell ADD COLUMN registration TEXT;
@@ -130,7 +130,7 @@ enum ClientSchema {
 
         """
 
-    /// What version 5 added.
+    /// The changes of version 5.
     private static let user = """
         ALTER TABLE farewell ADD COLUMN next_credential TEXT;
         -- One row while the server is to be told of the user: null of nobody.
@@ -138,7 +138,7 @@ enum ClientSchema {
 
         """
 
-    /// What version 4 added.
+    /// The changes of version 4.
     private static let device = """
         -- One row, once the app said a push token: what this install is to the vendor's push service.
         CREATE TABLE push_device (
@@ -153,7 +153,7 @@ enum ClientSchema {
 
         """
 
-    /// What version 3 added.
+    /// The changes of version 3.
     private static let messages = """
         -- Messages that were acknowledged, and that the app is not done with.
         CREATE TABLE message (

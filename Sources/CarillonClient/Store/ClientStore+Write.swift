@@ -2,9 +2,8 @@ import GRDB
 import Logging
 
 extension ClientStore {
-    /// Makes a change in one transaction, in its turn, and returns what the change returns.
-    ///
-    /// - Parameter reachingDisk: Whether the disk has the change when this returns.
+    /// Makes a change in one transaction, in its turn, and returns the value of the closure.
+    /// - Parameter reachingDisk: Whether the change is on disk when this returns.
     func write<Value: Sendable>(
         reachingDisk: Bool = true, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(PushError) -> Value {
@@ -21,7 +20,8 @@ extension ClientStore {
         return try result.get()
     }
 
-    /// Makes a change in its turn, for which nobody waits. The disk need not have it. A failure is a warning in the log.
+    /// Makes a change in its turn, without a wait of the caller. The change need not reach the disk. A failure is logged as a
+    /// warning.
     func scheduleWrite(
         orLog failure: String, _ logger: Logger, _ body: @escaping @Sendable (Database) throws -> Void
     ) {

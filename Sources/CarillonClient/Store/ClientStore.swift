@@ -7,21 +7,21 @@ import GRDB
     import Foundation
 #endif
 
-/// The client's durable state: one SQLite file, one transaction a step.
+/// The client's durable state: one SQLite file, with one transaction for each step.
 ///
-/// The file is in WAL mode. What the app or the server is notified of waits for the disk (`synchronous=FULL`): a token, and a
-/// message that is acknowledged, must survive the loss of power. That the app is done with a message does not wait
-/// (`NORMAL`): the note survives the end of the process, and after a loss of power the message may be shown once more,
-/// which delivery at least once allows.
+/// The file is in WAL mode. A change that is reported to the app or the server waits for the disk (`synchronous=FULL`): a token,
+/// and an acknowledged message, must survive a power failure. The record that the app has handled a message does not wait
+/// (`NORMAL`). It survives the end of the process. After a power failure the message can be delivered once more, which
+/// at-least-once delivery allows.
 ///
-/// The file is made under another name, and gets its own when it is whole: a file that is empty is a damaged one.
+/// The file is made under another name, and gets its final name when it is complete. Therefore an empty file is a damaged one.
 ///
-/// The lock on the file is exclusive, because each client keeps the truth in memory beside it.
+/// The lock on the file is exclusive, because each client has its own state in memory.
 final class ClientStore: Sendable {
     static let fileName = "carillon-client.sqlite"
-    /// How many answers are remembered.
+    /// The most answers to messages that are remembered.
     static let handledLimit = 10_000
-    /// Of how many firings starts are remembered. As many can be with the app at once.
+    /// The most firings whose starts are remembered. The app can have as many firings at once.
     static let firingStartsLimit = FiringQueue.limit
 
     private let queue: DatabaseQueue
@@ -29,7 +29,7 @@ final class ClientStore: Sendable {
     let health = StorageHealth()
     let paths: StoragePaths
 
-    /// Opens the store, and makes it where there is none. A client that is just ending gets some seconds to let go.
+    /// Opens the store, or makes it if it does not exist. Waits up to `patience` seconds for another client that is about to end.
     init(directory: String, patience: Double = 3) throws(PushError) {
         marker = InstallMarker(directory: directory)
         let paths = StoragePaths(directory: directory)
@@ -41,7 +41,7 @@ final class ClientStore: Sendable {
             try queue.writeWithoutTransaction { database in
                 try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
                 try ClientSchema.prepare(database, paths)
-                // Takes the lock now, where the fault can be reported to whoever opens the store.
+                // Takes the lock now, so that the fault is reported to the caller.
                 try database.inTransaction(.immediate) { .commit }
             }
         } catch {
@@ -49,7 +49,7 @@ final class ClientStore: Sendable {
         }
     }
 
-    /// Reads what the last run left, and checks that it was left by the same app under the same server.
+    /// Reads the state of the last run, and checks that the app and the server are the same.
     func load(server: String, app: String) throws(PushError) -> StoredState {
         do {
             var state = try queue.write { database in
@@ -64,13 +64,12 @@ final class ClientStore: Sendable {
         }
     }
 
-    /// Runs one step in its turn. Steps run one at a time, in the order of the calls, away from the caller's thread.
+    /// Runs one step in its turn. Steps run one at a time, in the order of the calls, not on the caller's thread.
     func schedule(_ step: @escaping @Sendable (Database) -> Void) {
         queue.asyncWriteWithoutTransaction(step)
     }
 
-    /// Makes what a closure changes durable, all of it or nothing. When it answers, the disk has it, unless that need
-    /// not be.
+    /// Runs the changes of a closure in one transaction. With `reachingDisk` the changes are on disk when this returns.
     func transaction(reachingDisk: Bool, in database: Database, _ body: () throws -> Void) throws(PushError) {
         let changes = database.totalChangesCount
         do {
@@ -89,7 +88,7 @@ final class ClientStore: Sendable {
 
     // MARK: Messages
 
-    /// What the server was notified of a message before; nil when it did not come before.
+    /// The code that was reported to the server for a message; nil if the message has no such record.
     static func answer(to id: String, in database: Database) throws(PushError) -> Int? {
         do {
             return try Int.fetchOne(
@@ -99,7 +98,7 @@ final class ClientStore: Sendable {
         }
     }
 
-    /// The starts of the app's code for a firing that are stored.
+    /// The stored starts of the app's code for a firing.
     static func firingStarts(of id: String, in database: Database) throws(PushError) -> Int {
         do {
             return try Int.fetchOne(
@@ -109,7 +108,7 @@ final class ClientStore: Sendable {
         }
     }
 
-    /// Whether the app is not done with a message.
+    /// Whether the store has a message, which the app has not handled.
     static func isStored(_ position: Int64, in database: Database) throws(PushError) -> Bool {
         do {
             return try Int.fetchOne(
@@ -119,7 +118,7 @@ final class ClientStore: Sendable {
         }
     }
 
-    /// The messages of a channel behind a position, in order, as many as fit on a page.
+    /// Returns the messages of a channel behind a position, in order, up to one page.
     static func messages(
         of identifier: String, after position: Int64, in database: Database
     ) throws(PushError) -> [BufferedMessage] {
@@ -148,8 +147,8 @@ final class ClientStore: Sendable {
         return configuration
     }
 
-    /// Makes the file where there is none, whole and readable for its owner only; the files that SQLite puts beside it
-    /// take over its mode.
+    /// Makes the file if it does not exist, complete and readable only for its owner. SQLite makes its other files with the same
+    /// mode.
     private static func makeFile(at path: String, in directory: String) throws {
         let files = FileManager.default
         if !files.fileExists(atPath: directory) {
@@ -178,7 +177,7 @@ final class ClientStore: Sendable {
 
     private static func makeNewFile(at path: String) throws {
         let files = FileManager.default
-        // Of no other process, and not a store until it is whole.
+        // The name is unique to this process, and the file becomes the store when it is complete.
         let draft = path + ".new-\(UUID().uuidString)"
         guard files.createFile(atPath: draft, contents: nil, attributes: [.posixPermissions: 0o600]) else {
             throw PushError(.storageUnavailable, "The file \(path) cannot be made; its directory must be writable.")
@@ -193,7 +192,7 @@ final class ClientStore: Sendable {
             try files.moveItem(atPath: draft, toPath: path)
         } catch {
             try? files.removeItem(atPath: draft)
-            // Another client was quicker: it has the store.
+            // Another client made the store first.
             guard files.fileExists(atPath: path) else { throw error }
         }
     }

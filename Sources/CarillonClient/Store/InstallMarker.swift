@@ -4,8 +4,8 @@
     import Foundation
 #endif
 
-/// A file beside the store that no backup takes along: where the store is without it, it came from a backup, and perhaps from
-/// other hardware that goes on as the same device.
+/// A file beside the store that is excluded from backups. If the store has no such file, it was restored from a backup, perhaps
+/// of other hardware that is still in use as the same device.
 struct InstallMarker: Sendable {
     static let fileName = "carillon-client.install"
 

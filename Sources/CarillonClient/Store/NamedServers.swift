@@ -7,20 +7,21 @@ import Synchronization
     import Foundation
 #endif
 
-/// A server that named itself in `Carillon-Server`.
+/// A server that sent its id in the header field `Carillon-Server`.
 struct NamedServer: Equatable, Sendable {
     /// The address, without a slash at its end.
     var base: String
-    /// The id with which the server named itself.
+    /// The id that the server sent.
     var id: String
-    /// When the server named itself, in milliseconds of the wall clock. It is stored again after ``NamedServers/storedEach``.
+    /// The time of the last response with the id, in milliseconds of the wall clock. It is stored again after
+    /// ``NamedServers/storedEach``.
     var seenAt: Int64
 }
 
-/// The servers that named themselves, also in earlier runs of the client.
+/// The servers that sent their id, also in earlier runs of the client.
 ///
-/// A record ends seven days after the last response that named the server, so that a server which was replaced by an earlier
-/// version without a change of its id is accepted again.
+/// A record ends seven days after the last response with the id, so that a server which was replaced by an earlier version
+/// without a change of its id is accepted again.
 final class NamedServers: Sendable {
     static let mostServers = 8
     static let longestIDBytes = 128
@@ -40,18 +41,18 @@ final class NamedServers: Sendable {
         self.servers = Mutex(Dictionary(servers.map { ($0.base, $0) }) { _, last in last })
     }
 
-    /// The id with which the server at an address named itself; nil if it did not within seven days.
+    /// Returns the id that the server at an address sent; nil if it sent none within seven days.
     func id(of base: String) -> String? {
         guard let server = servers.withLock({ $0[base] }), now() - server.seenAt <= Self.keptFor else { return nil }
         return server.id
     }
 
-    /// Whether the server at an address named itself, but not within seven days.
+    /// Whether the server at an address sent an id, but none within seven days.
     func hasExpired(_ base: String) -> Bool {
         servers.withLock { $0[base] }.map { now() - $0.seenAt > Self.keptFor } ?? false
     }
 
-    /// A response of the server named it.
+    /// Records the id in a response of the server.
     func named(_ base: String, _ id: String) {
         guard id.utf8.count <= Self.longestIDBytes else { return }
         let server = NamedServer(base: base, id: id, seenAt: now())
@@ -69,18 +70,18 @@ final class NamedServers: Sendable {
                 "DELETE FROM named_server WHERE base NOT IN (SELECT base FROM named_server ORDER BY seen_at DESC LIMIT ?)",
                 [Self.mostServers])
         } orElse: { [self] in
-            // The next response that names the server stores it.
+            // The write failed: the next response with the id stores it.
             servers.withLock { if $0[base] == server { $0[base] = former } }
         }
     }
 
-    /// Another server has the address, and does not name itself.
+    /// Removes the record of an address at which another server responds without an id.
     func forget(_ base: String) {
         guard servers.withLock({ $0.removeValue(forKey: base) }) != nil else { return }
         write {
             try $0.run("DELETE FROM named_server WHERE base = ?", [base])
         } orElse: {
-            // The same response removes it in the next run.
+            // The same response removes the record in the next run.
         }
     }
 
@@ -89,7 +90,7 @@ final class NamedServers: Sendable {
     ) {
         store.schedule { [store] database in
             do {
-                // A power failure may take it back: the next response says it again.
+                // A power failure can undo the change: the next response repeats it.
                 try store.transaction(reachingDisk: false, in: database) { try change(database) }
             } catch {
                 failed()

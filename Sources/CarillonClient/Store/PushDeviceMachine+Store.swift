@@ -29,7 +29,7 @@ extension PushDeviceMachine {
 }
 
 extension PushDeviceDetails {
-    /// As the server takes it, and as it is stored.
+    /// The form in which the server accepts the details, and in which they are stored.
     var json: JSONValue {
         var members: [JSONValue.Member] = [.init(name: "environment", value: .string(environment.rawValue))]
         for (name, text) in [("appVersion", appVersion), ("locale", locale), ("timeZone", timeZone)] {
@@ -42,7 +42,7 @@ extension PushDeviceDetails {
         return .object(members)
     }
 
-    /// - Parameter json: As it was stored.
+    /// - Parameter json: The stored form.
     fileprivate init(_ json: JSONValue) {
         func text(_ name: String) -> String? { if case .string(let text)? = json[name] { text } else { nil } }
         self.init(

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Whether the storage works. It reports when the storage begins to fail and when it works again, and wakes operations that wait to be repeated.
+/// Whether the storage works. It reports when the storage begins to fail and when it works again, and resumes operations that
+/// wait to be repeated.
 ///
 /// The storage fails after a transaction failed, until a transaction wrote something; and while an operation is repeated because of the
 /// storage, as for a file that does not fit on the disk. After such an operation was given up, the storage fails until an operation succeeds.
@@ -12,9 +13,9 @@ final class StorageHealth: Sendable {
 
     private struct State {
         var doTransactionsFail = false
-        /// The operations that are repeated, and whether each failed with a transaction.
+        /// The operations that are repeated, and whether transactions failed when each of them failed.
         var operations: [UInt64: Bool] = [:]
-        /// An operation that is no transaction was given up, and none has succeeded since.
+        /// Whether an operation other than a transaction was given up, and none has succeeded since.
         var wasGivenUp = false
         var waiting: [UInt64: AsyncStream<Void>.Continuation] = [:]
         var next: UInt64 = 0
@@ -33,7 +34,7 @@ final class StorageHealth: Sendable {
     /// The longest wait between two attempts.
     static let longestWait = Duration.seconds(60)
 
-    /// Sets the listener. The listener is called under a lock, so that it hears the changes in their order.
+    /// Sets the listener. It is called under a lock, so that it receives the changes in their order.
     func setListener(_ listener: @escaping @Sendable (Change) -> Void) { state.withLock { $0.listener = listener } }
 
     var isFailing: Bool { state.withLock { $0.isFailing } }
@@ -45,7 +46,7 @@ final class StorageHealth: Sendable {
         change(error.message) { $0.doTransactionsFail = true }
     }
 
-    /// A transaction succeeded and wrote something. After a failure, all that wait try again.
+    /// A transaction succeeded and wrote data. After a failure, all waiting operations are repeated.
     func transactionWrote() {
         let waiting = change("") { state -> [AsyncStream<Void>.Continuation] in
             guard state.doTransactionsFail else { return [] }
@@ -58,9 +59,8 @@ final class StorageHealth: Sendable {
 
     // MARK: Operations
 
-    /// An operation failed because of the storage, and is going to be repeated.
-    ///
-    /// - Returns: What ``operationEnded(_:succeeded:)`` takes.
+    /// An operation failed because of the storage, and will be repeated.
+    /// - Returns: The number to pass to ``operationEnded(_:succeeded:)``.
     func operationFailed(_ error: PushError) -> UInt64 {
         change(error.message) { state in
             let number = state.makeNumber()
@@ -76,7 +76,7 @@ final class StorageHealth: Sendable {
             if succeeded {
                 state.wasGivenUp = false
             } else if isTransaction {
-                // The next transaction that writes shows that they succeed again.
+                // The next transaction that writes shows that transactions succeed again.
                 state.doTransactionsFail = true
             } else {
                 state.wasGivenUp = true
@@ -89,7 +89,7 @@ final class StorageHealth: Sendable {
         change("") { $0.wasGivenUp = false }
     }
 
-    /// Waits until it is time to try again: for a while, or until a transaction succeeds again.
+    /// Waits until it is time to try again: up to a limit, or until a transaction succeeds again.
     ///
     /// - Throws: `CancellationError`.
     func wait(atMost limit: Duration) async throws {
@@ -120,7 +120,7 @@ final class StorageHealth: Sendable {
 }
 
 extension PushError {
-    /// The error, if it says that the storage cannot be written now.
+    /// Returns the error if its code is `storageUnavailable`, or else nil.
     static func storageFault(_ error: any Error) -> PushError? {
         guard let error = error as? PushError, error.code == .storageUnavailable else { return nil }
         return error
@@ -128,7 +128,7 @@ extension PushError {
 }
 
 extension ClientReconnectSchedule {
-    /// The wait after a failure of the storage.
+    /// Returns the wait after a failure of the storage.
     mutating func storageFailed() -> Duration {
         min(StorageHealth.longestWait, failed(random: .random(in: 0..<1)))
     }

@@ -7,13 +7,14 @@
     import Foundation
 #endif
 
-/// Converts paths to texts that stay right when the storage directory is moved, as iOS moves the container of an app with each update.
+/// Converts paths to texts that stay valid when the storage directory is moved. iOS moves the container of an app with each
+/// update.
 ///
 /// | Path | Text |
 /// |---|---|
 /// | below the storage directory | `in:` and the path from there |
 /// | elsewhere | `at:` and the path |
-/// | elsewhere, on Apple's platforms | `file:`, a bookmark in base64url, `:` and the path; where no file has the path yet, `folder:` with a bookmark of its directory |
+/// | elsewhere, on Apple's platforms | `file:`, a bookmark in base64url, `:` and the path; if the path has no file yet, `folder:` with a bookmark of its directory |
 struct StoragePaths: Equatable, Sendable {
     let directory: String
 
@@ -32,7 +33,7 @@ struct StoragePaths: Equatable, Sendable {
         return "at:" + path
     }
 
-    /// Returns the path of a text that was stored. A text of versions before 12 of the storage is the path itself.
+    /// Returns the path for a stored text. Before version 12 of the storage the text is the path itself.
     func path(_ kept: String) -> String {
         guard let (form, text) = Self.parts(of: kept) else { return kept }
         switch form {
@@ -44,8 +45,8 @@ struct StoragePaths: Equatable, Sendable {
 
     func isKept(_ text: String) -> Bool { Self.parts(of: text) != nil }
 
-    /// Returns the text for a path that was stored as it is. The files of messages are found by their place below a storage directory, which
-    /// may have had another path then.
+    /// Returns the text for a path that was stored in its original form. The files of messages are found by their position below
+    /// a storage directory, which may have had another path then.
     func converted(_ former: String) -> String {
         if let rest = rest(of: former) ?? Self.restOfMessage(former) { return "in:" + rest }
         return kept(former)
@@ -58,7 +59,7 @@ struct StoragePaths: Equatable, Sendable {
         return Self.rest(of: Self.standard(path), in: Self.standard(directory))
     }
 
-    /// Compares bytes: an accent at the beginning of a name is one character with the slash before it.
+    /// Compares bytes, because an accent at the beginning of a name forms one character with the slash before it.
     private static func rest(of path: String, in directory: String) -> String? {
         let start = directory.utf8.last == UInt8(ascii: "/") ? directory : directory + "/"
         guard path.utf8.starts(with: start.utf8), path.utf8.count > start.utf8.count else { return nil }
@@ -96,7 +97,7 @@ struct StoragePaths: Equatable, Sendable {
         return nil
     }
 
-    /// Returns the path of a bookmark, and the path beside it where the bookmark is of no use.
+    /// Returns the path of a bookmark, or the path beside the bookmark if the bookmark cannot be used.
     private static func path(marked text: String, isFile: Bool) -> String {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return text }
@@ -113,7 +114,7 @@ struct StoragePaths: Equatable, Sendable {
     }
 
     #if canImport(Darwin)
-        /// Nil where the system makes no bookmark: the path is stored as it is.
+        /// Returns nil if the system makes no bookmark. The path is stored in its original form then.
         private static func marked(_ path: String) -> String? {
             let url = URL(fileURLWithPath: path)
             if let mark = try? url.bookmarkData() {

@@ -24,7 +24,7 @@ extension StoreChange {
         case .saveTakenUser(let user):
             let former = try String.first(database, "SELECT user FROM owner")
             if former != user {
-                // The app has the results that came before the first user.
+                // The app keeps the results that arrived before the first user was set.
                 try database.execute(sql: former == nil ? ServiceBoxSchema.eraseForFirstUser : ServiceBoxSchema.erase)
                 try database.execute(sql: HandlerStarts.eraseFirings)
             }
@@ -103,7 +103,7 @@ extension StoreChange {
                 INSERT INTO firing_start (id, starts) VALUES (?, ?)
                     ON CONFLICT (id) DO UPDATE SET starts = excluded.starts
                 """, [id, starts])
-            // Positions have gaps: firings that the app was done with.
+            // Positions have gaps, because handled firings are removed.
             try database.run(
                 """
                 DELETE FROM firing_start
@@ -142,7 +142,7 @@ extension StoredState {
             state.registration = owner["registration"]
             state.renewal = owner["renewal"]
             state.takenUser = owner["user"]
-            // A server that has another address is known by its id; one that never said its id cannot be.
+            // A server with another address is recognised by its id, if it sent one.
             let isServerKnown = owner["device"] as String? == nil || state.serverID != nil
             guard former.app == app, former.server == server || isServerKnown else {
                 throw PushError(

@@ -1,9 +1,9 @@
 import CarillonWire
 
-/// What the last run left behind.
+/// The state that the last run stored.
 struct StoredState: Sendable {
     var identity: DeviceIdentity?
-    /// There was an identity, and the server does not know it any more.
+    /// Whether the device had an identity that the server does not know any more.
     var identityWasLost = false
     var channels: [String: ChannelMachine] = [:]
     var withdrawals: Set<ChannelID> = []
@@ -12,17 +12,17 @@ struct StoredState: Sendable {
     /// The secret of a registration whose credential the server has not accepted yet.
     var registration: String?
     var serverID: String?
-    /// The address of the identity's server, when it is not the configured one.
+    /// The address of the identity's server, if it is not the configured one.
     var formerServer: String?
-    /// A backup brought the store here.
+    /// Whether the store was restored from a backup.
     var isRestored = false
-    /// The secret of a renewal that is not over.
+    /// The secret of a renewal that is not completed.
     var renewal: String?
     var deregistrations: [Deregistration] = []
     var namedServers: [NamedServer] = []
     var device = PushDeviceMachine()
-    /// What the server was not notified of the user.
+    /// The change of the user that was not reported to the server yet.
     var user: UserClaim?
-    /// Whose the server said the device is.
+    /// The user of the device that the server reported.
     var takenUser: String?
 }
