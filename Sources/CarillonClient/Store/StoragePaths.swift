@@ -14,7 +14,7 @@
 /// |---|---|
 /// | below the storage directory | `in:` and the path from there |
 /// | elsewhere | `at:` and the path |
-/// | elsewhere, on Apple's platforms | `file:`, a bookmark in base64url, `:` and the path; if the path has no file yet, `folder:` with a bookmark of its directory |
+/// | elsewhere, on Apple's platforms | `file:`, a bookmark in base64url, `:` and the path; without a file, `folder:` with that of its directory |
 struct StoragePaths: Equatable, Sendable {
     let directory: String
 

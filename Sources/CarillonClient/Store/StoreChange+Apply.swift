@@ -24,7 +24,7 @@ extension StoreChange {
         case .saveTakenUser(let user):
             let former = try String.first(database, "SELECT user FROM owner")
             if former != user {
-                // The app keeps the results that arrived before the first user was set.
+                // At the first sign-in, the results that the app did not confirm are kept.
                 try database.execute(sql: former == nil ? ServiceBoxSchema.eraseForFirstUser : ServiceBoxSchema.erase)
                 try database.execute(sql: HandlerStarts.eraseFirings)
             }
