@@ -1,50 +1,51 @@
 import Synchronization
 
-/// Firings that wait for the app. The server sends no more than its window until the firings are answered.
+/// The firings that wait for the app, and those that the app is handling. The server sends up to its window of unanswered
+/// firings.
 final class FiringQueue: Sendable {
     /// A firing, with the starts of the app's code for it that ended with the process.
     struct Entry: CountedEntry {
         let firing: SubscriptionFiring
         let starts: Int
-        /// The number of the owner of the device to whom the firing belongs, in this process.
+        /// The number of the device's owner in this process to which the firing belongs.
         var owner = 0
 
         var id: String { firing.id }
         var suspect: SuspectTurns.Entry { .firing(id) }
     }
 
-    /// The work on firings that the app receives.
+    /// The calls that surround the app's handling of firings.
     struct Calls: Sendable {
-        /// Called before the app is given a firing. Returns false if the iteration is over.
+        /// Called before a firing is delivered to the app. Returns false if the iteration is over.
         var begins: @Sendable (Entry, _ isOver: @Sendable () -> Bool) async -> Bool = { _, _ in true }
-        /// The app is done with a firing.
+        /// Called when the app has handled a firing.
         var handled: @Sendable (Entry) -> Void = { _ in }
-        /// The iteration ended before the app was done with a firing. It is followed by ``FiringQueue/released(_:)``.
+        /// Called when the iteration ended before the app had handled a firing. ``FiringQueue/released(_:)`` follows.
         var brokeOff: @Sendable (Entry) -> Void = { _ in }
     }
 
     private struct Notified {
         let number: Int
-        /// The starts that ended with the process before the firing came.
+        /// The starts that ended with the process before the firing arrived.
         let starts: Int
     }
 
     private struct State {
         var waiting: [Entry] = []
-        /// Given to the app, which is not done with them.
+        /// The firings that were delivered to the app and are not handled yet.
         var inHand: [String: Entry] = [:]
-        /// The bytes of the firings that wait and of those that the app has.
+        /// The bytes of the firings that wait and of those that the app is handling.
         var bytes = 0
         var readers: [(number: Int, continuation: CheckedContinuation<Entry?, Never>)] = []
         var lastReader = 0
-        /// How often iterations were ended.
+        /// The number of times that iterations were ended.
         var ends = 0
-        /// Rises when the device gets another user, or is signed out.
+        /// Increases when the device gets another user, or is signed out.
         var owner = 0
-        /// The firings that listeners of subscriptions received, until the server is answered.
+        /// The firings that listeners of subscriptions received, until the server received the answer.
         var notified: [String: Notified] = [:]
         var lastNotified = 0
-        /// Whether the app named another user and the server has not answered. The app does not receive firings then.
+        /// Whether the app set another user and the server has not answered. Firings are not delivered to the app then.
         var isPaused = false
         /// Counts the changes for the callers that wait in ``FiringQueue/isResumed(isOver:)``.
         var changes = 0
@@ -61,11 +62,11 @@ final class FiringQueue: Sendable {
         }
     }
 
-    /// How many firings wait, or are with the app, at most.
+    /// The most firings that wait or are being handled.
     static let limit = 1000
-    /// The most bytes of these firings. A firing that is larger is taken alone.
+    /// The most bytes of these firings. A larger firing is accepted if there is no other.
     static let byteLimit = 8 << 20
-    /// The largest number of firings that are remembered because listeners of subscriptions received them.
+    /// The most firings that are remembered because listeners of subscriptions received them.
     static let notifiedLimit = 1000
 
     private let state = Mutex(State())
@@ -80,17 +81,17 @@ final class FiringQueue: Sendable {
 
     func brokeOff(_ entry: Entry) { calls.brokeOff(entry) }
 
-    /// The app does not have the firing any more, and was not done with it.
+    /// Removes a firing that the app has not handled and does not have any more.
     func released(_ entry: Entry) { state.withLock { $0.release(entry.id) } }
 
-    /// Whether the app has a firing, and is not done with it.
+    /// Whether the app has a firing, and has not handled it.
     func isInHand(_ id: String) -> Bool { state.withLock { $0.inHand[id] != nil } }
 
-    /// Returns the starts that ended with the process before the firing came; nil if it did not come in this process. A start of this process has
-    /// not ended with it.
+    /// Returns the starts that ended with the process before the firing arrived; nil if it did not arrive in this process. The
+    /// starts of this process are not counted.
     func starts(of id: String) -> Int? { state.withLock { $0.inHand[id]?.starts ?? $0.notified[id]?.starts } }
 
-    /// Returns the firing with which the listeners of its subscription are called; nil if they were called when the firing came before.
+    /// Returns the firing for the listeners of its subscription; nil if they received it before.
     func notifies(_ firing: SubscriptionFiring, starts: Int) -> Entry? {
         state.withLock { state in
             guard state.notified[firing.id] == nil else { return nil }
@@ -105,11 +106,11 @@ final class FiringQueue: Sendable {
         }
     }
 
-    /// Forgets a firing when the server is answered, or when no listener was called with it.
+    /// Removes the record of a firing, after the server received the answer or when no listener received the firing.
     func forget(_ id: String) { state.withLock { $0.notified[id] = nil } }
 
-    /// Returns whether the firing was added. A firing that waits, that the app has, or that exceeds a limit is not added, and the server sends it
-    /// again.
+    /// Adds a firing, and returns whether it was added. A firing that waits already, that the app has, or that exceeds a limit is
+    /// not added, and the server sends it again.
     ///
     /// - Parameter starts: The starts of the app's code for the firing that ended with the process.
     @discardableResult func add(_ firing: SubscriptionFiring, starts: Int = 0) -> Bool {
@@ -136,7 +137,7 @@ final class FiringQueue: Sendable {
     /// Whether an iteration waits.
     var isAwaited: Bool { state.withLock { !$0.readers.isEmpty } }
 
-    /// Ends the iterations that wait.
+    /// Ends the waiting iterations.
     func endIterations() {
         let readers = state.withLock { state in
             state.ends += 1
@@ -150,10 +151,10 @@ final class FiringQueue: Sendable {
     /// The number of times that iterations were ended.
     var ends: Int { state.withLock { $0.ends } }
 
-    /// Drops the firings that wait. They come again with the next connection.
+    /// Removes the waiting firings. The server sends them again after the next connection.
     func disconnected() { state.withLock { $0.dropWaiting() } }
 
-    /// Drops the firings that came before, because the device has another user or was signed out.
+    /// Removes the earlier firings, because the device has another user or was signed out.
     func ownerChanged() {
         state.withLock { state in
             state.owner += 1
@@ -165,7 +166,7 @@ final class FiringQueue: Sendable {
 
     // MARK: Pauses
 
-    /// Whether the app named another user and the server has not answered. The app does not receive firings then.
+    /// Whether the app set another user and the server has not answered. Firings are not delivered to the app then.
     var isPaused: Bool { state.withLock { $0.isPaused } }
 
     func setPaused(_ isPaused: Bool) {
@@ -173,7 +174,7 @@ final class FiringQueue: Sendable {
         noteChange()
     }
 
-    /// Waits while firings are paused. Returns false if the task is cancelled or the iteration is over before.
+    /// Waits while firings are paused. Returns false if the task is cancelled or the iteration is over first.
     func isResumed(isOver: @Sendable () -> Bool) async -> Bool {
         while true {
             let (isPaused, changes) = state.withLock { ($0.isPaused, $0.changes) }
@@ -183,7 +184,7 @@ final class FiringQueue: Sendable {
         }
     }
 
-    /// Waits until something changes, or the task is cancelled.
+    /// Waits until the state changes, or the task is cancelled.
     private func change(after changes: Int) async {
         let number = state.withLock { state in
             state.lastReader += 1
@@ -217,7 +218,8 @@ final class FiringQueue: Sendable {
     /// Whether a firing belongs to the present owner of the device.
     func isCurrent(_ entry: Entry) -> Bool { state.withLock { $0.owner == entry.owner } }
 
-    /// Waits for the next firing, and until the app may be given it. Returns nil when the task is cancelled, or the iteration is ended.
+    /// Waits for the next firing, and until it can be delivered to the app. Returns nil when the task is cancelled, or the
+    /// iteration is ended.
     func next() async -> Entry? {
         let ends = state.withLock { $0.ends }
         while let entry = await first(ends: ends) {
@@ -234,7 +236,7 @@ final class FiringQueue: Sendable {
         return nil
     }
 
-    /// - Parameter ends: The number of ends when the iteration asked.
+    /// - Parameter ends: The value of ``ends`` at the beginning of the iteration's call.
     private func first(ends: Int) async -> Entry? {
         let number = state.withLock { state in
             state.lastReader += 1
@@ -264,15 +266,15 @@ final class FiringQueue: Sendable {
     }
 }
 
-/// The place of one iteration in the firings.
+/// The position of one iteration in the firings.
 final class FiringReading: Sendable {
     private let queue: FiringQueue
-    /// The firing that the app was given last.
+    /// The firing that was delivered to the app last.
     private let present = Mutex<FiringQueue.Entry?>(nil)
 
     init(_ queue: FiringQueue) { self.queue = queue }
 
-    /// The firing before counts as received.
+    /// Marks the firing before as handled, and waits for the next one.
     func next() async -> SubscriptionFiring? {
         if let before = present.withLock({ $0.take() }) { queue.handled(before) }
         let entry = await queue.next()

@@ -1,10 +1,11 @@
 import CarillonBasics
 import CarillonWire
 
-/// What a subscription shows when it fires.
+/// The notification that a subscription shows when it fires.
 ///
-/// Texts may have placeholders, which the server fills in: `${price}`, `$[1]`, `${item}`, `${update.time}`, `${subscription.id}`,
-/// `${subscription.key}`, and `${{ price * 2.0 | number(2) }}`; `$${` is the sign itself. The whole may have 8,192 bytes.
+/// Texts can contain placeholders, which the server replaces: `${price}`, `$[1]`, `${item}`, `${update.time}`,
+/// `${subscription.id}`, `${subscription.key}`, and `${{ price * 2.0 | number(2) }}`. `$${` stands for the characters `${`. The
+/// whole format has up to 8,192 bytes.
 ///
 /// ```swift
 /// var format = NotificationFormat(title: "${item}", body: "now at ${{ price | currency(EUR) }}")
@@ -13,14 +14,14 @@ import CarillonWire
 public struct NotificationFormat: Equatable, Sendable {
     /// The number on the app's icon.
     public enum Badge: Equatable, Sendable {
-        /// The server counts for the device, over all its subscriptions.
+        /// The server counts the notifications of the device, over all its subscriptions.
         case automatic
         case number(Int)
-        /// A number once its placeholders are filled in.
+        /// A text that is a number after its placeholders are replaced.
         case text(String)
     }
 
-    /// How much the notification disturbs.
+    /// The interruption level of the notification.
     public enum InterruptionLevel: String, Sendable, CaseIterable {
         case passive
         case active
@@ -28,22 +29,22 @@ public struct NotificationFormat: Equatable, Sendable {
         case critical
     }
 
-    /// A value of the app's own.
+    /// A value for the app's own use.
     public indirect enum Value: Equatable, Sendable {
         case null
         case flag(Bool)
         case integer(Int)
         case number(Double)
-        /// May have placeholders.
+        /// Can contain placeholders.
         case text(String)
         case list([Value])
         case object([String: Value])
     }
 
-    /// All that there is, also what this version does not know.
+    /// All members, also those that this version does not know.
     private(set) var json: JSONValue
 
-    /// A format with these texts, of which each may have placeholders.
+    /// Makes a format with these texts. Each can contain placeholders.
     public init(title: String? = nil, subtitle: String? = nil, body: String? = nil) {
         json = .object([])
         self.title = title
@@ -59,18 +60,18 @@ public struct NotificationFormat: Equatable, Sendable {
         }
     }
 
-    /// A format as the server has it.
+    /// Makes a format from the server's JSON form.
     ///
-    /// - Returns: Nil for a text that is no JSON object, or that has a number beyond the range of `Double`.
+    /// - Returns: Nil if the text is not a JSON object, or has a number beyond the range of `Double`.
     public init?(jsonText: String) {
         guard let json = JSONValue(parsing: Array(jsonText.utf8)), case .object = json else { return nil }
         self.init(json: json)
     }
 
-    /// As the server has it.
+    /// The server's JSON form.
     public var jsonText: String { String(decoding: json.bytes, as: UTF8.self) }
 
-    // MARK: What is shown
+    // MARK: Alert
 
     /// The title.
     public var title: String? {
@@ -82,48 +83,48 @@ public struct NotificationFormat: Equatable, Sendable {
         get { text("subtitle") }
         set { set("subtitle", newValue) }
     }
-    /// The text.
+    /// The text of the alert.
     public var body: String? {
         get { text("body") }
         set { set("body", newValue) }
     }
-    /// A title that the app has in its own language; in place of ``title``.
+    /// The key of a localised title in the app, in place of ``title``.
     public var titleKey: String? {
         get { text("titleKey") }
         set { set("titleKey", newValue) }
     }
-    /// What stands in it.
+    /// The arguments of the localised title.
     public var titleArguments: [String]? {
         get { texts("titleArguments") }
         set { set("titleArguments", newValue) }
     }
-    /// A subtitle that the app has in its own language; in place of ``subtitle``.
+    /// The key of a localised subtitle in the app, in place of ``subtitle``.
     public var subtitleKey: String? {
         get { text("subtitleKey") }
         set { set("subtitleKey", newValue) }
     }
-    /// What stands in it.
+    /// The arguments of the localised subtitle.
     public var subtitleArguments: [String]? {
         get { texts("subtitleArguments") }
         set { set("subtitleArguments", newValue) }
     }
-    /// A text that the app has in its own language; in place of ``body``.
+    /// The key of a localised text in the app, in place of ``body``.
     public var bodyKey: String? {
         get { text("bodyKey") }
         set { set("bodyKey", newValue) }
     }
-    /// What stands in it.
+    /// The arguments of the localised text.
     public var bodyArguments: [String]? {
         get { texts("bodyArguments") }
         set { set("bodyArguments", newValue) }
     }
-    /// The picture of the app's that is shown while it starts.
+    /// The name of the app's launch image, which is shown while the app starts.
     public var launchImage: String? {
         get { text("launchImage") }
         set { set("launchImage", newValue) }
     }
 
-    /// The number on the app's icon; nil leaves it.
+    /// The number on the app's icon; nil does not change it.
     public var badge: Badge? {
         get {
             switch json["badge"] {
@@ -143,13 +144,14 @@ public struct NotificationFormat: Equatable, Sendable {
         }
     }
 
-    /// A sound's name; `default` is the system's.
+    /// The name of a sound; `default` is the system's.
     public var sound: String? {
         get { if case .string(let name)? = json["sound"]?["name"] { name } else { text("sound") } }
         set { set("sound", newValue) }
     }
 
-    /// A sound that is heard also while the device is muted, as loud as this from 0 to 1. The app needs Apple's leave for it.
+    /// Sets a sound that is played also while the device is muted, with a volume from 0 to 1. The app needs Apple's entitlement
+    /// for critical alerts.
     public mutating func setCriticalSound(_ name: String, volume: Double) {
         set(
             "sound",
@@ -159,49 +161,49 @@ public struct NotificationFormat: Equatable, Sendable {
             ]))
     }
 
-    // MARK: What goes with it
+    // MARK: Delivery
 
-    /// The category, whose actions the app has.
+    /// The notification category that the app registered with its actions.
     public var category: String? {
         get { text("category") }
         set { set("category", newValue) }
     }
-    /// The group of notifications that this one stands in.
+    /// The thread that groups this notification with others.
     public var thread: String? {
         get { text("thread") }
         set { set("thread", newValue) }
     }
-    /// A later notification with the same takes this one's place.
+    /// The collapse key. A later notification with the same key replaces this one.
     public var collapse: String? {
         get { text("collapse") }
         set { set("collapse", newValue) }
     }
-    /// The window that is brought forward.
+    /// The identifier of the window that is brought forward.
     public var targetContent: String? {
         get { text("targetContent") }
         set { set("targetContent", newValue) }
     }
-    /// What a Focus decides by.
+    /// The value by which a Focus filters the notification.
     public var filterCriteria: String? {
         get { text("filterCriteria") }
         set { set("filterCriteria", newValue) }
     }
-    /// Whether the app is woken as well.
+    /// Whether the notification wakes the app as well.
     public var isContentAvailable: Bool {
         get { json["contentAvailable"] == .bool(true) }
         set { set("contentAvailable", value: newValue ? .bool(true) : nil) }
     }
-    /// Whether the app's notification service extension may change it.
+    /// Whether the app's notification service extension can change the notification.
     public var isMutableContent: Bool {
         get { json["mutableContent"] == .bool(true) }
         set { set("mutableContent", value: newValue ? .bool(true) : nil) }
     }
-    /// How much it disturbs; nil also for a level that this version does not know.
+    /// The interruption level; nil also for a level that this version does not know.
     public var interruptionLevel: InterruptionLevel? {
         get { text("interruptionLevel").flatMap(InterruptionLevel.init) }
         set { set("interruptionLevel", newValue?.rawValue) }
     }
-    /// How it stands in a summary, from 0 to 1.
+    /// The rank of the notification in a summary, from 0 to 1.
     public var relevance: Double? {
         get {
             switch json["relevance"] {
@@ -212,7 +214,7 @@ public struct NotificationFormat: Equatable, Sendable {
         }
         set { set("relevance", value: newValue.map { .number($0) }) }
     }
-    /// Values of the app's own, beside Apple's.
+    /// Values for the app's own use, beside Apple's.
     public var custom: [String: Value] {
         get { if let custom = json["custom"], case .object(let values) = Value(custom) { values } else { [:] } }
         set { set("custom", value: newValue.isEmpty ? nil : Value.object(newValue).json) }
@@ -222,24 +224,25 @@ public struct NotificationFormat: Equatable, Sendable {
         get { if case .integer(let seconds)? = json["ttl"] { .seconds(seconds) } else { nil } }
         set { set("ttl", value: newValue.map { .integer(Int($0.components.seconds)) }) }
     }
-    /// Whether it travels encrypted through Apple's service: there the app's own alert text is seen, and the app's notification service
-    /// extension shows this instead (`CarillonNotification`). It needs ``PushClient/Configuration/sharedDirectory``.
+    /// Whether the notification is encrypted on its way through Apple's push service. That service sees only the app's general
+    /// alert text. The app's notification service extension shows the notification instead (`CarillonNotification`). This needs
+    /// ``PushClient/Configuration/sharedDirectory``.
     public var isPrivate: Bool {
         get { json["private"] != nil }
         set { set("private", value: newValue ? .bool(true) : nil) }
     }
-    /// With the keys for which it is encrypted.
+    /// Returns the format with the keys for which it is encrypted.
     func sealed(for keys: PrivateKeys) -> NotificationFormat {
         var format = self
         format.set("private", value: keys.json)
         return format
     }
-    /// Whether it is pushed at once, also to a device that is connected, whatever that acknowledges.
+    /// Whether the notification is pushed at once, also if the device is connected and acknowledges it.
     public var isAlwaysPushed: Bool {
         get { json["route"] == .string("always") }
         set { set("route", newValue ? "always" : nil) }
     }
-    /// Whether it may come later to save the battery.
+    /// Whether the notification can be delayed to save the battery.
     public var considersPower: Bool {
         get { json["priority"] == .string("considerPower") }
         set { set("priority", newValue ? "considerPower" : nil) }
@@ -264,7 +267,7 @@ public struct NotificationFormat: Equatable, Sendable {
         guard case .object(var members) = json else { return }
         members.removeAll { $0.name == name }
         if let value { members.append(.init(name: name, value: value)) }
-        // In one order, so that equal formats are equal however they were made.
+        // Sorted, so that formats are equal if their members are, in any order of the calls.
         json = .object(members.sorted { $0.name < $1.name })
     }
 

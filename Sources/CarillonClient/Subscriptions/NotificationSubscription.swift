@@ -7,8 +7,8 @@ import Synchronization
     public import Foundation
 #endif
 
-/// A device's standing order: the server watches items, and notifies the device when a condition comes true, also while the app does not
-/// run.
+/// A subscription of the device on items: the server evaluates a condition, and notifies the device when the condition becomes
+/// true, also while the app is not running.
 ///
 /// ```swift
 /// let alert = NotificationSubscription(
@@ -17,41 +17,42 @@ import Synchronization
 /// try client.device.subscriptions.subscribe(alert)
 /// ```
 ///
-/// Items, fields and mode stay as they are while it is active; format and trigger may change.
+/// Items, fields and mode cannot change while the subscription is active. Format and trigger can.
 public final class NotificationSubscription: Sendable {
-    /// What an update that does not name a field says of it.
+    /// The meaning of a field that an update leaves out.
     public enum Mode: String, Sendable {
-        /// It keeps its value.
+        /// The field keeps its value.
         case merge
-        /// It has none.
+        /// The field has no value.
         case distinct
     }
 
-    /// When it fires.
+    /// When the subscription fires.
     public enum Policy: Hashable, Sendable {
-        /// Where the trigger holds; it is ``NotificationSubscription/Status/triggered`` then, until it is changed or removed.
+        /// When the trigger is true for the first time. The status is ``NotificationSubscription/Status/triggered`` then, until
+        /// the subscription is changed or removed.
         case once
-        /// Where the trigger holds and did not before. A trigger that holds when the subscription is made or changed is no crossing.
+        /// When the trigger becomes true. A trigger that is true when the subscription is made or changed does not fire.
         case everyCrossing
-        /// With each update at which the trigger holds, but not within the cool-down after the last, in seconds.
+        /// With each update for which the trigger is true, but not within the cool-down after the last firing, in seconds.
         case every(coolDown: Duration)
-        /// One of a newer server.
+        /// A policy of a newer server.
         case unknown
     }
 
-    /// What became of it.
+    /// The status of the subscription.
     public enum Status: String, Sendable, CaseIterable {
-        /// It was not given to the server, or is gone there.
+        /// The subscription was not passed to the client, or does not exist on the server any more.
         case unknown
-        /// It was given to the client: it is on its way, or waits for the device to be registered.
+        /// The subscription was passed to the client. It is being sent, or waits for the registration of the device.
         case active
-        /// The server watches.
+        /// The server evaluates the condition.
         case subscribed
-        /// It fired once and for all.
+        /// The subscription fired with the policy `once`.
         case triggered
     }
 
-    /// A property that the server changed, or that could not be changed.
+    /// A property that the server changed, or whose change it rejected.
     public enum Property: String, Sendable, CaseIterable {
         case mode, items, fields, notificationFormat, triggerExpression, policy, requestedMaxFrequency, requestedBufferSize
         case tags, expiresAt, statusTimestamp
@@ -62,30 +63,30 @@ public final class NotificationSubscription: Sendable {
         var status = Status.unknown
         var statusAt: Int64?
         var id: String?
-        /// The server's view.
+        /// The definition that the server reported; nil before.
         var actual: SubscriptionDefinition?
     }
 
     private let state: Mutex<State>
     let listeners = NotificationSubscriptionListeners()
 
-    /// Makes one; nothing is sent before it is given to ``NotificationSubscriptions/subscribe(_:)``.
+    /// Makes a subscription. Nothing is sent before it is passed to ``NotificationSubscriptions/subscribe(_:)``.
     ///
     /// - Parameters:
-    ///   - items: 1 to 100; each is watched for itself, and they share one status.
-    ///   - fields: That the trigger and the format speak of.
-    ///   - format: What is shown.
+    ///   - items: 1 to 100 names of items. Each item is evaluated separately, and all share one status.
+    ///   - fields: The fields that the trigger and the format use.
+    ///   - format: The notification that is shown.
     ///   - trigger: The condition, in the language of `CarillonExpression`; nil fires with each update.
-    ///   - policy: When it fires; nil is `once` with a trigger, and with each update without one.
-    ///   - requestedMaxFrequency: Firings of an item a second at the most, 0.00001 to 1,000, such as 0.5 for one in two seconds; nil leaves it to
-    ///     of each at once. It says nothing of a policy that fires once.
-    ///   - requestedBufferSize: How many firings of an item wait for that, 1 to 100, of which the newest stay; nil is 1 where the item
-    ///     merges, and 100 where its updates are distinct.
-    ///   - mode: Refused where an item has another; nil takes either.
-    ///   - key: The app's own name for it. Of each the device has one: the same again changes it, or does nothing where nothing
-    ///     differs.
-    ///   - tags: Words to find it by, 16 at most.
-    ///   - expiresAt: When it ends; nil keeps it.
+    ///   - policy: When the subscription fires; nil is `once` with a trigger, and with each update without one.
+    ///   - requestedMaxFrequency: The most firings of an item per second, 0.00001 to 1,000, such as 0.5 for one in two seconds;
+    ///     nil sets no limit. It has no effect on a policy that fires once.
+    ///   - requestedBufferSize: The most firings of an item that wait because of the frequency, 1 to 100, of which the newest are
+    ///     kept; nil is 1 for items with the mode merge, and 100 for items with the mode distinct.
+    ///   - mode: The mode that the items must have, or else the server rejects the subscription; nil accepts either mode.
+    ///   - key: The app's own name for the subscription. A device has one subscription for each key: another one with the same
+    ///     key changes it, or does nothing if they are equal.
+    ///   - tags: Up to 16 words by which the subscription can be found.
+    ///   - expiresAt: When the subscription ends; nil if it does not end.
     public init(
         items: [String], fields: [String], format: NotificationFormat, trigger: String? = nil, policy: Policy? = nil,
         requestedMaxFrequency: Double? = nil, requestedBufferSize: Int? = nil, mode: Mode? = nil, key: String? = nil,
@@ -100,7 +101,7 @@ public final class NotificationSubscription: Sendable {
                     expiresAt: expiresAt)))
     }
 
-    /// Another one that says the same, and is not given to the server yet.
+    /// Makes a subscription with the same definition that is not passed to the client yet.
     public init(copying other: NotificationSubscription) {
         state = Mutex(State(definition: other.state.withLock { $0.definition }))
     }
@@ -110,61 +111,63 @@ public final class NotificationSubscription: Sendable {
     var present: State { state.withLock { $0 } }
     func set(_ new: State) { state.withLock { $0 = new } }
 
-    // MARK: What it says
+    // MARK: Definition
 
-    /// The items that are watched.
+    /// The items whose updates are evaluated.
     public var items: [String] { present.definition.items }
-    /// The fields that the trigger and the format speak of.
+    /// The fields that the trigger and the format use.
     public var fields: [String] { present.definition.fields }
-    /// The mode that the items must have.
+    /// The mode that the items must have; nil accepts either mode.
     public var mode: Mode? { present.definition.mode }
-    /// The app's own name for it.
+    /// The app's own name for the subscription.
     public var key: String? { present.definition.key }
-    /// Words to find it by.
+    /// The words by which the subscription can be found.
     public var tags: [String] { present.definition.tags }
-    /// When it ends.
+    /// When the subscription ends; nil if it does not end.
     public var expiresAt: Date? { present.definition.expiresAt }
-    /// When it fires.
+    /// When the subscription fires.
     public var policy: Policy { present.definition.policy }
-    /// Firings of an item a second at the most.
+    /// The most firings of an item per second.
     public var requestedMaxFrequency: Double? { present.definition.maxFrequency }
-    /// How many firings of an item wait for that.
+    /// The most firings of an item that wait because of the frequency.
     public var requestedBufferSize: Int? { present.definition.bufferSize }
-    /// What is shown, as the app said it last; ``NotificationSubscriptions/change(_:format:)`` changes it.
+    /// The notification that is shown, as the app set it last; ``NotificationSubscriptions/change(_:format:)`` changes it.
     public var notificationFormat: NotificationFormat { present.definition.format }
-    /// The condition, as the app said it last; ``NotificationSubscriptions/change(_:trigger:)`` changes it.
+    /// The condition, as the app set it last; ``NotificationSubscriptions/change(_:trigger:)`` changes it.
     public var triggerExpression: String? { present.definition.trigger }
 
-    // MARK: What the server says
+    // MARK: Reports of the server
 
-    /// What became of it.
+    /// The status of the subscription.
     public var status: Status { present.status }
-    /// Since when, by the server's clock.
+    /// When the status began, by the server's clock.
     public var statusTimestamp: Date? {
         present.statusAt.map { Date(timeIntervalSince1970: TimeInterval($0) / 1000) }
     }
-    /// The server's name for it: 32 hexadecimal digits; nil before it is subscribed.
+    /// The subscription's id on the server: 32 hexadecimal digits; nil before it is subscribed.
     public var subscriptionID: String? { present.id }
-    /// What is shown, as the server has it.
+    /// The notification that is shown, as the server reported it.
     public var actualNotificationFormat: NotificationFormat? { present.actual?.format }
-    /// The condition, as the server has it.
+    /// The condition, as the server reported it.
     public var actualTriggerExpression: String? { present.actual?.trigger }
-    /// Whether it was given to the client, and is not gone.
+    /// Whether the subscription was passed to the client, and has not ended.
     public var isActive: Bool { status != .unknown }
-    /// Whether the server watches: it is subscribed, or triggered.
+    /// Whether the server has the subscription: the status is subscribed or triggered.
     public var isSubscribed: Bool { status == .subscribed || status == .triggered }
-    /// Whether it fired once and for all.
+    /// Whether the subscription fired with the policy `once`.
     public var isTriggered: Bool { status == .triggered }
 
-    // MARK: Listening
+    // MARK: Events
 
-    /// What happens to it from now on. Any number of iterations may go on at once; each has all that happened since it began. For a slow one
-    /// the newest 100 events wait, after ``NotificationSubscriptionEvent/missed(_:)`` where older ones were dropped.
+    /// The events of the subscription from now on. Any number of iterations can run at once. Each receives all events since it
+    /// began. For a slow iteration the newest 100 events wait, after ``NotificationSubscriptionEvent/missed(_:)`` if older ones
+    /// were dropped.
     public var events: NotificationSubscriptionEvents { NotificationSubscriptionEvents(listeners: listeners) }
-    /// Has a delegate called for what happens. It is kept weakly; one that is there already is not added again.
+    /// Adds a delegate for the events of the subscription. The delegate is referenced weakly. If it was added already, nothing
+    /// changes.
     public func addDelegate(_ delegate: any NotificationSubscriptionDelegate) { listeners.add(delegate, to: self) }
-    /// Has a delegate called no more.
+    /// Removes a delegate.
     public func removeDelegate(_ delegate: any NotificationSubscriptionDelegate) { listeners.remove(delegate, from: self) }
-    /// The delegates that live, in the order in which they were added.
+    /// The delegates that still exist, in the order in which they were added.
     public var delegates: [any NotificationSubscriptionDelegate] { listeners.delegates }
 }

@@ -1,16 +1,17 @@
-/// Is called for what happens to a ``NotificationSubscription``: one call at a time, in the order in which it happened, on no particular
-/// thread. A change of status is called before the event that says why, and a refusal before the status becomes unknown.
+/// Receives the events of a ``NotificationSubscription``: one call at a time, in the order of the events, on no particular
+/// thread. A change of status is reported before the event with its reason. A failed subscription is reported before the status
+/// becomes unknown.
 public protocol NotificationSubscriptionDelegate: AnyObject, Sendable {
     /// The delegate was added.
     func didAddDelegate(to subscription: NotificationSubscription)
-    /// The delegate was removed; nothing is called after this.
+    /// The delegate was removed. No call follows.
     func didRemoveDelegate(from subscription: NotificationSubscription)
-    /// The server watches the items of the subscription.
+    /// The server accepted the subscription.
     func didSubscribe(_ subscription: NotificationSubscription)
     /// The subscription ended: the app removed it, it expired, or its device or user was removed.
     func didUnsubscribe(_ subscription: NotificationSubscription)
-    /// The subscription fired. It is called once for a firing in each run of the app. If the process ends during ten calls, the firing is not
-    /// given to the app again: see ``SubscriptionFirings``.
+    /// The subscription fired. It is called once for a firing in each run of the app. If the process ends during ten calls, the
+    /// firing is not delivered to the app again: see ``SubscriptionFirings``.
     func didTrigger(_ subscription: NotificationSubscription)
     /// The server refused the subscription, or the connection ended before the server answered.
     func didFailSubscription(_ subscription: NotificationSubscription, _ error: PushError)
@@ -46,7 +47,7 @@ extension NotificationSubscriptionDelegate {
     public func didMissEvents(_ count: Int, of subscription: NotificationSubscription) {}
 }
 
-/// Something that happened to a ``NotificationSubscription``.
+/// An event of a ``NotificationSubscription``.
 ///
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum NotificationSubscriptionEvent: Sendable {
@@ -55,11 +56,11 @@ public enum NotificationSubscriptionEvent: Sendable {
     case missed(_ count: Int)
     /// The status changed. It comes before the event with the reason.
     case statusChanged(NotificationSubscription.Status)
-    /// The server watches the items of the subscription.
+    /// The server accepted the subscription.
     case subscribed
     /// The subscription ended: the app removed it, it expired, or its device or user was removed.
     case unsubscribed
-    /// Handles a firing of the subscription. Its listeners receive each firing once in each run of the app.
+    /// The subscription fired. Its listeners receive each firing once in each run of the app.
     case triggered
     /// The server refused the subscription, or the connection ended before the server answered.
     case subscriptionFailed(PushError)
@@ -89,7 +90,7 @@ extension NotificationSubscriptionEvent: Equatable {
     }
 }
 
-/// What happens to a subscription, from the beginning of each iteration on. An iteration ends when its task is cancelled or the
+/// The events of a subscription, from the beginning of each iteration on. An iteration ends when its task is cancelled or the
 /// subscription is released.
 ///
 /// Up to 100 events wait for a slow iteration. Beyond that the oldest event is dropped, and the next event is
@@ -103,14 +104,14 @@ public struct NotificationSubscriptionEvents: AsyncSequence, Sendable {
     /// Begins an iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(base: listeners.subscribe().makeAsyncIterator()) }
 
-    /// One reader's place in the events.
+    /// The position of one reader in the events.
     public struct Iterator: AsyncIteratorProtocol {
         public typealias Element = NotificationSubscriptionEvent
         public typealias Failure = Never
 
         var base: AsyncStream<NotificationSubscriptionEvent>.Iterator
 
-        /// Waits for the next event; nil when the iteration ends.
+        /// Waits for the next event. Returns nil when the iteration ends.
         public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async
             -> NotificationSubscriptionEvent?
         {

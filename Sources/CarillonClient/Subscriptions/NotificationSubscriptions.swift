@@ -4,17 +4,18 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// The device's subscriptions: what the app gave to the client, and what else the server has of the device.
+/// The device's subscriptions: those that the app passed to the client, and all others that the server has for the device.
 ///
-/// They are asked for once the app uses this; what the server has is known when ``PushDeviceEvent/subscriptionsUpdated`` was reported.
+/// The client requests them after the first use of this object. They are known when ``PushDeviceEvent/subscriptionsUpdated`` was
+/// reported.
 public final class NotificationSubscriptions: Sendable {
-    /// Which are meant.
+    /// Selects subscriptions by their status.
     public enum Filter: Sendable {
-        /// All that the server has.
+        /// All subscriptions on the server.
         case all
-        /// Those that wait.
+        /// The subscriptions whose condition the server evaluates.
         case subscribed
-        /// Those that fired once and for all.
+        /// The subscriptions that fired with the policy `once`.
         case triggered
 
         fileprivate var own: SubscriptionsMachine.Filter {
@@ -42,9 +43,10 @@ public final class NotificationSubscriptions: Sendable {
     private let shared: SharedFolder?
 
     /// - Parameters:
-    ///   - ask: Sends a request on the live session; one that is lost with it is known by ``disconnected()``.
-    ///   - want: Has the device registered, if it is not.
-    ///   - shared: Where the keys are of what is private.
+    ///   - ask: Sends a request on the live session. ``disconnected()`` reports that the connection and its pending request are
+    ///     lost.
+    ///   - want: Registers the device, if it is not registered.
+    ///   - shared: The folder with the keys of private formats.
     init(
         shared: SharedFolder? = nil, ask: @escaping @Sendable (ClientFrame.Request) -> Void,
         notify: @escaping @Sendable ([PushDeviceEvent]) -> Void,
@@ -56,9 +58,9 @@ public final class NotificationSubscriptions: Sendable {
         self.shared = shared
     }
 
-    // MARK: Giving
+    // MARK: Changes
 
-    /// Gives a subscription to the client, which sends it to the server now or at the next connection. What becomes of it is reported to
+    /// Passes a subscription to the client, which sends it to the server now or at the next connection. The result is reported to
     /// its listeners.
     ///
     /// - Throws: ``PushError`` with ``PushError/Code/triggerInvalid``, ``PushError/Code/subscriptionInvalid`` or
@@ -73,10 +75,11 @@ public final class NotificationSubscriptions: Sendable {
         }
     }
 
-    /// Says which subscriptions with a key the device has. The library sends the difference: those that are missing or differ are
-    /// made or changed, those of the server with other keys are removed, and those without a key stay.
+    /// Sets all subscriptions with a key that the device has. The library sends the difference: missing and different
+    /// subscriptions are made or changed, subscriptions of the server with other keys are removed, and those without a key stay.
     ///
-    /// - Throws: As ``subscribe(_:)``, and where one has no key or a key is there twice; nothing has changed then.
+    /// - Throws: The errors of ``subscribe(_:)``, and ``PushError`` with ``PushError/Code/subscriptionInvalid`` if a subscription
+    ///   has no key or two have the same key; nothing has changed then.
     public func declare(_ subscriptions: [NotificationSubscription]) throws(PushError) {
         var keys: Set<String> = []
         var definitions: [SubscriptionDefinition] = []
@@ -89,7 +92,7 @@ public final class NotificationSubscriptions: Sendable {
         }
         try perform { state throws(PushError) in
             var actions: [SubscriptionsMachine.Action] = []
-            // Those that were given before are declared anew.
+            // Subscriptions that were passed to the client before are declared again.
             for subscription in subscriptions {
                 if let number = state.number(of: subscription) {
                     state.machine.dropped(number)
@@ -103,7 +106,7 @@ public final class NotificationSubscriptions: Sendable {
         }
     }
 
-    /// Takes a subscription away.
+    /// Removes a subscription.
     /// - Throws: ``PushError`` with ``PushError/Code/notSubscribed``.
     public func unsubscribe(_ subscription: NotificationSubscription) throws(PushError) {
         try perform { state throws(PushError) in
@@ -112,15 +115,17 @@ public final class NotificationSubscriptions: Sendable {
         }
     }
 
-    /// Takes many away: all of the device's that the server has, or those that fired, or those that did not.
+    /// Removes many subscriptions: all of the device's on the server, those with the status triggered, or those with the status
+    /// subscribed.
     public func unsubscribeAll(_ filter: Filter = .all) {
         perform { state in state.machine.wanted() + state.machine.unsubscribedMany(filter.own) }
     }
 
-    /// Changes the condition. While it is active the server is notified, and arms it anew; of changes that wait, the last counts.
+    /// Changes the condition. If the subscription is active, the server is notified, and evaluates the condition anew. If several
+    /// changes wait, the last one counts.
     ///
     /// - Parameters:
-    ///   - subscription: Active or not.
+    ///   - subscription: An active or inactive subscription.
     ///   - trigger: Nil fires with each update.
     /// - Throws: ``PushError`` with ``PushError/Code/triggerInvalid``.
     public func change(_ subscription: NotificationSubscription, trigger: String?) throws(PushError) {
@@ -131,7 +136,8 @@ public final class NotificationSubscriptions: Sendable {
         }
     }
 
-    /// Changes what is shown. While it is active the server is notified, and arms it anew; of changes that wait, the last counts.
+    /// Changes the notification. If the subscription is active, the server is notified, and evaluates the condition anew. If
+    /// several changes wait, the last one counts.
     /// - Throws: ``PushError`` with ``PushError/Code/subscriptionInvalid``.
     public func change(_ subscription: NotificationSubscription, format: NotificationFormat) throws(PushError) {
         try change(subscription, .format) { $0.format = format }
@@ -152,7 +158,7 @@ public final class NotificationSubscriptions: Sendable {
         }
     }
 
-    /// As it is sent, with the device's keys where it is private.
+    /// Returns the definition that is sent, with the device's keys if its format is private.
     private func checked(_ definition: SubscriptionDefinition) throws(PushError) -> SubscriptionDefinition {
         var definition = definition
         if definition.format.isPrivate {
@@ -178,23 +184,23 @@ public final class NotificationSubscriptions: Sendable {
     private static let alreadySubscribed = PushError(.alreadySubscribed, "The subscription was given to the client already.")
     private static let notSubscribed = PushError(.notSubscribed, "The subscription was not given to this client.")
 
-    // MARK: Looking
+    // MARK: State
 
-    /// Asks the server what there is by now; ``PushDeviceEvent/subscriptionsUpdated`` is reported when it is known. Without a connection it
-    /// is asked at the next one, as at each.
+    /// Requests the present subscriptions from the server. ``PushDeviceEvent/subscriptionsUpdated`` is reported when they are
+    /// known. Without a connection the request is sent at the next one, as at each connection.
     public func refresh() { perform { $0.machine.refreshed() } }
 
-    /// Those that the server has, one object for each: the app's own where it made it.
+    /// Returns the subscriptions on the server, one object for each: the app's own object if the app made it.
     public func all(_ filter: Filter = .all) -> [NotificationSubscription] {
         state.withLock { state in
             state.objects.sorted { $0.key < $1.key }.map(\.value).filter { filter.own.takes($0.status) }
         }
     }
 
-    /// The one of the server's name.
+    /// Returns the subscription with an id of the server.
     public func find(id: String) -> NotificationSubscription? { all().first { $0.subscriptionID == id } }
 
-    /// The one of the app's own name.
+    /// Returns the subscription with a key of the app.
     public func find(key: String) -> NotificationSubscription? { all().first { $0.key == key } }
 
     // MARK: The session
@@ -214,9 +220,9 @@ public final class NotificationSubscriptions: Sendable {
         perform(start: start) { $0.machine.fired(id, at: milliseconds, isNotified: isNotified) }
     }
 
-    // MARK: What the machine says
+    // MARK: Actions of the machine
 
-    /// In one turn, so that what happened is reported in its order.
+    /// Changes the state and performs the actions under one lock, so that events are reported in their order.
     private func perform<Fault: Error>(
         start: DelegateStart? = nil,
         _ change: (inout State) throws(Fault) -> [SubscriptionsMachine.Action]

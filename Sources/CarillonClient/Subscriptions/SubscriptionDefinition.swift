@@ -8,7 +8,7 @@ import CarillonWire
     import Foundation
 #endif
 
-/// What the app says of a subscription.
+/// The definition of a subscription.
 struct SubscriptionDefinition: Equatable, Sendable {
     var items: [String]
     var fields: [String]
@@ -22,7 +22,7 @@ struct SubscriptionDefinition: Equatable, Sendable {
     var tags: [String] = []
     var expiresAt: Date?
 
-    /// As the server takes it, and as it makes the hash of.
+    /// The server's form, over which the hash is made.
     var json: JSONValue {
         let (policy, coolDown) = policy.words
         return SubscriptionDocument.json(
@@ -33,13 +33,13 @@ struct SubscriptionDefinition: Equatable, Sendable {
 
     var hash: String { SubscriptionHash.text(of: json) }
 
-    /// Without what is null, as a server of an earlier version may not take that.
+    /// The server's form without null members, because a server of an earlier version may reject them.
     var body: [UInt8] {
         guard case .object(let members) = json else { return [] }
         return JSONValue.object(members.filter { $0.value != .null }).bytes
     }
 
-    /// As the server reported it.
+    /// Makes a definition from the server's report.
     init(_ body: SubscriptionBody) {
         items = body.items
         fields = body.fields
@@ -74,7 +74,7 @@ struct SubscriptionDefinition: Equatable, Sendable {
         self.expiresAt = expiresAt
     }
 
-    /// Finds what the server would refuse, with its own parsers.
+    /// Checks the definition with the server's own parsers, so that a definition that the server would reject is found here.
     func check() throws(PushError) {
         guard !items.isEmpty, !fields.isEmpty else {
             throw PushError(.subscriptionInvalid, "A subscription needs at least one item and one field.")
@@ -85,7 +85,7 @@ struct SubscriptionDefinition: Equatable, Sendable {
         if let bufferSize, maxFrequency == nil || !(1...100).contains(bufferSize) {
             throw PushError(.subscriptionInvalid, "A buffer has 1 to 100 firings, and is that of a highest frequency.")
         }
-        // Far beyond it no text of RFC 3339 says it.
+        // RFC 3339 cannot represent times far beyond this limit.
         if let expiresAt, !(0...4e9).contains(expiresAt.timeIntervalSince1970) {
             throw PushError(.subscriptionInvalid, "A subscription ends between 1970 and 2096, or not at all.")
         }
@@ -105,7 +105,7 @@ struct SubscriptionDefinition: Equatable, Sendable {
     static func check(_ trigger: String, over fields: [String]) throws(PushError) {
         let names = Dictionary(fields.map { ($0, ExpressionType.dynamic) }, uniquingKeysWith: { $1 })
         var limits = ExpressionLimits()
-        // What a condition may cost is the app's to say.
+        // The client sets no limit for the cost of a condition, because the server's operator sets it for each app.
         limits.cost = .max
         let environment = ItemLanguage.environment(over: names, limits: limits) { name, instant in
             TimeZone(identifier: name)?.secondsFromGMT(for: Date(timeIntervalSince1970: Double(instant.seconds)))
@@ -142,6 +142,6 @@ extension NotificationSubscription.Policy {
 }
 
 extension Duration {
-    /// Rounded up.
+    /// The seconds, rounded up.
     fileprivate var wholeSeconds: Int64 { components.seconds + (components.attoseconds > 0 ? 1 : 0) }
 }

@@ -7,19 +7,19 @@ import CarillonWire
     public import Foundation
 #endif
 
-/// A subscription fired while the device was connected.
+/// A firing of a subscription while the device was connected.
 public struct SubscriptionFiring: Equatable, Sendable {
-    /// The server's name for this firing; that of the push is a hash of it.
+    /// The id of the firing on the server. The id of its push is a hash of this.
     public let id: String
-    /// The server's name for the subscription.
+    /// The id of the subscription on the server.
     public let subscriptionID: String
-    /// The app's own name for it.
+    /// The key of the subscription in the app; nil if the subscription has no key.
     public let key: String?
-    /// The item whose update it was.
+    /// The item whose update caused the firing.
     public let item: String
-    /// When it was updated, by the server's clock.
+    /// The time of the update, by the server's clock.
     public let updatedAt: Date
-    /// What is to be shown, with all placeholders filled in.
+    /// The notification to show, with all placeholders replaced.
     public let notification: NotificationFormat
 
     let milliseconds: Int64
@@ -39,22 +39,24 @@ public struct SubscriptionFiring: Equatable, Sendable {
     }
 }
 
-/// What fires while the device is connected, for the app to show; see ``PushClient/Configuration/receivesFirings``.
+/// The firings of subscriptions while the device is connected, which the app shows itself; see
+/// ``PushClient/Configuration/receivesFirings``.
 ///
-/// A firing counts as received when the loop asks for the next one; then its push is not sent, or taken back. One that was not
-/// received comes again at the next connection. Of several iterations each firing goes to one.
+/// A firing counts as handled when the loop requests the next one; then its push is not sent, or withdrawn. A firing that was not
+/// handled is delivered again at the next connection. With several iterations each firing is delivered to one.
 ///
-/// When the device gets another user or signs out, the loop does not receive the firings that wait. After the app named another user, the loop
-/// receives no firing until the server has answered.
+/// When the device gets another user or signs out, the loop does not receive the waiting firings. After the app set another user,
+/// the loop receives no firing until the server has answered.
 ///
-/// The app does not receive a firing again after the process ended ten times while the app handled the firing: before the loop asked for the
-/// next one, or during calls of ``NotificationSubscriptionDelegate``. The server receives the code 301, handler failed, and the app receives
-/// ``PushDeviceEvent/firingCrashed(_:)``. The status of the subscription changes; ``NotificationSubscriptionDelegate/didTrigger(_:)`` is not called.
-/// The end of the client, and the end of an iteration by `break`, an error or cancellation, do not count.
+/// The app does not receive a firing again after the process ended ten times while the app handled it: before the loop requested
+/// the next one, or during calls of ``NotificationSubscriptionDelegate``. The server receives the code 301, handler failed, and
+/// the app receives ``PushDeviceEvent/firingCrashed(_:)``. The status of the subscription changes;
+/// ``NotificationSubscriptionDelegate/didTrigger(_:)`` is not called. The end of the client, and the end of an iteration by
+/// `break`, an error or cancellation, do not count.
 ///
-/// The server sends up to 64 messages and firings that were not received (its setting `window-envelopes`), and messages of channels wait
-/// behind them: read firings at once. The library keeps up to 1,000 of them and 8 MiB, also when the server allows more. A firing beyond that
-/// is not received: it comes again at the next connection, and nothing is lost.
+/// The server sends up to 64 messages and firings that were not handled (its setting `window-envelopes`), and messages of
+/// channels wait behind them: read firings at once. The library keeps up to 1,000 of them and 8 MiB, also if the server allows
+/// more. A firing beyond that is not kept: the server sends it again at the next connection, and nothing is lost.
 public struct SubscriptionFirings: AsyncSequence, Sendable {
     public typealias Element = SubscriptionFiring
     public typealias Failure = Never
@@ -64,7 +66,7 @@ public struct SubscriptionFirings: AsyncSequence, Sendable {
     /// Begins an iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(queue: queue) }
 
-    /// One reader's place in the firings.
+    /// The position of one reader in the firings.
     public struct Iterator: AsyncIteratorProtocol {
         public typealias Element = SubscriptionFiring
         public typealias Failure = Never
@@ -73,7 +75,8 @@ public struct SubscriptionFirings: AsyncSequence, Sendable {
 
         init(queue: FiringQueue) { reading = FiringReading(queue) }
 
-        /// The firing before it counts as received. Waits for the next one; nil when the task is cancelled, or the client stops.
+        /// Marks the firing before as handled, and waits for the next one. Returns nil when the task is cancelled, or the client
+        /// stops.
         public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> SubscriptionFiring? {
             await reading.next()
         }

@@ -1,18 +1,18 @@
 import CarillonBasics
 import CarillonWire
 
-/// What the server is asked about subscriptions.
+/// A request to the server about subscriptions.
 enum SubscriptionQuestion: Equatable, Sendable {
     case put(Int)
     case change(Int, Set<SubscriptionsMachine.Change>)
     case remove(Int)
-    /// What is there under the key of an entry that is to take its place.
+    /// Removes the subscription on the server with the key of an entry, which will replace it.
     case removeKey(Int)
     case removeMany(SubscriptionsMachine.Filter)
     case compare
     case list(after: String?)
 
-    /// The entry that it is about.
+    /// The entry of the request; nil for a request about several entries.
     var number: Int? {
         switch self {
         case .put(let number), .change(let number, _), .remove(let number), .removeKey(let number): number
@@ -23,7 +23,7 @@ enum SubscriptionQuestion: Equatable, Sendable {
     private static let path = "/v1/device/subscriptions"
     private static let listedAtOnce = 100
 
-    /// Returns the request of the question; nil if there is nothing to ask.
+    /// Returns the HTTP-like request for the question; nil if no request is necessary.
     ///
     /// - Parameter declared: The entries that the app declared to be all that have a key.
     func request(
@@ -46,7 +46,7 @@ enum SubscriptionQuestion: Equatable, Sendable {
             return request("PATCH", "/\(id)", JSONValue.object(members).bytes)
         case .remove(let number):
             if let id = entries[number]?.id { return request("DELETE", "/\(id)") }
-            // It may be there by its key.
+            // The server may have the subscription under its key.
             return entries[number]?.definition.key.map { request("DELETE", "?key=\($0.queryEncoded)") }
         case .removeKey(let number):
             return entries[number]?.definition.key.map { request("DELETE", "?key=\($0.queryEncoded)") }

@@ -7,11 +7,11 @@ import CarillonWire
     import Foundation
 #endif
 
-/// What the app wants of its subscriptions, and what the server has: asked on the live session, one question at a time.
+/// The subscriptions of the app and of the server. The machine sends requests on the live session, one at a time.
 ///
-/// Facts go in; what to do comes out. An entry is one object of the app's, by its number, or one that was found on the server.
-/// A question whose answer does not come is asked again at the next connection; but for a new subscription without a key, which could
-/// come to be there twice, and which fails.
+/// Its inputs are facts, and its outputs are actions. An entry is one object of the app, by its number, or a subscription that
+/// was found on the server. A request without a response is repeated at the next connection, except for a new subscription
+/// without a key, which would be made twice: it fails.
 struct SubscriptionsMachine: Sendable {
     struct Entry: Equatable, Sendable {
         var definition: SubscriptionDefinition
@@ -19,11 +19,11 @@ struct SubscriptionsMachine: Sendable {
         var statusAt: Int64?
         var id: String?
         var actual: SubscriptionDefinition?
-        /// What the app changed, and the server was not notified yet.
+        /// The changes of the app that were not sent to the server yet.
         var changed: Set<Change> = []
-        /// It may be there: the server was asked for it.
+        /// Whether the server may have the subscription, because it was sent.
         var wasSent = false
-        /// The one of its key that was there watched something else, and was removed for it.
+        /// Whether the former subscription with the same key, on other items or fields, was removed for this one.
         var wasReplaced = false
     }
 
@@ -43,17 +43,17 @@ struct SubscriptionsMachine: Sendable {
 
     enum Action: Equatable, Sendable {
         case ask(ClientFrame.Request)
-        /// An entry is this now, and that happened to it.
+        /// The new state of an entry, and its events.
         case notify(Int, Entry, [NotificationSubscriptionEvent])
-        /// One was found on the server that the app did not make.
+        /// A subscription that the app did not make was found on the server.
         case found(Int, Entry)
-        /// It is gone, or another entry stands for it.
+        /// The entry was removed, or another entry replaces it.
         case forget(Int)
-        /// All that the server has is known.
+        /// All subscriptions on the server are known.
         case listed
-        /// Say ``timePassed()`` after this many seconds.
+        /// Call ``timePassed()`` after this many seconds.
         case wait(seconds: Int)
-        /// There is to be a device, and a connection.
+        /// Register the device and connect.
         case want
     }
 
@@ -62,31 +62,31 @@ struct SubscriptionsMachine: Sendable {
     private var nextID = 0
     private var questions: [Question] = []
     private var underWay: (id: Int, question: Question)?
-    /// The server has what is asked for; nil without a connection.
+    /// Whether the server supports subscriptions; nil without a connection.
     private var isSupported: Bool?
     private var isWaiting = false
-    /// Somebody asked for the subscriptions: they are found out at each connection.
+    /// Whether the app requested the subscriptions, which are listed at each connection then.
     private var isWanted = false
     /// The entries that the app declared to be all that have a key.
     private var declared: [Int]?
     private var seen: Set<Int> = []
-    /// The server was restored from a backup: what it does not have is made again, and what it has of before is changed again. Until all of
-    /// its list was seen.
+    /// Whether the server was restored from a backup, until its whole list was read. Subscriptions that the server lost are made
+    /// again, and earlier values are changed again.
     private var isRestored = false
 
     private static let requestVersion = 3
     private static let retrySeconds = 5
 
-    // MARK: The app
+    // MARK: Inputs from the app
 
-    /// It wants to know what there is.
+    /// The app uses the subscriptions.
     mutating func wanted() -> [Action] {
         guard !isWanted else { return [] }
         isWanted = true
         return refreshed()
     }
 
-    /// It wants to know what there is by now.
+    /// The app requests the present subscriptions.
     mutating func refreshed() -> [Action] {
         isWanted = true
         let isAsked = questions.contains { if case .list = $0 { true } else { false } }
@@ -100,9 +100,9 @@ struct SubscriptionsMachine: Sendable {
         return (number, set(number, .active) + ask(.put(number)) + (isSupported == nil ? [.want] : []))
     }
 
-    /// These are all that shall have a key.
+    /// The app declares all subscriptions that have a key.
     mutating func declared(_ definitions: [SubscriptionDefinition]) -> (numbers: [Int], actions: [Action]) {
-        // Those of the set before that never were there; what became of the others says the list.
+        // Entries of the former declaration that the server never had are removed here. The list removes the others.
         var actions = (declared ?? []).filter { entries[$0]?.id == nil }.flatMap { lose($0) }
         var numbers: [Int] = []
         for definition in definitions {
@@ -116,7 +116,7 @@ struct SubscriptionsMachine: Sendable {
         return (numbers, actions + ask(.compare) + (isSupported == nil ? [.want] : []))
     }
 
-    /// The app says something else of its object from now on.
+    /// The app declares the object of an entry anew.
     mutating func dropped(_ number: Int) {
         entries[number] = nil
         declared?.removeAll { $0 == number }
@@ -128,18 +128,18 @@ struct SubscriptionsMachine: Sendable {
         let isDeclared = declared?.contains(number) == true
         declared?.removeAll { $0 == number }
         questions.removeAll { $0.number == number }
-        // It never was there.
+        // The server never had the subscription.
         if entry.id == nil, !entry.wasSent, !isDeclared { return lose(number) }
         return ask(.remove(number))
     }
 
     mutating func unsubscribedMany(_ filter: Filter) -> [Action] { ask(.removeMany(filter)) }
 
-    /// Several changes that wait are one, with the last of each.
+    /// Several waiting changes are sent as one, with the last value of each property.
     mutating func changed(_ number: Int, _ change: Change, _ definition: SubscriptionDefinition) -> [Action] {
         guard entries[number] != nil else { return [] }
         entries[number]?.definition = definition
-        // What is not sent yet goes as it is then.
+        // A subscription that is not sent yet is sent with its definition at that time.
         if questions.contains(.put(number)) {
             return [.notify(number, entries[number] ?? Entry(definition: definition), [])]
         }
@@ -149,9 +149,9 @@ struct SubscriptionsMachine: Sendable {
         return notifications + (isAsked ? [] : ask(.change(number, [])))
     }
 
-    // MARK: The connection
+    // MARK: Inputs from the connection
 
-    /// - Parameter isRestored: The server may not have what it had.
+    /// - Parameter isRestored: Whether the server was restored from a backup, and may have lost subscriptions.
     mutating func connected(version: Int, isRestored: Bool = false) -> [Action] {
         self.isRestored = (self.isRestored || isRestored) && entries.contains { $0.value.id != nil }
         isSupported = version >= Self.requestVersion
@@ -159,7 +159,7 @@ struct SubscriptionsMachine: Sendable {
         guard isSupported == true else { return refuseAll() }
         questions.removeAll { if case .list = $0 { true } else { false } }
         if declared != nil {
-            // What is declared is so at each connection, whoever the device is by now. A list follows it.
+            // The declaration is repeated at each connection, whatever device it is for. A list follows it.
             questions.removeAll { $0 == .compare }
             questions.insert(.compare, at: 0)
         } else if isWanted || self.isRestored {
@@ -187,27 +187,27 @@ struct SubscriptionsMachine: Sendable {
         return []
     }
 
-    /// - Parameter isLast: Behind all that waits; else before it.
+    /// - Parameter isLast: Whether a `put` is repeated after the waiting questions. Other questions are repeated before them.
     private mutating func askAgain(_ question: Question, isLast: Bool = false) {
         switch question {
         case .change(let number, let changes):
             entries[number]?.changed.formUnion(changes)
             let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
             if !isAsked { questions.insert(.change(number, []), at: 0) }
-        // The app took it away meanwhile.
+        // The app removed the subscription meanwhile.
         case .put(let number) where questions.contains(.remove(number)): break
         case .put where isLast: questions.append(question)
         default: questions.insert(question, at: 0)
         }
     }
 
-    /// The device is nobody's: nothing is there, and nothing is wanted.
+    /// The device was signed out: all subscriptions and questions are removed.
     mutating func signedOut() -> [Action] {
         (questions, underWay, declared) = ([], nil, nil)
         return entries.keys.sorted().flatMap { lose($0) }
     }
 
-    /// The server does not know the device any more, or it is another's: nothing of it is there.
+    /// The server does not know the device any more, or the device has another user: the server has none of its subscriptions.
     mutating func deviceLost() -> [Action] {
         questions.removeAll { question in
             switch question {
@@ -235,7 +235,7 @@ struct SubscriptionsMachine: Sendable {
         return next()
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
     private mutating func ask(_ question: Question) -> [Action] {
         if isSupported == false {
@@ -250,7 +250,7 @@ struct SubscriptionsMachine: Sendable {
         while isSupported == true, underWay == nil, !isWaiting, !questions.isEmpty {
             var question = questions.removeFirst()
             if case .change(let number, let before) = question {
-                // It is asked once it is known what it is called.
+                // The request waits until the id of the subscription is known.
                 guard entries[number]?.id != nil else { continue }
                 question = .change(number, before.union(entries[number]?.changed ?? []))
                 entries[number]?.changed = []
@@ -279,7 +279,7 @@ struct SubscriptionsMachine: Sendable {
         return question.request(id: nextID, about: entries, declared)
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     mutating func answered(_ answer: ServerFrame.Answer) -> [Action] {
         guard let (id, question) = underWay, id == answer.id else { return [] }
@@ -288,19 +288,20 @@ struct SubscriptionsMachine: Sendable {
         case 200..<300: return succeeded(question, answer.body) + next()
         case 429, 500...:
             if answer.status != 429, case .put(let number) = question, entries[number]?.definition.key == nil {
-                // It may be there, and is not to be there twice.
+                // The server may have made the subscription, which must not be made twice.
                 return failed(question, PushError(.serverUnavailable, "The server answered \(answer.status).")) + next()
             }
-            // It is asked again after a while. What may take long, as the app's own server is asked, holds up nothing else.
+            // The question is repeated after a while. A question that may take long, because the server calls an approval hook,
+            // does not delay others.
             askAgain(question, isLast: answer.status != 429)
             isWaiting = true
             return [.wait(seconds: Self.retrySeconds)]
         case 409 where replaces(question, answer.body):
             return next()
         case 404:
-            // It ended meanwhile.
+            // The subscription ended meanwhile.
             if let number = question.number, entries[number]?.id != nil { return lose(number) + next() }
-            // Where the list was to go on is gone: it begins anew.
+            // The position in the list does not exist any more. The list is requested from its beginning.
             if case .list(.some) = question {
                 questions.insert(.list(after: nil), at: 0)
                 return next()
@@ -317,7 +318,8 @@ struct SubscriptionsMachine: Sendable {
         }
     }
 
-    /// What is declared under a key takes the place of one that watches other items or fields, which cannot be changed.
+    /// Returns whether a declared subscription must replace the one with the same key on the server. Its items and fields cannot
+    /// be changed.
     private mutating func replaces(_ question: Question, _ answer: [UInt8]) -> Bool {
         guard case .put(let number) = question, declared?.contains(number) == true, entries[number]?.wasReplaced == false,
             JSONValue(parsing: answer)?["code"] == .string(ErrorCode.subscriptionFrozen.rawValue)
@@ -344,7 +346,7 @@ struct SubscriptionsMachine: Sendable {
             let puts = declared.filter { number in
                 entries[number]?.definition.key.map(wanted.contains) == true && !questions.contains(.put(number))
             }
-            // The rest is there, and becomes known by the list. Both come before what the app said since.
+            // The server has the others, which the list will contain. Both requests come before later requests of the app.
             questions.insert(contentsOf: puts.map { .put($0) } + [.list(after: nil)], at: 0)
             return []
         case .list: return listed(answer)
@@ -366,12 +368,12 @@ struct SubscriptionsMachine: Sendable {
                 $0.value.id == nil && $0.value.definition.key != nil && $0.value.definition.key == body.key
                     && !questions.contains(.put($0.key))
             })?.key {
-                // What the app said last stands for it.
+                // The app's latest definition replaces the listed one.
                 number = waiting
             } else if let known = entries.first(where: { $0.value.id == body.id })?.key {
                 number = known
             } else if declared == nil, !isWanted {
-                // Nobody wants to know of others.
+                // The app does not use other subscriptions.
                 continue
             } else {
                 nextNumber += 1
@@ -388,7 +390,7 @@ struct SubscriptionsMachine: Sendable {
             questions.insert(.list(after: next), at: 0)
             return actions
         }
-        // Those that the server did not name are gone.
+        // Entries that are not in the list have ended.
         for number in entries.keys.sorted() where !seen.contains(number) {
             let isKnown = entries[number]?.id != nil || declared?.contains(number) == true
             if isKnown, isRestored, !questions.contains(where: { $0.number == number }) {
@@ -401,7 +403,7 @@ struct SubscriptionsMachine: Sendable {
         return actions + [.listed]
     }
 
-    /// The server had an entry, and lost it.
+    /// The server lost an entry, which is made again.
     private mutating func makeAgain(_ number: Int) -> [Action] {
         entries[number]?.id = nil
         entries[number]?.actual = nil
@@ -410,13 +412,13 @@ struct SubscriptionsMachine: Sendable {
         return set(number, .active)
     }
 
-    /// The server has an entry as this.
+    /// Stores the server's state of an entry.
     private mutating func take(
         _ body: SubscriptionBody, as number: Int, _ properties: [NotificationSubscription.Property] = []
     ) -> [Action] {
         guard var entry = entries[number] else { return [] }
         var actions: [Action] = []
-        // One entry for each: what the app made stands for it.
+        // Each subscription has one entry: this entry replaces the others with the same id.
         for (other, present) in entries where other != number && present.id == body.id {
             entries[other] = nil
             var replaced = present
@@ -428,7 +430,7 @@ struct SubscriptionsMachine: Sendable {
         var events: [NotificationSubscriptionEvent] = []
         var changed = properties
         if let before = entry.actual {
-            // The server has it as it was before a change.
+            // After a restore the server has earlier values, which are changed again.
             if isRestored, before.trigger != actual.trigger { entry.changed.insert(.trigger) }
             if isRestored, before.format != actual.format { entry.changed.insert(.format) }
             if before.trigger != actual.trigger, !changed.contains(.triggerExpression) { changed.append(.triggerExpression) }
@@ -454,15 +456,16 @@ struct SubscriptionsMachine: Sendable {
             if status == .triggered { events.append(.triggered) }
         }
         events += changed.map { .propertyChanged($0) }
-        // What the app changed before it was known what it is called.
+        // Sends the changes that the app made before the id of the subscription was known.
         let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
         if !entry.changed.isEmpty, !isAsked { questions.append(.change(number, [])) }
         return actions + [.notify(number, entry, events)]
     }
 
-    /// A subscription fired, as the device was notified.
+    /// A subscription fired.
     ///
-    /// - Parameter isNotified: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
+    /// - Parameter isNotified: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any
+    ///   case.
     mutating func fired(_ id: String, at milliseconds: Int64, isNotified: Bool = true) -> [Action] {
         guard let number = entries.first(where: { $0.value.id == id })?.key, let entry = entries[number] else { return [] }
         let triggered: [NotificationSubscriptionEvent] = isNotified ? [.triggered] : []
@@ -475,7 +478,7 @@ struct SubscriptionsMachine: Sendable {
         return entries[number].map { [.notify(number, $0, events)] } ?? []
     }
 
-    // MARK: Endings
+    // MARK: Ends of entries
 
     private mutating func set(_ number: Int, _ status: NotificationSubscription.Status) -> [Action] {
         entries[number]?.status = status
@@ -483,7 +486,7 @@ struct SubscriptionsMachine: Sendable {
         return entries[number].map { [.notify(number, $0, [.statusChanged(status)])] } ?? []
     }
 
-    /// It is not there any more.
+    /// Removes an entry that has ended.
     private mutating func lose(_ number: Int) -> [Action] {
         guard var entry = entries.removeValue(forKey: number) else { return [] }
         declared?.removeAll { $0 == number }
@@ -494,7 +497,7 @@ struct SubscriptionsMachine: Sendable {
 
     private mutating func failed(_ question: Question, _ error: PushError) -> [Action] {
         switch question {
-        // What is to take its place is refused, where there is one still.
+        // If the former subscription still exists, the `put` that follows is rejected.
         case .removeKey: return []
         case .put(let number):
             guard var entry = entries.removeValue(forKey: number) else { return [] }
@@ -503,7 +506,7 @@ struct SubscriptionsMachine: Sendable {
             return [.notify(number, entry, [.subscriptionFailed(error), .statusChanged(.unknown)]), .forget(number)]
         case .change(let number, let changes):
             guard var entry = entries[number] else { return [] }
-            // It stays as it was there.
+            // The properties keep the server's values.
             if let actual = entry.actual {
                 let left = changes.subtracting(entry.changed)
                 if left.contains(.trigger) { entry.definition.trigger = actual.trigger }
