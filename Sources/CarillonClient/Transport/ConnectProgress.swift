@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// How far one attempt to connect has come, so that it can be given up at any point without waiting for it.
+/// The progress of one attempt to connect. It allows a caller to abandon the attempt at any point without a wait for its end.
 final class ConnectProgress: Sendable {
     private struct State {
         var channels: [any NIOCore.Channel] = []
@@ -17,7 +17,7 @@ final class ConnectProgress: Sendable {
     var hasConnected: Bool { state.withLock { $0.hasConnected } }
     var isUpgraded: Bool { state.withLock { $0.isUpgraded } }
 
-    /// The status of the answer to a WebSocket handshake; nil before it is known.
+    /// The status of the response to a WebSocket handshake; nil before the response.
     var status: Int? { state.withLock { $0.status } }
 
     func answered(status: Int) { state.withLock { $0.status = status } }
@@ -33,7 +33,8 @@ final class ConnectProgress: Sendable {
 
     func connected() { state.withLock { $0.hasConnected = true } }
 
-    /// The server accepted. Answers false when the attempt was given up before; otherwise it cannot be any more.
+    /// Records that the server accepted the upgrade. Returns false if the attempt was abandoned before; otherwise it cannot be
+    /// abandoned any more.
     func upgraded() -> Bool {
         state.withLock { state in
             guard state.abandonment == nil else { return false }
@@ -43,10 +44,10 @@ final class ConnectProgress: Sendable {
         }
     }
 
-    /// Waits for the outcome, or for the attempt to be given up.
+    /// Waits for the outcome, or until the attempt is abandoned.
     func first<Value: Sendable>(of outcome: EventLoopFuture<Value>, on loop: any EventLoop) async throws -> Value {
         let promise = loop.makePromise(of: Value.self)
-        // A promise that is fulfilled keeps its first value.
+        // A completed promise keeps its first value.
         let abandonment = state.withLock { state in
             state.giveUp = { promise.fail($0) }
             return state.abandonment

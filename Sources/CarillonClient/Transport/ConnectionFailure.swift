@@ -1,6 +1,6 @@
-/// A server that could not be connected to, or that another program answered for: the cause of a ``PushError``.
+/// The cause of a ``PushError``: a connection to a server failed, or another program responded in the server's place.
 struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// As the app or the server gave it.
+    /// The address as the app configured it or the server sent it.
     let address: String
     let reason: ConnectionReason
 
@@ -14,7 +14,7 @@ struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
         self.reason = reason
     }
 
-    /// A failure at the address of a socket, which the server gave.
+    /// Makes the failure for the address of a socket, which the server sent.
     init(_ error: any Error, at socket: WebAddress, givenBy server: WebAddress) {
         address = socket.text
         let reason = ConnectionReason(error)
@@ -30,7 +30,7 @@ struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
 
     var description: String { "cannot connect to \(address): \(reason.summary)" }
 
-    /// - Parameter purpose: What was to be done: "to register the device".
+    /// - Parameter purpose: The purpose of the connection: "to register the device".
     func error(_ code: PushError.Code = .serverUnreachable, _ purpose: String? = nil) -> PushError {
         let sentence = "Cannot connect to \(address)\(purpose.map { " " + $0 } ?? ""): \(reason.summary)."
         return PushError(code, sentence + (reason.advice.map { " " + $0 } ?? ""), cause: self)

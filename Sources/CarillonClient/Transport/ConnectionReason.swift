@@ -14,11 +14,11 @@ import NIOSSL
     import Darwin
 #endif
 
-/// Why a server cannot be connected to, for people. Texts of libraries below are not part of it.
+/// Why a server cannot be connected to, for people. It does not contain texts of the underlying libraries.
 package struct ConnectionReason: Hashable, Sendable {
     /// A clause without a full stop: "name not found".
     package let summary: String
-    /// What to do about it, in sentences; nil when nothing is known.
+    /// Advice for the operator or the developer, in sentences; nil if there is no advice for this reason.
     package let advice: String?
 
     package init(_ summary: String, advice: String? = nil) {
@@ -26,10 +26,10 @@ package struct ConnectionReason: Hashable, Sendable {
         self.advice = advice
     }
 
-    /// The reason for an error of a connection, an HTTP request or a WebSocket handshake.
+    /// Makes the reason for an error of a connection, an HTTP request or a WebSocket handshake.
     package init(_ error: any Error) { self = Self.known(error) ?? .failed }
 
-    /// The reason for an error number of the system.
+    /// Makes the reason for an error number of the system.
     package init(errno code: CInt) {
         switch code {
         case ECONNREFUSED:
@@ -53,7 +53,7 @@ package struct ConnectionReason: Hashable, Sendable {
     package static let cancelled = ConnectionReason("cancelled")
     package static let answerTooLarge = ConnectionReason("the answer is too large")
 
-    /// The reason for a response that another program sent in the server's place.
+    /// Returns the reason for a response that another program sent in the server's place.
     static func foreign(status: Int) -> ConnectionReason {
         ConnectionReason(
             "another program answered with status \(status)",
@@ -68,7 +68,7 @@ package struct ConnectionReason: Hashable, Sendable {
     private static let failed = ConnectionReason(
         "connection failed", advice: "Check the address, and the log of the server or its proxy.")
 
-    /// The reason for an error of the libraries that open connections; nil for another error.
+    /// Returns the reason for an error of the libraries that open connections; nil for another error.
     package static func known(_ error: any Error) -> ConnectionReason? {
         switch error {
         case let failure as ConnectionFailure: failure.reason
@@ -104,7 +104,7 @@ package struct ConnectionReason: Hashable, Sendable {
         }
     }
 
-    /// Of several addresses of the host, the first failure that is known counts.
+    /// If the host has several addresses, the first known failure counts.
     private static func of(_ error: NIOConnectionError) -> ConnectionReason {
         guard !error.connectionErrors.isEmpty else { return nameNotFound }
         return error.connectionErrors.lazy.compactMap { known($0.error) }.first ?? failed
@@ -127,7 +127,7 @@ package struct ConnectionReason: Hashable, Sendable {
         }
     }
 
-    /// - Parameter detail: What the TLS library says, which has names of its source files.
+    /// - Parameter detail: The message of the TLS library, which contains the names of its source files.
     private static func ofTLS(_ detail: String) -> ConnectionReason {
         if detail.contains("CERTIFICATE_VERIFY_FAILED") {
             return ConnectionReason(
@@ -157,7 +157,7 @@ package struct ConnectionReason: Hashable, Sendable {
     #endif
 }
 
-/// The answer to a WebSocket handshake that was none.
+/// The response to a WebSocket handshake was not an upgrade.
 struct UpgradeRefusal: Error, Hashable {
     let status: Int
 }

@@ -1,10 +1,10 @@
 import NIOCore
 
-/// Reads the status of the answer to a WebSocket handshake, and leaves the pipeline. All bytes go on as they came.
+/// Reads the status of the response to a WebSocket handshake, and leaves the pipeline. All bytes are forwarded unchanged.
 final class HandshakeStatus: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
-    /// Of `HTTP/1.1 101`.
+    /// The bytes of `HTTP/1.1 101`.
     private static let lineBytes = 12
 
     private let found: @Sendable (Int) -> Void

@@ -27,7 +27,7 @@ extension NIOTransport {
                 await body(WebSocketConnection(channel: channel.channel, inbound: inbound))
             }
         } catch {
-            // A fault after the upgrade was met by the closure already.
+            // The closure has handled faults after the upgrade.
             if error is TransportFault || !progress.isUpgraded { throw fault(error, progress) }
         }
     }
@@ -37,7 +37,8 @@ extension NIOTransport {
     ) throws -> EventLoopFuture<Upgrade> {
         let upgrader = NIOTypedWebSocketClientUpgrader<Upgrade>(maxFrameSize: messageBytes) { channel, _ in
             channel.eventLoop.makeCompletedFuture {
-                // An asynchronous channel that nobody takes would be a fault, so that none is made for nobody.
+                // If the attempt was abandoned, no asynchronous channel is made, because a channel without a reader is a fault in
+                // NIO.
                 guard progress.upgraded() else { return Upgrade.refused }
                 try channel.pipeline.syncOperations.addHandler(
                     NIOWebSocketFrameAggregator(

@@ -1,16 +1,16 @@
 import NIOCore
 import NIOSSL
 
-/// The client's transport over SwiftNIO. TLS is NIOSSL's; who opens the TCP connection is ``Sockets``' business.
+/// The client's transport over SwiftNIO. NIOSSL adds TLS, and ``Sockets`` opens the TCP connections.
 struct NIOTransport: ClientTransport {
     let tls: NIOSSLContext
-    /// From name resolution until the upgrade is accepted, or the answer is there.
+    /// The time limit from name resolution until the upgrade is accepted, or the response has arrived.
     let timeout: Duration
     var sockets = Sockets.platform
 
-    /// Connects, and has `begin` do what follows on a channel that has TLS, where the address wants it, and nothing else.
+    /// Connects, and runs `begin` on a channel that has only TLS, or no handlers if the address does not use TLS.
     ///
-    /// - Parameter patience: How much longer what follows may take than the rest together.
+    /// - Parameter patience: How much longer `begin` may take than the rest together.
     func open<Value: Sendable>(
         _ address: WebAddress, patience: Duration = .zero, _ progress: ConnectProgress,
         _ begin: @escaping @Sendable (any NIOCore.Channel) throws -> EventLoopFuture<Value>
@@ -35,7 +35,7 @@ struct NIOTransport: ClientTransport {
                     }
                 }
             }
-        // The timer covers TLS and what follows as well as the connection.
+        // The timer covers TLS and `begin` as well as the connection.
         let timer = sockets.group.any().scheduleTask(in: TimeAmount(timeout + patience)) {
             progress.abandon(TransportFault(.timeOut, nil))
         }
@@ -49,13 +49,13 @@ struct NIOTransport: ClientTransport {
 
     private func secure(_ channel: any NIOCore.Channel, to address: WebAddress) throws {
         guard address.isSecure else { return }
-        // Without a name, the certificate must be made out to the address itself.
+        // For an address without a name, the certificate must contain the IP address itself.
         let isIPAddress = (try? SocketAddress(ipAddress: address.host, port: address.port)) != nil
         try channel.pipeline.syncOperations.addHandler(
             NIOSSLClientHandler(context: tls, serverHostname: isIPAddress ? nil : address.host))
     }
 
-    /// What an attempt that failed says of the server.
+    /// Returns the fault for the error of a failed attempt.
     func fault(_ error: any Error, _ progress: ConnectProgress) -> TransportFault {
         if let fault = error as? TransportFault { return fault }
         return TransportFault(progress.hasConnected ? .reachedServer : .unreachable, error)

@@ -1,7 +1,8 @@
 import CarillonWire
 import Synchronization
 
-/// Asks by the live connection, while there is one, what could be asked by HTTP: many questions share it, and none opens another.
+/// Sends requests on the live connection, if there is one, instead of HTTP. Many requests share the connection, and no other
+/// connection is opened.
 final class SocketAsks: Sendable {
     private struct Waiting {
         var bytes: Int
@@ -18,19 +19,19 @@ final class SocketAsks: Sendable {
     private let state = Mutex(State())
     private let send: @Sendable (ClientFrame.Request) -> Void
 
-    /// Of its questions; others have lower ones.
+    /// The first id of these requests. Other requests have lower ids.
     static let firstID = 1 << 40
-    /// What the server keeps for one connection is bounded; what goes beyond this is asked by another way.
+    /// The server limits the pending requests of a connection. Requests beyond these limits are sent another way.
     static let mostAtOnce = 64
     static let mostBytes = 256 << 10
     private static let frameOverhead = 128
 
-    /// - Parameter send: Called once for each question; nothing need come of it.
+    /// - Parameter send: Called once for each request. A response need not follow.
     init(send: @escaping @Sendable (ClientFrame.Request) -> Void) { self.send = send }
 
     func connected() { state.withLock { $0.isLive = true } }
 
-    /// Nothing that was asked has an answer any more.
+    /// Ends all pending requests without a response.
     func disconnected() {
         let lost = state.withLock { state in
             defer { (state.isLive, state.waiting, state.bytes) = (false, [:], 0) }
@@ -49,8 +50,8 @@ final class SocketAsks: Sendable {
         }
     }
 
-    /// - Returns: Nil where it must be asked by another way: there is no connection, it ended meanwhile, it has enough to do, or the task
-    ///   is cancelled. The server may have got the question all the same.
+    /// - Returns: Nil if the request must be sent another way: the device is not connected, the connection ended meanwhile, a
+    ///   limit of pending requests is reached, or the task is cancelled. The server may have received the request in any case.
     func ask(_ method: String, _ path: String, _ body: [UInt8]) async -> ServerFrame.Answer? {
         let bytes = body.count + path.utf8.count + Self.frameOverhead
         guard bytes <= Limits.clientFrameBytes else { return nil }

@@ -5,7 +5,7 @@ import NIOPosix
     import NIOTransportServices
 #endif
 
-/// What opens TCP connections. TLS is the same above each of them.
+/// Opens TCP connections. TLS is the same above each kind.
 struct Sockets: Sendable {
     let group: any EventLoopGroup
     let bootstrap: @Sendable () -> any NIOClientTCPBootstrapProtocol
@@ -15,7 +15,7 @@ struct Sockets: Sendable {
     }
 
     #if canImport(Network)
-        /// Network.framework, which minds VPNs, proxies and paths that change.
+        /// Network.framework, which supports VPNs, proxies and changes of the network path.
         static let network = Sockets(group: NIOTSEventLoopGroup.singleton) {
             NIOTSConnectionBootstrap(group: NIOTSEventLoopGroup.singleton)
         }

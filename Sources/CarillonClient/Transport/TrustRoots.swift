@@ -7,9 +7,9 @@ import NIOSSL
     import Foundation
 #endif
 
-/// Which certificates are trusted.
+/// The trusted certificates.
 enum TrustRoots {
-    /// What connections begin TLS with.
+    /// Returns the TLS context of connections.
     static func context(path: String?) throws(PushError) -> NIOSSLContext {
         let configuration = try configuration(path: path)
         do {
@@ -19,14 +19,14 @@ enum TrustRoots {
         }
     }
 
-    /// The settings of TLS for both HTTP and WebSocket: the peer's name is always verified.
+    /// Returns the TLS settings for both HTTP and WebSocket: the peer's name is always verified.
     static func configuration(path: String?) throws(PushError) -> TLSConfiguration {
         var configuration = TLSConfiguration.makeClientConfiguration()
         if let path { configuration.trustRoots = .certificates(try certificates(in: path)) }
         return configuration
     }
 
-    /// Returns the certificates of a file in PEM form, or the one of a file in DER; there is at least one.
+    /// Returns the certificates of a file in PEM form, or the one of a file in DER, at least one.
     static func certificates(in path: String) throws(PushError) -> [NIOSSLCertificate] {
         let file: KeyMaterial
         do {

@@ -6,7 +6,7 @@ import CarillonBasics
     import Foundation
 #endif
 
-/// An HTTP or WebSocket address, taken apart.
+/// The parts of an HTTP or WebSocket URL.
 struct WebAddress: Hashable, Sendable {
     let text: String
     let isSecure: Bool
@@ -15,7 +15,7 @@ struct WebAddress: Hashable, Sendable {
     let port: Int
     /// The path with its query, beginning with a slash.
     let target: String
-    /// The host as the `Host` header has it, with the port where it is not the scheme's own.
+    /// The host in the form of the `Host` header, with the port if it is not the default of the scheme.
     let authority: String
 
     /// The base address of a server.
@@ -51,7 +51,7 @@ struct WebAddress: Hashable, Sendable {
 }
 
 extension String {
-    /// The text as a value of a query: all but what RFC 3986 section 2.3 leaves as it is is encoded.
+    /// The text as a value of a query. All characters are encoded except the unreserved ones of RFC 3986 section 2.3.
     var queryEncoded: String {
         utf8.reduce(into: "") { encoded, byte in
             let character = Character(Unicode.Scalar(byte))

@@ -3,20 +3,21 @@ import NIOWebSocket
 
 /// One open WebSocket. Frames are sent in the order of the calls, from any thread; events are read by one task.
 struct WebSocketConnection: Sendable {
-    /// What comes from the server.
+    /// An event from the server.
     enum Event: Sendable {
         case text([UInt8])
         /// A ping, which was answered, or a pong.
         case signOfLife
-        /// The server spoke what only a server of something else would speak.
+        /// A binary message, which the protocol does not use: another program responds.
         case binary
     }
 
     let channel: any NIOCore.Channel
     let inbound: NIOAsyncChannelInboundStream<WebSocketFrame>
 
-    /// Hands each event to the closure until the connection ends.
-    /// - Returns: the code with which the server closed; nil when it just ended.
+    /// Passes each event to the closure until the connection ends.
+    ///
+    /// - Returns: The close code of the server; nil if the connection ended without one.
     func forEachEvent(_ body: (Event) async -> Void) async throws -> UInt16? {
         for try await frame in inbound {
             switch frame.opcode {
@@ -45,8 +46,8 @@ struct WebSocketConnection: Sendable {
         write(.text, channel.allocator.buffer(bytes: text))
     }
 
-    /// Says that the connection ends, after all that was sent before, and ends it when that is written, or after a
-    /// second when the peer does not take it.
+    /// Sends a close frame after all earlier frames, and closes the connection when the frame is written, or after a second if
+    /// the peer does not accept it.
     func close(code: UInt16) {
         var data = channel.allocator.buffer(capacity: 2)
         data.writeInteger(code)
