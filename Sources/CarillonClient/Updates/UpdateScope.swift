@@ -1,9 +1,9 @@
-/// Whose updates a device may be given.
+/// The device and user whose updates can be received.
 struct UpdateScope: Equatable, Sendable {
-    /// Nil: it is not registered.
+    /// The device; nil if it is not registered.
     var identity: DeviceIdentity?
-    /// Who is signed in, as the server has it.
+    /// The user of the device, as the server reported it.
     var user: String?
-    /// Whether the server did not answer yet to what was said of the user.
+    /// Whether the server has not yet answered the last change of the user.
     var isUserPending: Bool
 }

@@ -1,20 +1,20 @@
-/// How an app's content and the server's come together.
+/// How the app's content is synchronised with the server.
 public enum SyncMode: String, CaseIterable, Sendable {
-    /// Fetched and committed by itself.
+    /// Fetched and committed automatically.
     case automatic
-    /// Fetched by itself, committed when the user says so.
+    /// Fetched automatically, committed when the user requests it.
     case manual
-    /// Both when the user says so.
+    /// Fetched and committed when the user requests it.
     case offline
     /// Branches are being downloaded before the app goes offline.
     case preparing
 }
 
-/// What the user changed and did not commit yet.
+/// The changes of the user that are not committed yet.
 public struct UncommittedChanges: Hashable, Sendable {
-    /// Whether there are none.
+    /// Whether there are no uncommitted changes.
     public var isEmpty: Bool
-    /// Another with each edit, commit or discarding, so that an edit between a look and a change is seen.
+    /// Differs after each edit, commit or discard, so that an edit between a read and a change can be detected.
     public var revision: Int64
 
     /// Makes a value.
@@ -24,74 +24,75 @@ public struct UncommittedChanges: Hashable, Sendable {
     }
 }
 
-/// What came of a commit.
+/// The result of a commit.
 public enum CommitOutcome: Hashable, Sendable {
     case committed
-    /// The server will not have the changes as they are, for a reason of at most 256 bytes of UTF-8.
+    /// The server rejects the changes in their present form, with a reason of up to 256 bytes of UTF-8.
     case refused(String)
-    /// The server was not reached; nothing was committed.
+    /// The server could not be reached; nothing was committed.
     case unreachable
-    /// Nobody knows: the edits are looked at again.
+    /// The result is not known: the edits are examined again.
     case unknown
 }
 
-/// What came of replacing the definitions.
+/// The result of replacing the definitions.
 public enum DefinitionsOutcome: Hashable, Sendable {
     case replaced
-    /// The user edited something since the revision that was given: nothing was replaced.
+    /// The user made an edit after the given revision: nothing was replaced.
     case dirtied
 }
 
-/// Why a ``ContentStore`` could not do something. Any other error counts as one that may pass.
+/// Why an operation of a ``ContentStore`` failed. Any other error counts as retryable.
 public enum ContentFault: Error, Hashable {
-    /// It may work later.
+    /// The operation may succeed later.
     case retryable(String)
-    /// It will never work.
+    /// The operation can never succeed.
     case permanent(String)
 }
 
-/// What happened in the content without an update.
+/// A change of the content that no update caused.
 public enum ContentEvent: Hashable, Sendable {
     /// The user's changes were committed, or discarded.
     case committed
-    /// The mode is another one: the user chose it, or a preparation ended.
+    /// The mode changed: the user chose it, or a preparation ended.
     case modeChanged(SyncMode)
 }
 
-/// The app's content, as updates need it. The library calls one method at a time, but for ``download(_:progress:)``.
+/// The app's content, with the operations that updates need. The library calls one method at a time, except
+/// ``download(_:progress:)``.
 ///
-/// What makes an effect writes ``UpdateEffect/name`` down in the same transaction, and is not called again with an effect that it
-/// ``hasApplied(_:)``. A method that throws has changed nothing.
+/// A method that makes an effect stores ``UpdateEffect/name`` in the same transaction. It is not called again with an effect for
+/// which ``hasApplied(_:)`` returns true. A method that throws has changed nothing.
 public protocol ContentStore: Sendable {
-    /// The present mode.
+    /// Returns the present mode.
     func mode() async throws -> SyncMode
-    /// Changes the mode. A ``ContentEvent/modeChanged(_:)`` need not be notified of it.
+    /// Changes the mode. No ``ContentEvent/modeChanged(_:)`` need be sent for this change.
     func setMode(_ mode: SyncMode) async throws
-    /// What is not committed.
+    /// Returns the uncommitted changes.
     func uncommittedChanges() async throws -> UncommittedChanges
-    /// Commits everything.
+    /// Commits all changes.
     func commit() async -> CommitOutcome
     /// Whether an effect was made before.
     func hasApplied(_ effect: UpdateEffect) async throws -> Bool
-    /// Fetches or removes content, and keeps every uncommitted edit: committable after it as before. An object that is removed and
-    /// has edits is kept, and marked as removed.
+    /// Fetches or removes content, and keeps every uncommitted edit, which can still be committed afterwards. A removed object
+    /// with edits is kept, and marked as removed.
     func apply(_ content: PushUpdate.Content, as effect: UpdateEffect) async throws
-    /// Replaces all meta definitions at once or not at all, unless something was edited since a revision.
+    /// Replaces all meta definitions, or none if the user made an edit after a revision.
     func replaceDefinitions(unlessEditedSince revision: Int64, as effect: UpdateEffect) async throws -> DefinitionsOutcome
-    /// Ends a preparation that is under way; the mode is another one then.
+    /// Ends a running preparation, which changes the mode.
     func cancelPreparing() async throws
-    /// Downloads what a popup brings along. To `progress` it reports the part that is there, from 0 to 1.
+    /// Downloads the attachment of a popup. Reports the downloaded part to `progress`, from 0 to 1.
     func download(_ attachment: PushUpdate.Attachment, progress: @escaping @Sendable (Double) -> Void) async throws
-    /// These effects are not asked for any more, and may be forgotten.
+    /// The library does not query these effects any more, and the app can remove their names.
     func forget(_ effects: [UpdateEffect]) async
-    /// What happens without the library, from now on. It is asked for once in each run.
+    /// Returns the changes of the content from now on that the library did not make. It is called once in each run.
     ///
-    /// How many events wait in the stream is the app's decision. The library takes them one after the other and drops none. If the stream has
-    /// a limit, it must keep the newest event of each kind.
+    /// The app decides how many events wait in the stream. The library takes them one after the other and drops none. If the
+    /// stream has a limit, it must keep the newest event of each kind.
     func events() async -> AsyncStream<ContentEvent>
 }
 
 extension ContentStore {
-    /// Keeps them.
+    /// Does nothing: the names are kept.
     public func forget(_ effects: [UpdateEffect]) async {}
 }

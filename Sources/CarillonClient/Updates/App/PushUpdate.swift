@@ -7,22 +7,22 @@ import CarillonWire
     public import Foundation
 #endif
 
-/// An update that the device was given: published once for an audience that it is of.
+/// An audience update that the device received.
 public struct PushUpdate: Equatable, Sendable {
-    /// What it is about.
+    /// The kind of an update, with its payload.
     public enum Kind: Equatable, Sendable {
         case content(Content)
         /// The meta definitions changed.
         case definitions
         case status(DeviceStatus)
         case popup(Popup)
-        /// A kind of the app's own, and its payload: an object as JSON.
+        /// A kind that the app defines, and its payload: a JSON object.
         case custom(name: String, payload: Data)
     }
 
-    /// What of the app's content is to be fetched again, or removed. It names objects, and has none in it.
+    /// The part of the app's content that must be fetched again, or removed. It contains the names of objects, not the objects.
     public enum Content: Hashable, Sendable {
-        /// The object, with so many levels of parents above it and of children below it.
+        /// The object, with the given number of levels of parents above it and of children below it.
         case refresh(object: String, parents: Int, children: Int)
         case remove(object: String)
         case roots
@@ -31,31 +31,31 @@ public struct PushUpdate: Equatable, Sendable {
         case resynchronise
     }
 
-    /// That the server will not be there for a while, or is there again.
+    /// Whether the server is unavailable for some time, or available again.
     public enum DeviceStatus: Equatable, Sendable {
-        /// `from` nil: at once; `until` nil: until it is said.
+        /// If `from` is nil, the maintenance begins at once. If `until` is nil, it lasts until another status arrives.
         case maintenance(from: Date?, until: Date?)
         case over
     }
 
     /// A dialog for the user.
     public struct Popup: Equatable, Sendable {
-        /// How grave it is, in the order in which dialogs are shown.
+        /// The severity, in the order in which dialogs are shown.
         public enum Style: String, CaseIterable, Sendable {
             case emergency
             case failure
             case important
-            /// Raises no dialog.
+            /// Shows no dialog.
             case notification
         }
 
         public var style: Style
         public var title: String
         public var lines: [String]
-        /// What is downloaded with it, and opened by its button.
+        /// The attachment that is downloaded with the popup, and opened with its button; nil if the popup has no attachment.
         public var attachment: Attachment?
 
-        /// Makes a popup, for instance in the tests of an app.
+        /// Makes a popup, for example in the tests of an app.
         public init(style: Style, title: String, lines: [String] = [], attachment: Attachment? = nil) {
             self.style = style
             self.title = title
@@ -64,22 +64,22 @@ public struct PushUpdate: Equatable, Sendable {
         }
     }
 
-    /// What a popup may bring along.
+    /// The attachment of a popup.
     public enum Attachment: Hashable, Sendable {
         case object(String)
         case document(String)
     }
 
-    /// The server's name for it.
+    /// The id of the update on the server.
     public var id: String
-    /// Which entry into the audience it is for: what an update does is done once for each.
+    /// The number of the device's entry into the audience. The effect of an update is made once for each entry.
     public var entry: Int
-    /// How often the device was given it, from one on.
+    /// The number of the delivery to the device, starting with one.
     public var attempt: Int
     public var kind: Kind
     public var publishedAt: Date
 
-    /// Makes an update, for instance in the tests of an app.
+    /// Makes an update, for example in the tests of an app.
     public init(id: String, entry: Int = 1, attempt: Int = 1, kind: Kind, publishedAt: Date) {
         self.id = id
         self.entry = entry
@@ -89,15 +89,15 @@ public struct PushUpdate: Equatable, Sendable {
     }
 }
 
-/// One effect of an update on the app's content. The app writes its ``name`` down in the transaction that makes the effect, so that a kill
-/// between the two cannot make it twice.
+/// One effect of an update on the app's content. The app stores its ``name`` in the transaction that makes the effect, so that an
+/// end of the process cannot cause a second effect.
 public struct UpdateEffect: Hashable, Sendable {
-    /// One name for one effect; at most 96 bytes.
+    /// The name of the effect, up to 96 bytes.
     public let name: String
 
     init(_ key: UpdateKey, _ step: String) { name = "\(key.update)/\(key.entry)/\(step)" }
 
-    /// Makes an effect, for instance in the tests of an app.
+    /// Makes an effect, for example in the tests of an app.
     public init(name: String) { self.name = name }
 }
 

@@ -8,7 +8,7 @@ import Crypto
     public import Foundation
 #endif
 
-/// What a device says of itself, by which audiences are found. The app's operator declares the names and their types.
+/// A parameter that the device reports, and that audiences use. The app's operator declares the names and their types.
 public enum UpdateParameter: Hashable, Sendable {
     case text(String)
     case integer(Int)
@@ -16,7 +16,8 @@ public enum UpdateParameter: Hashable, Sendable {
     case flag(Bool)
     case moment(Date)
     case texts([String])
-    /// In degrees. The server keeps it to a kilometre, and for a day. Leave the parameter out where the user does not let the app know.
+    /// A position in degrees. The server stores it with a precision of about one kilometre, for one day. Leave the parameter out
+    /// if the user does not permit the app to use the location.
     case location(latitude: Double, longitude: Double)
 
     var json: JSONValue {
@@ -35,18 +36,19 @@ public enum UpdateParameter: Hashable, Sendable {
         }
     }
 
-    /// As the server keeps it, so that standing still is no change.
+    /// Rounds as the server does, so that a device that does not move reports no change.
     private static func rounded(_ degrees: Double) -> Double { (degrees * 100).rounded() / 100 }
 
     fileprivate var isLocation: Bool { if case .location = self { true } else { false } }
 }
 
-/// All parameters at one moment, under a name that is another for others.
+/// All parameters at one moment, with a revision that differs for other values.
 struct ParameterSet: Equatable, Sendable {
     let revision: String
     let values: JSONValue
 
-    /// - Parameter now: In milliseconds since 1970. A location counts for a day at the server: it is said again before.
+    /// - Parameter now: In milliseconds since 1970. A location is valid on the server for one day. It is reported again before it
+    ///   expires.
     init(_ parameters: [String: UpdateParameter], at now: Int64) {
         values = .object(
             parameters.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value.json) })

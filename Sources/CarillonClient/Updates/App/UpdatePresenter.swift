@@ -4,38 +4,39 @@
     public import Foundation
 #endif
 
-/// What the user said when asked whether to commit before a maintenance.
+/// The user's answer to the question whether to commit the changes before a maintenance.
 public enum CommitConsent: String, CaseIterable, Sendable {
     case given
     case declined
     case unanswered
 }
 
-/// The app's user interface, as updates need it.
+/// The app's user interface, with the operations that updates need.
 ///
-/// There is no stream of updates: the library waits for each call to return, and no call is dropped. Of the progress of one download a dialog
-/// is shown at most 100 steps.
+/// The library waits for each call to return, and drops no call. A dialog receives up to 100 steps of the progress of one
+/// download.
 public protocol UpdatePresenter: Sendable {
-    /// Updates came: how many of each kind.
+    /// Updates arrived; `counts` has the number of each kind.
     func received(_ counts: [String: Int]) async
-    /// Something keeps updates from the device, or one could not be processed. The same is reported once.
+    /// Updates cannot be received, or an update could not be processed. The same failure is reported once.
     func failed(_ failure: UpdateFailure) async
-    /// Definitions wait until the user's changes are committed; reported once for each update.
+    /// Definitions wait until the user's changes are committed. It is called once for each update.
     func conflict(_ update: PushUpdate) async
-    /// Asks the user whether to commit his changes before a maintenance. What is not answered by `deadline` is
-    /// ``CommitConsent/unanswered``; the task is cancelled then. The task is also cancelled when the maintenance is over, its update is withdrawn,
-    /// or another maintenance is announced: a later answer changes nothing.
+    /// Asks the user whether to commit the changes before a maintenance. If `deadline` passes without an answer, the result is
+    /// ``CommitConsent/unanswered``, and the task is cancelled. The task is also cancelled when the maintenance is over, its
+    /// update is withdrawn, or another maintenance is announced: a later answer changes nothing.
     func mayCommit(before update: PushUpdate, deadline: Date) async -> CommitConsent
-    /// A popup that raises no dialog.
+    /// Shows a popup without a dialog.
     func notify(_ popup: PushUpdate.Popup) async
-    /// Shows a dialog, or what changed in the one that is shown. Only its button dismisses it: ``PopupDialog/press()``.
+    /// Shows a dialog, or a change of the present dialog. Only its button dismisses it: ``PopupDialog/press()``.
     func show(_ dialog: PopupDialog) async
-    /// The dialog goes: its button was pressed, its update was withdrawn, or the user signed out.
+    /// Dismisses a dialog: its button was pressed, its update was withdrawn, or the user signed out.
     func dismiss(_ dialog: PopupDialog.ID) async
-    /// Opens what a popup brought along.
+    /// Opens the attachment of a popup.
     func open(_ attachment: PushUpdate.Attachment) async
-    /// The process ended ten times while the app's code processed an update: its handler, the app's content, or this presenter. The update is not
-    /// started again, and the server is notified that it failed for good, with the reason `crashed`.
+    /// The process ended ten times while the app's code processed an update: its handler, the app's content, or this presenter.
+    /// The update is not started again, and the client reports to the server that it failed permanently, with the reason
+    /// `crashed`.
     func crashed(_ update: PushUpdate) async
 }
 
@@ -50,32 +51,32 @@ extension UpdatePresenter {
     }
 }
 
-/// What keeps updates from the device, and what to mend.
+/// Why updates cannot be received or processed, with a sentence that helps to correct the fault.
 public struct UpdateFailure: Error, Equatable, Sendable {
-    /// What kind of failure it is.
+    /// The kind of failure.
     public enum Kind: Equatable, Sendable {
-        /// The server was not reached, or a proxy, a login page or another program answered in its place: is the server's name right,
-        /// and the port?
+        /// The server could not be reached, or a proxy, a login page or another program responded in its place. Check the
+        /// server's name and port.
         case unreachable
-        /// The server refuses this device: its credential, or its app.
+        /// The server rejects this device: its credential, or its app.
         case refused
         /// The server speaks another version of the protocol.
         case incompatible
-        /// The server, or something before it, said what the protocol does not allow.
+        /// The server, or a proxy before it, sent data that the protocol does not allow.
         case protocolViolated
-        /// The server does not take the parameters as they are: they are left out until they change.
+        /// The server rejects the parameters. They are not reported again until they change.
         case parametersRefused
-        /// Content could not be applied, or an attachment not downloaded.
+        /// Content could not be applied, or an attachment could not be downloaded.
         case processing
         /// The durable storage cannot be written.
         case storage
     }
 
     public var kind: Kind
-    /// What was wrong, and what would be right. It holds no payload.
+    /// A sentence for people: what is wrong, and what is valid. It contains no payload.
     public var message: String
 
-    /// Makes a failure, for instance in the tests of an app.
+    /// Makes a failure, for example in the tests of an app.
     public init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message

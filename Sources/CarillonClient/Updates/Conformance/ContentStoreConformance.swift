@@ -1,27 +1,28 @@
-/// What a conformance suite must be able to do with a store beside what ``ContentStore`` has.
+/// The operations of a store that a conformance suite needs in addition to ``ContentStore``.
 public protocol ContentStoreHarness: Sendable {
     associatedtype Store: ContentStore
 
-    /// A store of its own in manual mode, without edits. The server has the objects `parent` and, below it, `child`; the store has both.
+    /// Makes a new store in manual mode, without edits. The server has the objects `parent` and, below it, `child`; the store has
+    /// both.
     func makeStore() async throws -> Store
-    /// The same content, as the next process would open it. The store before is not used any more.
+    /// Opens the content of a store again, as the next process does. The former store is not used any more.
     func reopen(_ store: Store) async throws -> Store
-    /// Has the user change an object, and not commit it.
+    /// Changes an object as the user does, without a commit.
     func edit(_ object: String, in store: Store) async throws
-    /// The objects with changes that are not committed.
+    /// Returns the objects with uncommitted changes.
     func edits(in store: Store) async throws -> Set<String>
-    /// The objects that are there, also those that are marked as removed.
+    /// Returns the objects in the store, also those that are marked as removed.
     func objects(in store: Store) async throws -> Set<String>
-    /// The objects that are marked as removed.
+    /// Returns the objects that are marked as removed.
     func removed(in store: Store) async throws -> Set<String>
-    /// Another number with each replacement of the definitions.
+    /// Returns a number that differs after each replacement of the definitions.
     func definitions(in store: Store) async throws -> Int
-    /// What the server answers to commits from now on: committed, refused or unreachable.
+    /// Sets the server's response to commits from now on: committed, refused or unreachable.
     func setCommits(_ outcome: CommitOutcome, of store: Store) async throws
 }
 
-/// Checks whether a ``ContentStore`` keeps what the library relies on: edits that survive, effects that are written down with what they do,
-/// definitions that are replaced whole or not at all. Call it in the tests of an app.
+/// Checks whether a ``ContentStore`` meets the requirements of the library: edits are kept, the names of effects are stored with
+/// the effects, and definitions are replaced completely or not at all. Call it in the tests of an app.
 ///
 /// ```swift
 /// @Test func `our content keeps its promises`() async throws {
@@ -36,7 +37,7 @@ public struct ContentStoreConformance<Harness: ContentStoreHarness>: Sendable {
     /// Makes a suite.
     public init(_ harness: Harness) { self.harness = harness }
 
-    /// Tries everything, each with a store of its own. Empty: all of it holds.
+    /// Runs all checks, each with a new store. Returns the violations; an empty array if there are none.
     public func violations() async -> [String] {
         var violations: [String] = []
         let trials: [(String, (Store, inout [String]) async throws -> Void)] = [

@@ -11,16 +11,16 @@
     import Darwin
 #endif
 
-/// The clocks of this device: the one that its user sets, and one that nobody sets, which begins anew when the device starts.
+/// The clocks of this device: the wall clock, which the user can set, and the uptime, which begins at each start of the device.
 struct DeviceClock: Sendable {
-    /// What the second one says.
+    /// A reading of the uptime.
     struct Uptime: Equatable, Sendable {
         var milliseconds: Int64
-        /// The start of the device since which it counts.
+        /// The id of the device's start from which the uptime counts.
         var boot: String
     }
 
-    /// In milliseconds since 1970.
+    /// The wall clock, in milliseconds since 1970.
     var wall: @Sendable () -> Int64
     var uptime: @Sendable () -> Uptime
 
@@ -30,7 +30,7 @@ struct DeviceClock: Sendable {
         Uptime(milliseconds: monotonicMilliseconds, boot: boot)
     }
 
-    /// It goes on while the device sleeps.
+    /// The uptime includes the time in which the device sleeps.
     private static var monotonicMilliseconds: Int64 {
         #if canImport(Darwin)
             let clock = CLOCK_MONOTONIC_RAW
@@ -42,7 +42,7 @@ struct DeviceClock: Sendable {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// Where the system does not name its starts, each process counts as one.
+    /// If the system has no id of its start, each process counts as a start.
     private static let boot = systemBoot ?? UUID().uuidString
 
     private static var systemBoot: String? {
@@ -65,8 +65,8 @@ struct ServerTime: Equatable, Sendable {
     var wall: Int64
     var uptime: DeviceClock.Uptime
 
-    /// The time by the server's clock. While the device runs, nothing that is done to its own clock changes it; after a start of the device
-    /// that clock is as wrong as it was.
+    /// Returns the time by the server's clock. A change of the wall clock does not affect it until the device is started again.
+    /// Then the difference between the two clocks counts.
     func now(wall: Int64, uptime: DeviceClock.Uptime) -> Int64 {
         guard uptime.boot == self.uptime.boot, uptime.milliseconds >= self.uptime.milliseconds else {
             return wall + (server - self.wall)
@@ -77,7 +77,7 @@ struct ServerTime: Equatable, Sendable {
 
 extension ServerTime {
     /// - Parameters:
-    ///   - moments: With the seconds until each by the server's clock.
+    ///   - moments: Times by the server's clock, with the seconds until each of them.
     init?(_ moments: [(at: Int64?, inSeconds: Int?)], on clock: DeviceClock) {
         for case (let at?, let seconds?) in moments {
             self.init(server: at - Int64(seconds) * 1000, wall: clock.wall(), uptime: clock.uptime())

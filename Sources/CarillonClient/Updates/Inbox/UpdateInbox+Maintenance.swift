@@ -6,7 +6,7 @@ extension UpdateInbox {
     struct Maintenance: Equatable, Sendable {
         var beginsAt: Int64
         var endsAt: Int64?
-        /// Nil: the user chose one.
+        /// The mode before the maintenance; nil if the user has chosen a mode since.
         var modeBefore: SyncMode?
         var hasBegun = false
         /// The starts of the app's content for the maintenance that ended with the process.
@@ -24,7 +24,7 @@ extension UpdateInbox {
         }
     }
 
-    /// Stores the maintenance; nil removes it. Returns false, and stores nothing, if the update that announces it was taken back.
+    /// Stores the maintenance; nil removes it. Returns false, and stores nothing, if the update that announces it was withdrawn.
     ///
     /// - Parameter announcement: The update that announces the maintenance; nil if the maintenance was announced before.
     @discardableResult
@@ -67,7 +67,7 @@ extension UpdateInbox {
         }
     }
 
-    /// Finishes the announcements of maintenance that came before a status, in any state. Returns their keys.
+    /// Finishes the announcements of maintenance that arrived before a status, in any state. Returns their keys.
     ///
     /// - Parameter code: The reason that is reported to the server.
     func endMaintenance(before update: WaitingUpdate, code: String) async throws(PushError) -> [UpdateKey] {

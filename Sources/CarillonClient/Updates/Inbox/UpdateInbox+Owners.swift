@@ -1,12 +1,13 @@
 import GRDB
 
-/// Whose updates the inbox has, and the results of each owner. Results and finished updates of a former owner stay: after the same user signs
-/// in again, nothing that was done is done once more.
+/// The owner of the updates in the inbox, and the results of each owner. Results and finished updates of a former owner stay:
+/// after the same user signs in again, a finished update is not processed again.
 extension UpdateInbox {
-    /// The most owners whose results and finished updates are stored. Beyond it, those of the owner that was used longest ago are removed.
+    /// The most owners whose results and finished updates are stored. Beyond that, those of the owner that was used longest ago
+    /// are removed.
     static let rememberedOwners = 8
 
-    /// Changes the owner; nil is nobody. Updates of another owner are removed, with its position.
+    /// Changes the owner; nil if the inbox has no owner. Updates and the position of the former owner are removed.
     func belong(to owner: UpdateOwner?) async throws(PushError) {
         try await store.write { db in
             let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
@@ -43,7 +44,7 @@ extension UpdateInbox {
                 """)
     }
 
-    /// The number of the present owner; nil is nobody.
+    /// Returns the number of the present owner; nil if the inbox has no owner.
     static func ownerNumber(_ db: Database) throws -> Int64? {
         try Int64.fetchOne(
             db, sql: "SELECT update_owner.number FROM update_owner JOIN update_place USING (device, user, profile)")
@@ -51,7 +52,7 @@ extension UpdateInbox {
 
     // MARK: Finished updates
 
-    /// The result of an update that the present owner finished; nil before.
+    /// Returns the result of an update that the present owner finished; nil if the update is not finished.
     static func result(of key: UpdateKey, _ db: Database) throws -> String? {
         try String.fetchOne(
             db, sql: "SELECT result FROM update_done WHERE owner = ? AND id = ? AND entry = ?",
@@ -74,7 +75,7 @@ extension UpdateInbox {
 
     // MARK: Results
 
-    /// Stores the result that is reported to the server, in place of an earlier one. The new row has a number of its own: a poll that is under way
+    /// Stores the result that is reported to the server, in place of an earlier one. The new row has a new number: a running poll
     /// with the earlier result does not remove it.
     static func say(_ result: String, of key: UpdateKey, _ db: Database) throws {
         guard let owner = try ownerNumber(db) else { return }

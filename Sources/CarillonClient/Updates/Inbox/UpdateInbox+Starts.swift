@@ -1,9 +1,9 @@
 import GRDB
 import Logging
 
-/// The starts of the app's code for an update. A start must survive the end of the process, and not the loss of power.
+/// The starts of the app's code for an update. A start must survive the end of the process, but not a power failure.
 extension UpdateInbox {
-    /// Stores that the app's code is started for an update. Returns false if the update was taken back or finished.
+    /// Stores that the app's code is started for an update. Returns false if the update was withdrawn or finished.
     @discardableResult
     func started(_ update: WaitingUpdate) async throws(PushError) -> Bool {
         try await store.write(reachingDisk: false) { db in
@@ -14,12 +14,12 @@ extension UpdateInbox {
         }
     }
 
-    /// Takes back a start that did not end with the process; does nothing when it was taken back before, or the update is finished.
+    /// Removes a start that did not end with the process. Does nothing if it was removed before, or the update is finished.
     func ended(_ update: WaitingUpdate) async throws(PushError) {
         try await store.write(reachingDisk: false) { db in try Self.takeBack(update, db) }
     }
 
-    /// Does the same later, for code that was cancelled and did not end yet.
+    /// Schedules the same change, for code that was cancelled and has not ended yet.
     func scheduleEnd(of update: WaitingUpdate, logger: Logger) {
         store.scheduleWrite(orLog: "cannot store that an update was cancelled", logger) { db in
             try Self.takeBack(update, db)
@@ -35,7 +35,7 @@ extension UpdateInbox {
         }
     }
 
-    /// Does the same later, for code that was cancelled and did not end yet.
+    /// Schedules the same change, for code that was cancelled and has not ended yet.
     func scheduleMaintenanceStarts(_ starts: Int, logger: Logger) {
         store.scheduleWrite(orLog: "cannot store that a maintenance was cancelled", logger) { db in
             try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])

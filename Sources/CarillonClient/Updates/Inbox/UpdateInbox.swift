@@ -8,8 +8,8 @@ import GRDB
     import Foundation
 #endif
 
-/// The updates of one device, user and profile: received, waiting, done, and what is to be said of them. Each method is one transaction
-/// on the disk (`synchronous=FULL`): what an answer brought is committed together with its position.
+/// The updates of one device, user and profile: waiting updates, finished updates, and results that must be reported. Each method
+/// is one transaction on the disk (`synchronous=FULL`): the updates of a response are committed together with its position.
 struct UpdateInbox: Sendable {
     let store: ClientStore
     var clock = DeviceClock.system
@@ -26,11 +26,11 @@ struct UpdateInbox: Sendable {
         /// The revision of the parameters that the server has.
         var parameters: String?
         var results: [WaitingResult] = []
-        /// How many updates there is room for.
+        /// The number of updates that the inbox can accept.
         var room: Int
     }
 
-    /// What the next poll has to say.
+    /// Returns the report of the next poll, with up to `limit` results.
     func word(results limit: Int) async throws(PushError) -> Word {
         try await store.write { db in
             let place = try Row.fetchOne(db, sql: "SELECT position, parameters FROM update_place")
@@ -49,12 +49,13 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// Stores what a poll brought, unless the inbox is somebody else's by now.
+    /// Stores the response of a poll, unless the inbox has another owner by now.
     ///
     /// - Parameters:
-    ///   - asked: The position that it was asked with. Where another answer moved that meanwhile, what this brought comes once more.
-    ///   - said: What the server has taken with it.
-    ///   - parameters: The revision that was reported to it. What it says that it has counts for more.
+    ///   - asked: The position with which the poll was sent. If another response changed the position meanwhile, the updates are
+    ///     not stored, and the server sends them again.
+    ///   - said: The results that the server accepted with the poll.
+    ///   - parameters: The revision that was reported to the server. A revision in the response takes precedence.
     func received(
         _ answer: PollAnswer, to asked: String?, by owner: UpdateOwner, said: [WaitingResult], parameters: String?
     ) async throws(PushError) -> Arrival {
@@ -86,7 +87,7 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// The server will not have the position: everything that is not done is asked for again.
+    /// Removes the position, which the server rejected. The server sends all unfinished updates again.
     func forgetPosition() async throws(PushError) {
         try await store.write { db in try db.execute(sql: "UPDATE update_place SET position = NULL") }
     }
@@ -105,7 +106,7 @@ struct UpdateInbox: Sendable {
         guard case .string(let name)? = json["kind"] else { return }
         if let done = try result(of: key, db) { return try say(done, of: key, db) }
         guard let kind = UpdateKind(name), let payload = try? UpdatePayload(json["payload"], of: kind) else {
-            // Of a later version: what was not understood is not done.
+            // The update is of a later version. It is reported as unsupported, and is not stored as finished.
             return try say(UpdateOutcome.unsupported.json(of: key, frame.attempt), of: key, db)
         }
         try db.execute(
@@ -128,7 +129,8 @@ struct UpdateInbox: Sendable {
             db, sql: "SELECT number FROM update_inbox WHERE id = ? AND entry = ?", arguments: [key.update, key.entry])
     }
 
-    /// Earlier content of the same order key that a later change stands for need not be processed, when that is.
+    /// Marks earlier content updates with the same order key that a later change replaces. They need not be processed if the
+    /// later change is.
     private static func coalesce(
         what change: ContentChange, by key: UpdateKey, orderKey: String?, _ db: Database
     ) throws {
@@ -159,14 +161,14 @@ struct UpdateInbox: Sendable {
 
     // MARK: Processing
 
-    /// The next that is to be looked at.
+    /// Returns the next update to process.
     func next() async throws(PushError) -> WaitingUpdate? {
         try await store.write { db in
             while let row = try Row.fetchOne(
                 db, sql: "SELECT * FROM update_inbox WHERE state = 'new' ORDER BY number LIMIT 1")
             {
                 if let update = Self.waiting(row) { return update }
-                // Another version of the library wrote it.
+                // Another version of the library wrote the row.
                 try db.execute(sql: "DELETE FROM update_inbox WHERE number = ?", arguments: [row["number"] as Int64])
             }
             return nil
@@ -177,7 +179,7 @@ struct UpdateInbox: Sendable {
         try await store.write { db in try Row.fetchOne(db, sql: "SELECT 1 FROM update_inbox WHERE state = 'new'") == nil }
     }
 
-    /// The update is with the user, or with the app's own code. Returns false if it was taken back meanwhile.
+    /// Records that the update waits for the user or for the app's own code. Returns false if it was withdrawn meanwhile.
     @discardableResult
     func setAway(_ update: WaitingUpdate) async throws(PushError) -> Bool {
         try await store.write { db in
@@ -187,14 +189,14 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// Whether the update was not taken back.
+    /// Whether the update was not withdrawn.
     func isThere(_ update: WaitingUpdate) async throws(PushError) -> Bool {
         try await store.write { db in try Self.isThere(update, db) }
     }
 
     static func isThere(_ update: WaitingUpdate, _ db: Database) throws -> Bool { try newestAttempt(of: update, db) != nil }
 
-    /// Returns the attempt that the server offered last; nil if the update was taken back.
+    /// Returns the newest attempt that the server sent; nil if the update was withdrawn.
     private static func newestAttempt(of update: WaitingUpdate, _ db: Database) throws -> Int? {
         try Int.fetchOne(
             db, sql: "SELECT attempt FROM update_inbox WHERE number = ? AND id = ? AND entry = ?",
@@ -207,7 +209,8 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// The update is processed again. Returns false, and changes nothing, if it does not wait for the user any more.
+    /// Makes the update ready for processing again. Returns false, and changes nothing, if it does not wait for the user any
+    /// more.
     func lookAgain(at update: WaitingUpdate) async throws(PushError) -> Bool {
         try await store.write { db in
             try db.execute(
@@ -218,7 +221,7 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// An update that waits for the user, or for the app's own code, is processed again.
+    /// Makes an update that waits for the user, or for the app's own code, ready for processing again.
     func lookAgain(at key: UpdateKey) async throws(PushError) {
         try await store.write { db in
             try db.execute(
@@ -227,7 +230,7 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// Something happened: what waited for it is looked at again.
+    /// Makes the updates that wait for a condition ready for processing again.
     func happened(_ condition: DeferralCondition) async throws(PushError) {
         try await store.write { db in
             try db.execute(
@@ -236,8 +239,8 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// Stores the result of an update, as that of the attempt that the server offered last. Returns false, and stores nothing, if the update was
-    /// taken back.
+    /// Stores the result of an update, for the newest attempt that the server sent. Returns false, and stores nothing, if the
+    /// update was withdrawn.
     @discardableResult
     func finished(_ update: WaitingUpdate, _ outcome: UpdateOutcome) async throws(PushError) -> Bool {
         try await store.write { db in

@@ -1,4 +1,4 @@
-/// The tables of updates in the client's store: version 6 added them.
+/// The tables of updates in the client's store, which version 6 added.
 enum UpdateInboxSchema {
     static let sql = """
         -- Updates that were received and are not done with.
@@ -66,7 +66,7 @@ enum UpdateInboxSchema {
 
         """
 
-    /// What version 7 added.
+    /// The changes of version 7.
     static let absorbed = """
         -- Of content for which a later one stands: the number of that.
         ALTER TABLE update_inbox ADD COLUMN absorbed_by INTEGER;
@@ -74,7 +74,7 @@ enum UpdateInboxSchema {
 
         """
 
-    /// What version 10 added: results and finished updates belong to an owner.
+    /// The changes of version 10: results and finished updates belong to an owner.
     static let owners = """
         -- Device, user and profile of results and finished updates, at most eight. used grows with each change of the owner: the row with the
         -- smallest number is removed first.

@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonWire
 
 extension UpdateOutcome {
-    /// As it is reported to the server.
+    /// Returns the form in which the outcome is reported to the server.
     func json(of key: UpdateKey, _ attempt: Int) -> String {
         var members: [JSONValue.Member] = [
             .init(name: "update", value: .string(key.update)), .init(name: "entry", value: .integer(key.entry)),

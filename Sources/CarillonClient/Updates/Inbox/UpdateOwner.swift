@@ -1,8 +1,8 @@
-/// The owner of updates. With another owner, the updates and the position of the former one are removed; its results and the names of its
-/// finished updates stay.
+/// The owner of updates. A change of the owner removes the updates and the position of the former one. Its results and the names
+/// of its finished updates stay.
 struct UpdateOwner: Equatable, Sendable {
     var device: String
-    /// Empty of nobody.
+    /// Empty if the device has no user.
     var user: String
     var profile: String
 }

@@ -7,18 +7,18 @@ import CarillonWire
     import Foundation
 #endif
 
-/// An update that waits at the device.
+/// An unfinished update in the inbox.
 struct WaitingUpdate: Equatable, Sendable {
     enum State: String, Sendable {
-        /// To be looked at.
+        /// Ready for processing.
         case new
-        /// It waits for something to happen at the device.
+        /// Waits for a condition at the device.
         case deferred
-        /// It comes again, or it is with the user or the app's own code.
+        /// Waits for the user or the app's own code, or for another delivery.
         case away
-        /// It failed, and comes again.
+        /// Failed; the server sends it again.
         case failed
-        /// A later one stands for it: it is done with that, and looked at again when that comes to nothing.
+        /// Replaced by a later update. It finishes with the later update, and is processed again if that one is withdrawn.
         case absorbed
     }
 
@@ -30,7 +30,7 @@ struct WaitingUpdate: Equatable, Sendable {
     var publishedAt: Int64
     var orderKey: String?
     var wasNotified: Bool
-    /// The starts of the app's code for it that ended with the process.
+    /// The starts of the app's code for the update that ended with the process.
     var starts = 0
 
     var update: PushUpdate {
@@ -40,7 +40,7 @@ struct WaitingUpdate: Equatable, Sendable {
     }
 }
 
-/// What waits to be said of an update.
+/// A result that must be reported to the server.
 struct WaitingResult: Equatable, Sendable {
     var number: Int64
     var json: JSONValue

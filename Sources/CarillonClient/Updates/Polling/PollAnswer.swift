@@ -1,10 +1,10 @@
 import CarillonWire
 
-/// What one poll brought.
+/// The response to one poll.
 struct PollAnswer: Sendable {
     /// The parameters that the server has.
     enum Parameters: Equatable, Sendable {
-        /// It does not say, as servers of earlier versions.
+        /// The response has no parameters, as from servers of earlier versions.
         case unknown
         case none
         case revision(String)
@@ -14,13 +14,13 @@ struct PollAnswer: Sendable {
     var parameters = Parameters.unknown
     var position: String?
     var more = false
-    /// The server has much to do, and is to be left alone for so long.
+    /// The time that the next poll must wait, because the server is busy.
     var retryAfter: Duration?
 }
 
-/// What changed when an answer was stored.
+/// The changes that a stored response made.
 struct Arrival: Equatable, Sendable {
-    /// By kind.
+    /// The number of new updates of each kind.
     var counts: [String: Int] = [:]
     var retracted: [UpdateKey] = []
     var isStored = false

@@ -1,24 +1,24 @@
-/// A popup as it is to be shown.
+/// The dialog of a popup.
 public struct PopupDialog: Sendable, Identifiable, Equatable {
-    /// Which one.
+    /// The identity of a dialog.
     public struct ID: Hashable, Sendable {
         let key: UpdateKey
     }
 
-    /// Its one button.
+    /// The state of the dialog's one button.
     public enum Button: Equatable, Sendable {
         /// Confirms a popup without attachment.
         case ok
-        /// The attachment is waited for. Cannot be pressed.
+        /// The attachment waits for its download. The button cannot be pressed.
         case waiting
-        /// How much of the attachment is there, from 0 to 1. Cannot be pressed.
+        /// The downloaded part of the attachment, from 0 to 1. The button cannot be pressed.
         case downloading(Double)
         /// Confirms, and opens the attachment.
         case detail
-        /// The attachment could not be downloaded: gives up for now, and the popup comes again.
+        /// The attachment could not be downloaded. The button closes the dialog for now, and the popup is delivered again.
         case close
 
-        /// Whether pressing it does something.
+        /// Whether the button can be pressed.
         public var isEnabled: Bool {
             switch self {
             case .ok, .detail, .close: true
@@ -39,8 +39,8 @@ public struct PopupDialog: Sendable, Identifiable, Equatable {
         self.onPress = onPress
     }
 
-    /// The user pressed the button. The dialog stays until ``UpdatePresenter/dismiss(_:)``, when what was pressed is durable; another
-    /// press, or one of a button that waits, does nothing.
+    /// Reports that the user pressed the button. The dialog stays until ``UpdatePresenter/dismiss(_:)``, when the result is
+    /// durable. A second press, and a press of a disabled button, do nothing.
     public func press() { onPress(id) }
 
     public static func == (one: PopupDialog, other: PopupDialog) -> Bool {

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The popups that wait for their user, and the one that is shown.
+/// The popups that wait for the user, and the one that is shown.
 ///
-/// One is shown at a time: of those that wait the gravest, and among equals the one that came first; none is taken away for a graver one.
-/// Attachments are downloaded while their popups wait, a few at a time.
+/// One popup is shown at a time: the most severe of the waiting ones, and among equals the first to arrive. A shown popup is not
+/// replaced by a more severe one. Attachments are downloaded while their popups wait, up to two at a time.
 struct PopupQueue {
     enum Download: Equatable {
         case none
@@ -17,9 +17,9 @@ struct PopupQueue {
         case show(UpdateKey, PushUpdate.Popup, PopupDialog.Button)
         case dismiss(UpdateKey)
         case download(UpdateKey, PushUpdate.Attachment)
-        /// To be made durable; then ``PopupQueue/settled(_:)``.
+        /// Store the result of the popup, then call ``PopupQueue/settled(_:)``.
         case confirm(UpdateKey, opens: PushUpdate.Attachment?)
-        /// The same, of a popup whose attachment is not there.
+        /// The same for a popup whose attachment could not be downloaded.
         case giveUp(UpdateKey, errors: [String])
     }
 
@@ -40,13 +40,13 @@ struct PopupQueue {
         }
     }
 
-    /// In the order in which they came.
+    /// In the order of arrival.
     private var items: [Item] = []
     private var shown: UpdateKey?
     private var downloads: Set<UpdateKey> = []
 
     static let mostDownloads = 2
-    /// A step of progress that is worth another look.
+    /// The smallest step of progress that is shown.
     static let progressStep = 0.01
 
     var isEmpty: Bool { items.isEmpty }
@@ -57,7 +57,7 @@ struct PopupQueue {
         return startDownloads() + showNext()
     }
 
-    /// An update was taken back, or is somebody else's.
+    /// Removes a popup whose update was withdrawn, or has another owner.
     mutating func removed(_ key: UpdateKey) -> [Action] {
         guard let place = place(of: key) else { return [] }
         items.remove(at: place)
@@ -84,10 +84,10 @@ struct PopupQueue {
         }
     }
 
-    /// What a press meant is durable.
+    /// The result of the press is durable.
     mutating func settled(_ key: UpdateKey) -> [Action] { removed(key) }
 
-    /// What a press meant could not be stored: it can be pressed again.
+    /// The result of the press could not be stored: the button can be pressed again.
     mutating func unsettled(_ key: UpdateKey) {
         if let place = place(of: key) { items[place].isPressed = false }
     }
@@ -123,7 +123,7 @@ struct PopupQueue {
         return shown == items[place].key ? [show(items[place])] : []
     }
 
-    // MARK: The one that is shown
+    // MARK: The present dialog
 
     private mutating func showNext() -> [Action] {
         guard shown == nil, let next = items.min(by: { $0.popup.style.gravity < $1.popup.style.gravity }) else { return [] }
@@ -137,11 +137,11 @@ struct PopupQueue {
 }
 
 extension PushUpdate.Popup.Style {
-    /// The smaller, the sooner.
+    /// A smaller number is shown sooner.
     fileprivate var gravity: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }
 
-/// Lets no more than a hundred steps of one download through, however often it reports one.
+/// Limits the steps of one download to 100, also if it reports more.
 final class ProgressSteps: Sendable {
     private let last = Mutex(0.0)
 

@@ -1,13 +1,14 @@
 import CarillonBasics
 
-/// What is under way for one update beside the others: a question to the user, a dialog with its download, or the app's handler.
+/// Work for one update that runs beside the processing of others: a question to the user, a dialog with its download, or the
+/// app's handler.
 ///
-/// It ends when it was answered, and when its update is over, taken back or replaced. An answer that comes later is recognised by its identity,
-/// and changes nothing.
+/// It ends when the answer arrives, and when its update is finished, withdrawn or replaced. A later answer is recognised by its
+/// identity, and changes nothing.
 final class SideWork: Sendable {
     /// The number of the update in the inbox.
     let number: Int64
-    /// Sent when the update goes. Awaited by the question, or by the download, alone.
+    /// Sent when the update is finished or withdrawn. Only the question, or the download, waits for it.
     let ended = Signal()
 
     init(number: Int64) { self.number = number }

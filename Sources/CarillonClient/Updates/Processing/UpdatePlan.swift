@@ -1,15 +1,15 @@
 import CarillonWire
 
-/// What is to be done with an update, and what follows.
+/// The steps for an update, and the action that follows them.
 struct UpdatePlan: Equatable, Sendable {
     enum Step: Equatable, Sendable {
         case cancelPreparing
         /// Fetches or removes content.
         case apply(ContentChange)
-        /// Ends the plan where something was edited meanwhile: another is made.
+        /// Ends the plan if the user made an edit meanwhile: another plan is made.
         case replaceDefinitions
         case setMode(SyncMode)
-        /// Remembers the mode and goes offline when it begins, if it did not.
+        /// Stores the mode and goes offline when the maintenance begins, unless it has begun.
         case enterMaintenance(from: Int64?, until: Int64?)
         case leaveMaintenance
         case notifyConflict
@@ -17,16 +17,16 @@ struct UpdatePlan: Equatable, Sendable {
     }
 
     enum End: Equatable, Sendable {
-        /// Commits what is not committed, then plans again with the outcome.
+        /// Commits the uncommitted changes, then makes a new plan with the outcome.
         case commit
-        /// Asks the user whether to, then plans again with the answer.
+        /// Asks the user whether to commit, then makes a new plan with the answer.
         case ask
-        /// Plans again with what there is then.
+        /// Makes a new plan with the state at that time.
         case lookAgain
         case finish(UpdateOutcome)
-        /// The dialog decides.
+        /// Shows a dialog, which decides the result.
         case show(Popup)
-        /// The app's own code decides.
+        /// Calls the app's own code, which decides the result.
         case handOver
     }
 
@@ -39,44 +39,44 @@ struct UpdatePlan: Equatable, Sendable {
     }
 }
 
-/// What a device did with an update.
+/// The result of an update at a device.
 enum UpdateOutcome: Equatable, Sendable {
-    /// - Parameter code: What was not as it should be.
+    /// - Parameter code: The problem that occurred; nil if no problem occurred.
     case done(code: String? = nil)
     case deferred(until: DeferralCondition, reason: String)
     case failed(isPermanent: Bool, reason: String)
     case unsupported
 }
 
-/// What must happen at the device before an update is looked at again.
+/// The condition at the device for which an update waits.
 enum DeferralCondition: String, CaseIterable, Sendable {
-    /// Changes are committed, or discarded.
+    /// Changes were committed, or discarded.
     case committed
-    /// Another mode.
+    /// The mode changed.
     case mode
     case maintenanceOver
-    /// The user's answer.
+    /// The user answered.
     case answer
 }
 
-/// What an update meets at the device.
+/// The state of the device when an update is processed.
 struct UpdateSituation: Equatable, Sendable {
     var mode: SyncMode
     var isDirty: Bool
-    /// A maintenance was announced, and has begun.
+    /// Whether an announced maintenance has begun.
     var isInMaintenance: Bool
-    /// A maintenance was announced.
+    /// Whether a maintenance was announced.
     var isMaintenanceKnown: Bool
-    /// The maintenance that the update announces is over.
+    /// Whether the maintenance that the update announces is over.
     var isOver: Bool
-    /// Nil: not asked yet.
+    /// The user's answer; nil if the user was not asked yet.
     var consent: CommitConsent?
-    /// Nil: not tried yet.
+    /// The outcome of the commit; nil if no commit was tried yet.
     var commit: CommitOutcome?
     var settings: Settings
 
     struct Settings: Equatable, Sendable {
-        /// A conflict is a failure, and no reason to wait.
+        /// Whether a conflict fails the update instead of deferring it.
         var failsConflicts = false
     }
 
@@ -96,7 +96,7 @@ struct UpdateSituation: Equatable, Sendable {
 }
 
 extension UpdatePlan {
-    /// The whole of what updates do.
+    /// Makes the plan for an update.
     init(for payload: UpdatePayload, in situation: UpdateSituation) {
         switch payload {
         case .content(let change): self = Self.content(change, situation)
@@ -129,7 +129,7 @@ extension UpdatePlan {
         case (.automatic, true):
             switch situation.commit {
             case nil: return .init([], .commit)
-            // What is dirty now was edited since, or the store did not say so at once.
+            // The user made an edit since the commit, or the store reports the commit with a delay.
             case .committed, .unknown: return .init([], .lookAgain)
             case .refused: return .init([], .finish(.deferred(until: .committed, reason: "commit refused")))
             case .unreachable:

@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonWire
 import Logging
 
-/// A maintenance, from its announcement to its end.
+/// The handling of a maintenance, from its announcement to its end.
 extension UpdateWorker {
     func setMode(_ mode: SyncMode) async throws {
         guard try await app.content.mode() != mode else { return }
@@ -10,13 +10,13 @@ extension UpdateWorker {
         try await app.content.setMode(mode)
     }
 
-    /// One change after the other: between a look at the maintenance and a change of it somebody else may come.
+    /// Runs one change of the maintenance at a time, because a change consists of a read and a write.
     private func maintain<Value: Sendable, Fault: Error>(
         _ body: () async throws(Fault) -> Value
     ) async throws(Fault) -> Value {
         while let maintaining { await maintaining.value }
         let (done, isDone) = AsyncStream.makeStream(of: Never.self)
-        // Ends with the body.
+        // The task ends with the body.
         maintaining = Task { for await _ in done {} }
         defer {
             maintaining = nil
@@ -41,7 +41,7 @@ extension UpdateWorker {
     func leaveMaintenance() async throws {
         try await maintain { () async throws in
             guard var maintenance = try await inbox.maintenance() else { return }
-            // What is killed from here on goes on leaving it.
+            // If the process ends from here on, the next one continues with the end of the maintenance.
             maintenance.endsAt = try await now()
             try await inbox.setMaintenance(maintenance)
             _ = try await doWhatIsDue(maintenance)
@@ -49,7 +49,7 @@ extension UpdateWorker {
         maintenanceChanges.send()
     }
 
-    /// The user chose a mode: it is not changed at the end of a maintenance.
+    /// The user chose a mode, which is not changed at the end of a maintenance.
     func modeChosen() async throws(PushError) {
         try await maintain { () async throws(PushError) in
             guard var maintenance = try await inbox.maintenance(), maintenance.hasBegun else { return }
@@ -58,10 +58,10 @@ extension UpdateWorker {
         }
     }
 
-    /// How long it is until a moment by the server's clock.
+    /// Returns the seconds until a moment by the server's clock.
     func seconds(until moment: Int64) async throws(PushError) -> Double { Double(moment - (try await now())) / 1000 }
 
-    /// Does what is due, and answers when something will be: by the server's clock, in milliseconds since 1970.
+    /// Makes the changes that are due. Returns the time of the next change by the server's clock, in milliseconds since 1970.
     func tendMaintenance() async throws -> Int64? {
         try await maintain { () async throws -> Int64? in
             guard var maintenance = try await inbox.maintenance() else { return nil }
@@ -124,7 +124,7 @@ extension UpdateWorker {
             try await inbox.setMaintenance(maintenance)
         }
         failures.maintenanceBegan()
-        // Until the user chooses another: after a kill it may not have come to that.
+        // The content is offline until the user chooses another mode. An ended process may not have changed the mode.
         if maintenance.modeBefore != nil { try await setMode(.offline) }
         return maintenance.endsAt
     }

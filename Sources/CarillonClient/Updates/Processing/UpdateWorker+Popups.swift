@@ -1,12 +1,12 @@
 import CarillonBasics
 import CarillonWire
 
-/// Dialogs, which wait for the user beside the other updates.
+/// The dialogs of popups, which wait for the user beside the other updates.
 extension UpdateWorker {
     func show(_ popup: Popup, of update: WaitingUpdate) async throws(PushError) {
         guard try await inbox.setAway(update), case .popup(let shown) = update.update.kind else { return }
         waiting[update.key] = update
-        // One that is given again while its dialog waits keeps the dialog.
+        // An update that is delivered again while its dialog waits keeps the dialog.
         if sideWork[update.key] == nil { _ = beginSideWork(of: update) }
         await perform(popups.added(update.key, shown))
     }
@@ -16,7 +16,7 @@ extension UpdateWorker {
     }
 
     private func pressed(_ key: UpdateKey, _ dialog: SideWork) async {
-        // A dialog that went does nothing, also where its update came again.
+        // A press on a dismissed dialog does nothing, also if its update was delivered again.
         guard sideWork[key] === dialog else { return }
         await perform(popups.pressed(key))
     }
@@ -49,13 +49,13 @@ extension UpdateWorker {
         }
     }
 
-    /// Shows a dialog, or a change of it: each is a start of the app's code.
+    /// Shows a dialog, or a change of it. Each call is a start of the app's code.
     private func present(_ dialog: PopupDialog, _ work: SideWork) async {
         guard let update = waiting[dialog.id.key] else { return }
         displays += 1
         let number = displays
         guard await begin(update, work) else { return }
-        // While the start was stored, the dialog may have changed.
+        // The dialog may have changed while the start was stored.
         if number == displays {
             let presenter = app.presenter
             await withTaskCancellationHandler {
@@ -67,7 +67,8 @@ extension UpdateWorker {
         await end(update)
     }
 
-    /// Stores what a press meant. Returns false if the update was taken back meanwhile, and nil if the result could not be stored.
+    /// Stores the result of a press. Returns false if the update was withdrawn meanwhile, and nil if the result could not be
+    /// stored.
     private func settle(_ key: UpdateKey, _ outcome: UpdateOutcome) async -> Bool? {
         guard let update = waiting[key] else { return false }
         do {
@@ -87,7 +88,7 @@ extension UpdateWorker {
     private enum DownloadEnd: Sendable {
         case ready
         case failed(reason: String)
-        /// The popup went.
+        /// The popup was removed.
         case unwanted
     }
 

@@ -1,6 +1,6 @@
 import Logging
 
-/// Code of the app that ends the process.
+/// The handling of app code that ends the process.
 extension UpdateWorker {
     /// The parts of the app's code that run for one update.
     struct RunningParts: Sendable {
@@ -9,10 +9,11 @@ extension UpdateWorker {
         let starts: Int
     }
 
-    /// Stores a start of the app's code for an update, before the code runs; `end` follows when it ended. Returns false, and the code must not run, if
-    /// the task is cancelled, or if the update was taken back. While the storage cannot be written, nothing is started.
+    /// Stores a start of the app's code for an update, before the code runs; `end` follows when the code has ended. Returns
+    /// false, and the code must not run, if the task is cancelled, or if the update was withdrawn. While the storage cannot be
+    /// written, no code is started.
     ///
-    /// - Parameter work: The side work that the code is a part of: the code does not run if it ended, or if another took its place.
+    /// - Parameter work: The side work that the code belongs to. The code does not run if this work has ended, or was replaced.
     func begin(_ update: WaitingUpdate, _ work: SideWork? = nil) async -> Bool {
         while isWanted(update, work) {
             running[update.key, default: RunningParts(starts: update.starts)].count += 1
@@ -27,14 +28,15 @@ extension UpdateWorker {
                 await end(update)
                 guard let error = error as? PushError else { return false }
                 await failed(UpdateFailure(.storage, error.message))
-                // Cancelled: the loop ends.
+                // If the task is cancelled, the loop ends.
                 try? await inbox.store.health.wait(atMost: Self.storagePause)
             }
         }
         return false
     }
 
-    /// Returns an update without the start of a part of the app's code that runs for it: the server can offer an update again meanwhile.
+    /// Returns an update without the start of the app's code that is running for it, because the server can send an update again
+    /// meanwhile.
     func withoutPresentStart(_ update: WaitingUpdate) -> WaitingUpdate {
         guard let parts = running[update.key], update.starts == parts.starts + 1 else { return update }
         var update = update
@@ -48,10 +50,10 @@ extension UpdateWorker {
 
     private static var storagePause: Duration { .seconds(1) }
 
-    /// Takes the start back for code that was cancelled and did not end yet.
+    /// Removes the start for code that was cancelled and has not ended yet.
     nonisolated func takeBack(_ update: WaitingUpdate) { inbox.scheduleEnd(of: update, logger: logger) }
 
-    /// The start is taken back with the last part of the app's code that runs for the update.
+    /// Removes the start when the last part of the app's code for the update has ended.
     func end(_ update: WaitingUpdate) async {
         running[update.key]?.count -= 1
         if let left = running[update.key]?.count, left > 0 { return }
@@ -60,7 +62,7 @@ extension UpdateWorker {
         await storing { try await self.inbox.ended(update) }
     }
 
-    /// Reports an update that ended the process too often.
+    /// Reports an update for which the process ended too often.
     func giveUp(_ update: WaitingUpdate) async throws(PushError) {
         guard try await finish(update, .failed(isPermanent: true, reason: "crashed")) else { return }
         logger.error(

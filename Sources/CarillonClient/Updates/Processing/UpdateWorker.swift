@@ -8,9 +8,10 @@ import Logging
     import Foundation
 #endif
 
-/// Processes the updates of one owner, one after the other, as plans have it. What waits for the user, or for the app's own code, waits beside.
+/// Processes the updates of one owner, one after the other, by their plans. Updates that wait for the user, or for the app's own
+/// code, wait beside the others.
 actor UpdateWorker {
-    /// What the app gave.
+    /// The implementations of the app.
     struct App: Sendable {
         var content: any ContentStore
         var presenter: any UpdatePresenter
@@ -23,37 +24,37 @@ actor UpdateWorker {
     let logger: Logger
     /// The device's own clock, in milliseconds since 1970.
     private let wall: @Sendable () -> Int64
-    /// Signals that there is something to report to the server.
+    /// Called when a result must be reported to the server.
     private let finished: @Sendable () -> Void
-    /// What is done beside, and ends with the owner.
+    /// Work beside the updates. It ends when the owner changes.
     nonisolated let jobs: AsyncStream<@Sendable () async -> Void>
     nonisolated let jobsIn: AsyncStream<@Sendable () async -> Void>.Continuation
-    /// Says that there may be something to process.
+    /// Signals that updates may be ready for processing.
     nonisolated let arrivals = Signal()
-    /// Says that the maintenance is another.
+    /// Signals that the maintenance changed.
     nonisolated let maintenanceChanges = Signal()
 
     var popups = PopupQueue()
-    /// Updates of which popups are.
+    /// The updates of the waiting popups.
     var waiting: [UpdateKey: WaitingUpdate] = [:]
-    /// The question, the dialog or the handler of an update that is under way.
+    /// The running question, dialog or handler of an update.
     var sideWork: [UpdateKey: SideWork] = [:]
     private var consents: [UpdateKey: CommitConsent] = [:]
     /// The parts of the app's code that are running for an update.
     var running: [UpdateKey: RunningParts] = [:]
     nonisolated let suspects: SuspectTurns
-    /// How often a dialog was to be shown, or to be changed.
+    /// The number of calls to show or change a dialog.
     var displays = 0
     var failures = FailureNotes()
     var ownMode: SyncMode?
-    /// Who changes the maintenance.
+    /// The running change of the maintenance.
     var maintaining: Task<Void, Never>?
-    /// How many updates came.
+    /// The number of updates that arrived.
     private(set) var received = 0
 
-    /// How often one update is planned before it is put off.
+    /// The most plans for one update before it is postponed.
     private static let mostRounds = 6
-    /// How long a question waits for the user.
+    /// The seconds for which a question waits for the user.
     private static let patience = 300.0
 
     init(
@@ -71,14 +72,15 @@ actor UpdateWorker {
         (jobs, jobsIn) = AsyncStream.makeStream()
     }
 
-    /// The time by the server's clock, in milliseconds since 1970, as far as that is known: what the server announces is by that one.
+    /// Returns the time by the server's clock, as far as it is known, in milliseconds since 1970. The times that the server
+    /// announces are by its clock.
     func now() async throws(PushError) -> Int64 {
         let time = try await inbox.serverTime()
         let wall = wall()
         return time?.now(wall: wall, uptime: inbox.clock.uptime()) ?? wall
     }
 
-    // MARK: What came
+    // MARK: Arrivals
 
     func arrived(_ arrival: Arrival) async {
         failures.succeeded()
@@ -86,7 +88,7 @@ actor UpdateWorker {
             waiting[key] = nil
             endSideWork(of: key)
             await perform(popups.removed(key))
-            // The same answer may have given it again, and its side work may have begun.
+            // The same response may have contained the update again, and its side work may have begun.
             await storing { try await self.inbox.lookAgain(at: key) }
         }
         received += arrival.counts.values.reduce(0, +)
@@ -102,13 +104,13 @@ actor UpdateWorker {
         if failures.failed(failure.kind, at: .now) { await app.presenter.failed(failure) }
     }
 
-    /// Something happened in the content.
+    /// A change of the content that no update caused.
     func happened(_ event: ContentEvent) async throws(PushError) {
         switch event {
         case .committed: try await inbox.happened(.committed)
         case .modeChanged(let mode):
             try await inbox.happened(.mode)
-            // What is uncommitted is committed by itself then.
+            // In this mode the uncommitted changes are committed automatically.
             if mode == .automatic { try await inbox.happened(.committed) }
             let isChosen = mode != ownMode
             ownMode = nil
@@ -117,7 +119,7 @@ actor UpdateWorker {
         arrivals.send()
     }
 
-    /// The owner is not there any more: no dialog of his stays.
+    /// Ends the work for a former owner, and dismisses its dialogs.
     func left() async {
         waiting = [:]
         for key in sideWork.keys { endSideWork(of: key) }
@@ -126,7 +128,7 @@ actor UpdateWorker {
 
     // MARK: Processing
 
-    /// Processes what is there. It ends early when its task is cancelled.
+    /// Processes all updates that are ready. Ends early if its task is cancelled.
     func processAll() async throws(PushError) {
         while !Task.isCancelled, let update = try await inbox.next() {
             try await process(update)
@@ -153,7 +155,7 @@ actor UpdateWorker {
         } catch let error as PushError {
             throw error
         } catch {
-            // Whoever is cancelled has not failed: it is looked at again.
+            // A cancelled update has not failed, and is processed again.
             if Task.isCancelled { return }
             let (isPermanent, reason) = Self.reason(of: error)
             if update.attempt == 1 {
@@ -186,7 +188,7 @@ actor UpdateWorker {
                 isOver: update.payload.isOver(at: try await now()), consent: consents[update.key], commit: commit,
                 settings: settings)
             let plan = UpdatePlan(for: update.payload, in: situation)
-            // The update may have been taken back while the content was asked.
+            // The update may have been withdrawn while the content was read.
             guard try await inbox.isThere(update) else { return }
             guard try await perform(plan.steps, of: update, revision: changes.revision) else {
                 commit = nil
@@ -196,7 +198,7 @@ actor UpdateWorker {
             switch plan.end {
             case .commit:
                 commit = await app.content.commit()
-                // It may have been taken back meanwhile.
+                // The update may have been withdrawn meanwhile.
                 guard try await inbox.isThere(update) else { return }
             case .lookAgain: commit = nil
             case .ask: return try await ask(update)
@@ -210,14 +212,15 @@ actor UpdateWorker {
         try await finish(update, .deferred(until: .committed, reason: "edited meanwhile"))
     }
 
-    /// The user's mode. During a maintenance it is that of before, unless he chose another: what began it may be looked at again after a kill.
+    /// Returns the user's mode. During a maintenance it is the mode before the maintenance, unless the user chose another. After
+    /// the end of a process, the status that began the maintenance may be processed again.
     private func mode(for update: WaitingUpdate, in maintenance: UpdateInbox.Maintenance?) async throws -> SyncMode {
         let mode = try await app.content.mode()
         guard case .status = update.payload, mode == .offline, let maintenance, maintenance.hasBegun else { return mode }
         return maintenance.modeBefore ?? mode
     }
 
-    /// Answers false where something was edited meanwhile, and the plan is none any more.
+    /// Returns false if the user made an edit meanwhile: the plan is not valid any more.
     private func perform(_ steps: [UpdatePlan.Step], of update: WaitingUpdate, revision: Int64) async throws -> Bool {
         for step in steps {
             try Task.checkCancellation()
@@ -248,7 +251,7 @@ actor UpdateWorker {
         return true
     }
 
-    /// The steps that follow definitions are effects of their own.
+    /// The steps that follow the definitions have their own effects.
     private static func name(of change: ContentChange, in update: WaitingUpdate) -> String {
         guard case .definitions = update.payload else { return "content" }
         return change == .roots ? "roots" : "infrastructures"
@@ -262,7 +265,7 @@ actor UpdateWorker {
         }
     }
 
-    /// Stores the result of an update. Returns false, and stores nothing, if the update was taken back meanwhile.
+    /// Stores the result of an update. Returns false, and stores nothing, if the update was withdrawn meanwhile.
     @discardableResult
     func finish(_ update: WaitingUpdate, _ outcome: UpdateOutcome) async throws(PushError) -> Bool {
         guard try await inbox.finished(update, outcome) else { return false }
@@ -274,16 +277,16 @@ actor UpdateWorker {
         return true
     }
 
-    // MARK: Beside
+    // MARK: Side work
 
-    /// Begins side work for an update, in place of the work that is under way for it.
+    /// Begins side work for an update, in place of the running work for it.
     func beginSideWork(of update: WaitingUpdate) -> SideWork {
         let work = SideWork(number: update.number)
         sideWork.updateValue(work, forKey: update.key)?.ended.send()
         return work
     }
 
-    /// Whether side work is under way for an update, which goes on if the server offers the update again.
+    /// Whether side work is running for an update. It continues if the server sends the update again.
     func hasSideWork(_ update: WaitingUpdate) -> Bool { sideWork[update.key]?.number == update.number }
 
     func endSideWork(of key: UpdateKey) {
@@ -291,8 +294,8 @@ actor UpdateWorker {
         sideWork.removeValue(forKey: key)?.ended.send()
     }
 
-    /// Ends the announcements of maintenance that came before one, and before the news that it is over: an answer to a question about them
-    /// changes nothing any more.
+    /// Finishes the announcements of maintenance that arrived before this status. Later answers to questions about them change
+    /// nothing.
     private func endEarlierMaintenance(_ update: WaitingUpdate) async throws {
         guard case .status(let status) = update.payload, !update.payload.isOver(at: try await now()) else { return }
         let ended = try await inbox.endMaintenance(before: update, code: status == .over ? "over" : "replaced")
@@ -305,7 +308,7 @@ actor UpdateWorker {
         let maintenance = try await inbox.maintenance()
         let now = try await now()
         let left = maintenance.map { Double($0.beginsAt - now) / 1000 } ?? 0
-        // One that begins at once leaves the server a while yet.
+        // If the maintenance has begun, the server may stay available for some time: the user has the longest time.
         let patience = left > 0 ? min(left, Self.patience) : Self.patience
         let deadline = Date(milliseconds: wall()) + patience
         let presenter = app.presenter
@@ -339,7 +342,7 @@ actor UpdateWorker {
         sideWork[update.key] = nil
         consents[update.key] = consent
         await storing {
-            // It may have been taken back, or given again, since it was asked about.
+            // The update may have been withdrawn, or delivered again, since the question.
             if try await !self.inbox.lookAgain(at: update) { self.consents[update.key] = nil }
         }
         arrivals.send()
@@ -366,7 +369,8 @@ actor UpdateWorker {
                 self.takeBack(update)
             }
             await self.end(update)
-            // A handler that threw when it was cancelled may have done half of the update. Until all jobs ended, the inbox is its owner's.
+            // A cancelled handler that threw an error may have processed half of the update. The inbox keeps its owner until all
+            // jobs have ended.
             if Task.isCancelled, outcome != .done() { return }
             await self.handled(update, work, outcome)
         }
@@ -378,7 +382,7 @@ actor UpdateWorker {
         await storing { try await self.finish(update, outcome) }
     }
 
-    /// What cannot be stored comes again, when the app is started again.
+    /// A change that cannot be stored is repeated when the app is started again.
     func storing(_ body: () async throws -> Void) async {
         do {
             try await body()
