@@ -22,7 +22,7 @@ struct KeptResult: Equatable, Sendable {
     var files: [String]
     /// The size of the payload and the files.
     var bytes: Int64
-    /// The starts of the app's code for it that ended with the process.
+    /// The starts of the app's code for the result that ended with the process.
     var starts = 0
 
     /// - Parameters:
@@ -104,7 +104,7 @@ struct RemovedResult: Equatable, Sendable {
     }
 }
 
-/// What the end of a request changed.
+/// The changes that the end of a request made.
 struct EndedCall: Equatable, Sendable {
     /// Whether the request had no result before.
     var isFirst: Bool
@@ -129,7 +129,7 @@ extension ServiceBox {
     func end(
         _ id: String, event number: Int64?, keeping result: KeptResult?, sparing spared: Set<String> = [], at now: Int64
     ) async throws(PushError) -> EndedCall {
-        // After a loss of power the event is there again, and is handled once more.
+        // After a power failure the event is still stored, and is handled again.
         try await store.write(reachingDisk: false) { db in
             if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
             try db.run("DELETE FROM service_call WHERE id = ?", [id])
@@ -149,7 +149,7 @@ extension ServiceBox {
         }
     }
 
-    /// The results that the app has not confirmed, in the order in which they came.
+    /// Returns the results that the app has not confirmed, in the order of arrival.
     func results() async throws(PushError) -> [KeptResult] {
         try await store.write(reachingDisk: false) { db in
             try Row.all(db, "SELECT * FROM service_result ORDER BY number").map { KeptResult($0) }
@@ -167,7 +167,7 @@ extension ServiceBox {
         try await store.write(reachingDisk: false) { db in try Self.removeSurplus(sparing: spared, at: now, db) }
     }
 
-    /// Removes the results with which the process ended too often.
+    /// Removes the results for which the process ended too often.
     func removeCrashingResults(sparing spared: Set<String>) async throws(PushError) -> [RemovedResult] {
         try await store.write(reachingDisk: false) { db in
             let rows = try Row.all(
@@ -178,7 +178,7 @@ extension ServiceBox {
         }
     }
 
-    /// The newest result stays, whatever its size: the app could not see it otherwise.
+    /// The newest result stays, whatever its size, because the app could not receive it otherwise.
     private static func removeSurplus(
         sparing spared: Set<String>, at now: Int64, _ db: Database
     ) throws -> [RemovedResult] {

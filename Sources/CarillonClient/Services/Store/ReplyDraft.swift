@@ -7,13 +7,14 @@ import GRDB
     import Foundation
 #endif
 
-/// A reply that a handler returned and whose files the server does not have. The next run goes on with it, and calls no handler.
+/// A reply that a handler returned and whose files the server does not have yet. The next run continues the reply without a call
+/// of the handler.
 struct ReplyDraft: Equatable, Sendable {
     struct File: Equatable, Sendable {
-        /// The path that the app returned, as ``StoragePaths`` keeps it.
+        /// The path that the app returned, in the form of ``StoragePaths``.
         var path: String
         var name: RelativePath
-        /// The upload that was begun.
+        /// The id of the upload; nil before the upload begins.
         var upload: String?
     }
 
@@ -23,7 +24,7 @@ struct ReplyDraft: Equatable, Sendable {
 
     var uploads: Set<String> { Set(files.compactMap(\.upload)) }
 
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceFailed`` where there is none.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceFailed`` if the draft has no value.
     func value() throws(ServiceError) -> ServiceValue {
         guard case .value(let value) = try SealedPayload(payload).content else {
             throw ServiceError(.serviceFailed, "The stored reply has no value.")
@@ -33,7 +34,7 @@ struct ReplyDraft: Equatable, Sendable {
 }
 
 extension ReplyDraft {
-    /// Nil if there is none, or it cannot be read.
+    /// Returns nil if the columns are empty or cannot be read.
     init?(stored payload: Data?, files text: String?) {
         guard let payload, let text, case .array(let list)? = JSONValue(parsing: Array(text.utf8)) else { return nil }
         self.payload = Array(payload)
@@ -60,11 +61,11 @@ extension ReplyDraft {
     }
 }
 
-/// A reply that is decided has no draft any more. Its row has the server's names for its files instead.
+/// The row of a reply that is ready to be posted has no draft. It has the ids of the reply's files on the server instead.
 extension ReplyDraft {
     static func post(_ files: [String], of number: Int64, _ db: Database) throws {
         let text = String(decoding: JSONValue.array(files.map { .string($0) }).bytes, as: UTF8.self)
-        // The request may be gone with its user.
+        // The request may have been removed with its user.
         try db.run(
             """
             INSERT OR REPLACE INTO service_draft (number, payload, files)
@@ -79,10 +80,10 @@ extension ReplyDraft {
 }
 
 extension ServiceBox {
-    /// Stores the reply to a request, or how far it came.
+    /// Stores the reply to a request, with the uploads that have begun.
     func save(_ draft: ReplyDraft, of number: Int64) async throws(PushError) {
         try await store.write { db in
-            // The request may be gone with its user.
+            // The request may have been removed with its user.
             try db.run(
                 """
                 INSERT OR REPLACE INTO service_draft (number, payload, files)
@@ -100,7 +101,7 @@ extension ServiceBox {
         }
     }
 
-    /// The uploads that replies go on with.
+    /// Returns the ids of the uploads that drafts continue.
     func draftUploads() async throws(PushError) -> Set<String> {
         try await store.write(reachingDisk: false) { db in
             var uploads: Set<String> = []

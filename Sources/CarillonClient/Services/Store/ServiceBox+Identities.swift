@@ -8,13 +8,13 @@ import GRDB
     import Foundation
 #endif
 
-/// The identities of other devices, as they were first seen or accepted.
+/// The identities of other devices, when they were first seen or accepted.
 extension ServiceBox {
-    /// Notes the identity that a device comes with: at first it is accepted.
+    /// Compares the identity that a device presents. A first identity is accepted.
     ///
     /// - Parameters:
-    ///   - user: The user of the device, where this device is a server and knows it: see ``PeerPins``.
-    ///   - acceptsFirst: Whether a first identity is stored. Without it the app has not decided yet.
+    ///   - user: The user of the device, if this device is a server and knows the user: see ``PeerPins``.
+    ///   - acceptsFirst: Whether a first identity is stored; false if the app has not decided yet.
     func standing(
         of peer: ServicePeer, _ identity: [UInt8], user: String?, at now: Int64, acceptsFirst: Bool = true
     ) async throws(PushError) -> PeerTrust {
@@ -26,17 +26,17 @@ extension ServiceBox {
         }
     }
 
-    /// The identity that was seen last is the device's from now on.
+    /// Accepts the newest other identity of a device.
     ///
-    /// - Parameter fingerprint: The identity has this fingerprint; nil: whichever it has.
-    /// - Returns: False when there is no such identity but the accepted one.
+    /// - Parameter fingerprint: The fingerprint that the identity must have; nil accepts any.
+    /// - Returns: False if the device has presented no other identity with this fingerprint.
     func accept(_ device: String, fingerprint: String? = nil) async throws(PushError) -> Bool {
         try await change(device) { pins in
             pins.accepted { identity in fingerprint.map { Fingerprint.text(of: identity) == $0 } ?? true }
         }
     }
 
-    /// All that are of interest to the present user of this device.
+    /// Returns all identities for the present user of this device.
     func identities() async throws(PushError) -> [(peer: ServicePeer, pin: PeerPins.Pin)] {
         try await store.write(reachingDisk: false) { db in
             let devices = try Row.all(db, "SELECT DISTINCT app, device FROM service_peer ORDER BY app, device")
@@ -88,16 +88,16 @@ extension ServiceBox {
             })
     }
 
-    /// The user that the server said the device belongs to; empty: none.
+    /// Returns the user of this device that the server reported; empty if it has none.
     static func presentUser(_ db: Database) throws -> String { try String.first(db, "SELECT user FROM owner") ?? "" }
 }
 
-/// The identity of this device itself.
+/// The identity of this device.
 extension ServiceBox {
-    /// The identities of so many users of the device are kept; the one that was used longest ago goes first.
+    /// The most users of the device whose identities are stored. Beyond that, the identity that was used longest ago is removed.
     static let mostIdentities = 1000
 
-    /// Returns the identity of the present user, made where there is none. Those of other users stay.
+    /// Returns the identity of the present user, and makes it if it does not exist. The identities of other users stay.
     static func identity(at now: Int64, _ db: Database) throws -> Curve25519.Signing.PrivateKey {
         let user = try presentUser(db)
         if let stored = try Data.first(db, "SELECT key FROM service_identity WHERE user = ?", [user]) {
@@ -113,7 +113,7 @@ extension ServiceBox {
         return identity
     }
 
-    /// The present user has a new key, as at each sign-in.
+    /// Records that the present user has a new key, as at each sign-in.
     static func noteUse(at now: Int64, _ db: Database) throws {
         try db.run("UPDATE service_identity SET used_at = ? WHERE user = ?", [now, try presentUser(db)])
     }

@@ -2,15 +2,15 @@ import GRDB
 import Logging
 
 extension ServiceBox {
-    /// Stores that a delegate is called with a result, or that a reader is given it. The start ends with the result, which is deleted when it is
-    /// confirmed.
+    /// Stores that a delegate is called with a result, or that a reader receives it. The start is removed with the result, which
+    /// is deleted when it is confirmed.
     func resultStarted(_ id: String) async throws(PushError) {
         try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_result SET starts = starts + 1 WHERE id = ?", [id])
         }
     }
 
-    /// Takes back the starts of results that were not confirmed, when its turn comes.
+    /// Schedules the removal of the starts of results that were not confirmed.
     func scheduleEnd(ofResults ids: Set<String>, logger: Logger) {
         guard !ids.isEmpty else { return }
         store.scheduleWrite(orLog: "cannot store that a result was not confirmed", logger) { db in
@@ -20,7 +20,8 @@ extension ServiceBox {
         }
     }
 
-    /// Takes back the start of a handler that did not end with the process, when its turn comes. Does nothing for a request that has its reply.
+    /// Schedules the removal of the start of a handler that did not end with the process. Does nothing for a request that has its
+    /// reply.
     func scheduleEnd(of event: StoredServiceEvent, logger: Logger) {
         scheduleEnd(of: event.number, starts: event.starts, logger: logger)
     }

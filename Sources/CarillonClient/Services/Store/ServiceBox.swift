@@ -9,30 +9,30 @@ import GRDB
     import Foundation
 #endif
 
-/// What came about a request, and is not done.
+/// An unfinished event of a request.
 struct StoredServiceEvent: Sendable {
     var number: Int64
     var event: ServiceEvent
-    /// Where its files are, as ``StoragePaths`` keeps it.
+    /// The directory of the event's files, in the form of ``StoragePaths``; nil before the files are received.
     var directory: String?
-    /// Its handler was called before.
+    /// Whether the handler was called before, and must be called only once.
     var isBegun: Bool
-    /// Its consumer took it back before.
+    /// Whether the consumer cancelled the request.
     var isUnwanted: Bool
-    /// It came from an app of this machine.
+    /// Whether the event arrived from an app on this machine.
     var isLocal: Bool
-    /// What is posted, once it is decided.
+    /// The reply to be posted; nil until it is ready.
     var reply: [UInt8]?
-    /// The server's names for the files of this reply.
+    /// The ids of the files of this reply on the server.
     var replyFiles: [String]
-    /// When the request was read first, in milliseconds since 1970; nil of one that is no request, or was read too long ago.
+    /// When the request was first read, in milliseconds since 1970; nil if the event is not a request, or was read too long ago.
     var arrivedAt: Int64?
-    /// What the handler returned, while its files are on their way.
+    /// The reply of the handler while its files are being uploaded.
     var draft: ReplyDraft?
-    /// The starts of its handler that ended with the process.
+    /// The starts of the handler that ended with the process.
     var starts: Int
 
-    /// Nil for what this version cannot read.
+    /// Returns nil if this version cannot read the event.
     init?(_ row: Row) {
         guard let event = ServiceEvent(Array(row["body"] as Data)) else { return nil }
         number = row["number"]
@@ -48,14 +48,14 @@ struct StoredServiceEvent: Sendable {
     }
 }
 
-/// An own key that others seal with.
+/// A key of this device with which others seal.
 struct OwnKey: Sendable {
     var name: String
     var key: Curve25519.KeyAgreement.PrivateKey
     var validUntil: Int64
 }
 
-/// The own side of sealing: who this device is, and its present key.
+/// The identity of this device, and its present key.
 struct OwnKeys: Sendable {
     var identity: Curve25519.Signing.PrivateKey
     var key: OwnKey
@@ -67,23 +67,24 @@ struct OwnKeys: Sendable {
     }
 }
 
-/// The durable state of services: each method is one transaction.
+/// The durable state of services. Each method is one transaction.
 struct ServiceBox: Sendable {
     let store: ClientStore
 
     static let keySeconds: Int64 = 7 * 86_400
-    /// How long a key is kept when it is not sealed with any more: the longest deadline and a day.
+    /// How long a former key is stored: the longest deadline and a day.
     static let keptSeconds: Int64 = RequestHeader.longestDeadlineSeconds + 86_400
-    /// The server is asked for a result no longer than this after its deadline.
+    /// How long after the deadline of a request the server can be asked for its result.
     static let resultSeconds: Int64 = 8 * 86_400
 
     // MARK: Events
 
-    /// Those behind a place, in order. A request that came before, and was sent again by somebody, is forgotten.
+    /// Returns the events behind a position, in order. Requests that arrived before, and were sent again, are deleted and
+    /// counted.
     func events(
         after number: Int64, at now: Int64, limit: Int
     ) async throws(PushError) -> (events: [StoredServiceEvent], repeated: Int, last: Int64?) {
-        // What is lost with the power is looked at again, and handled once more.
+        // After a power failure the events are read and handled again.
         try await store.write(reachingDisk: false) { db in
             let rows = try Row.all(
                 db,
@@ -95,7 +96,7 @@ struct ServiceBox: Sendable {
             var events: [StoredServiceEvent] = []
             var repeated = 0
             for row in rows {
-                // What this version cannot read is nothing to it.
+                // Events that this version cannot read are deleted.
                 var event = StoredServiceEvent(row)
                 if let known = event, try Self.isFirst(known, row["is_known"], at: now, db) {
                     event?.arrivedAt = try Self.arrival(of: known, db)
@@ -121,7 +122,7 @@ struct ServiceBox: Sendable {
         return true
     }
 
-    /// How long after its deadline a request is known.
+    /// How long after its deadline a request is remembered.
     private static let seenSeconds: Int64 = 86_400
 
     private static func arrival(of event: StoredServiceEvent, _ db: Database) throws -> Int64? {
@@ -136,7 +137,7 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// Stores that the handler of a request is called. That it is called once must survive the loss of power.
+    /// Stores that the handler of a request is called. With `atMostOnce` the record must survive a power failure.
     func begun(_ event: StoredServiceEvent, atMostOnce: Bool) async throws(PushError) {
         try await store.write(reachingDisk: atMostOnce) { db in
             try db.run(
@@ -151,11 +152,12 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// Stores what is posted, with the server's names for its files.
+    /// Stores the reply to be posted, with the ids of its files on the server.
     func decided(
         _ number: Int64, reply: [UInt8], claiming uploads: [String], files: [String] = []
     ) async throws(PushError) {
-        // After a loss of power it is decided once more, and the server has the first. What names files must not forget them.
+        // After a power failure the reply is made again, and the server has the first one. A reply with files must be stored
+        // durably.
         try await store.write(reachingDisk: !uploads.isEmpty) { db in
             try Self.claim(uploads, db)
             try db.run("UPDATE service_event SET reply = ? WHERE number = ?", [Data(reply), number])
@@ -173,7 +175,8 @@ struct ServiceBox: Sendable {
 
     // MARK: Keys
 
-    /// Who this device is, and the key that others seal with: made where there is none, and a new one where its time is over.
+    /// Returns the identity of this device, and the key with which others seal. Makes them if they do not exist, and makes a new
+    /// key after the former one has expired.
     func keys(at now: Int64) async throws(PushError) -> OwnKeys {
         try await store.write { db in
             let identity = try Self.identity(at: now, db)
@@ -219,16 +222,16 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// The server has it. If that is forgotten, it is sent once more, and is the same.
+    /// Records that the server has the request. If the record is lost, the same request is sent again.
     func sent(_ id: String) async throws(PushError) {
         try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_call SET body = NULL WHERE id = ?", [id])
         }
     }
 
-    /// Notes that the app hears that its provider has all of it, and forgets the event that said so.
+    /// Records that the app was notified that the provider received the whole request, and deletes the event that reported it.
     ///
-    /// - Returns: Nil where it heard it before, or nothing is known of the call.
+    /// - Returns: Nil if the app was notified before, or the call is not known.
     func received(_ id: String, event number: Int64? = nil) async throws(PushError) -> StoredCall? {
         try await store.write(reachingDisk: false) { db in
             if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
@@ -242,7 +245,7 @@ struct ServiceBox: Sendable {
 
     private static func text(of call: StoredCall) -> String { String(decoding: call.json.bytes, as: UTF8.self) }
 
-    /// Nil for a call that was taken back: nothing that comes of it is of interest.
+    /// Returns nil for a call that was cancelled: its events are ignored.
     private static func call(_ id: String, _ db: Database) throws -> StoredCall? {
         let row = try Row.first(db, "SELECT call, local_until FROM service_call WHERE id = ?", [id])
         return row.flatMap { Self.call($0) }.flatMap { $0.isUnwanted ? nil : $0 }
@@ -258,7 +261,7 @@ struct ServiceBox: Sendable {
         try await store.write(reachingDisk: false) { db in try Self.call(id, db) }
     }
 
-    /// Nobody waits for a call any more. It stays until the server knows.
+    /// Marks a call as cancelled. It stays until the server is notified.
     func takeBack(_ id: String) async throws(PushError) {
         try await store.write(reachingDisk: false) { db in
             guard var call = try Self.call(id, db) else { return }
@@ -267,7 +270,7 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// The calls that were taken back, and of which the server may not know.
+    /// Returns the cancelled calls of which the server may not have been notified.
     func takenBack() async throws(PushError) -> [StoredCall] {
         try await store.write(reachingDisk: false) { db in
             try Row.all(db, "SELECT call, local_until FROM service_call WHERE body IS NULL")
@@ -275,7 +278,7 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// Those that the server may not have.
+    /// Returns the calls that the server may not have received.
     func unsent(at now: Int64) async throws(PushError) -> [(id: String, body: [UInt8])] {
         try await store.write { db in
             try db.run("DELETE FROM service_call WHERE kept_until < ?", [now])
@@ -285,7 +288,8 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// It has its result, which is given once; the event that brought it goes with it. Answers false when it had one before.
+    /// Ends a call, which gets only one result, and deletes the event with the result. Returns false if the call had a result
+    /// before.
     func finish(_ id: String, event number: Int64? = nil) async throws(PushError) -> Bool {
         try await store.write(reachingDisk: false) { db in
             if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
@@ -294,15 +298,16 @@ struct ServiceBox: Sendable {
         }
     }
 
-    // MARK: This machine
+    // MARK: Apps on this machine
 
-    /// How many events may be undone while others of this machine add to them.
+    /// The most unfinished events to which apps on this machine can add.
     private static let mostEvents = 1000
     private static let vouchedSeconds: Int64 = 86_400
 
-    /// Takes what an app of this machine says: a request of a device that the server vouched for, or something of a request that is known.
+    /// Adds an event from an app on this machine: a request of a device that the server reported within a day, or an event of a
+    /// known request.
     ///
-    /// - Returns: False for anything else, and where there is enough to do.
+    /// - Returns: False for any other event, and if too many events are unfinished.
     func addLocal(_ event: ServiceEvent, _ body: [UInt8], at now: Int64) async throws(PushError) -> Bool {
         try await store.write { db in
             let isExpected: Bool
@@ -315,7 +320,7 @@ struct ServiceBox: Sendable {
             case .received(let id): isExpected = try Self.call(id.description, db) != nil
             case .cancelled(let id):
                 isExpected = try Int64.first(db, "SELECT 1 FROM service_seen WHERE id = ?", [id.description]) != nil
-            // The server's word.
+            // Only the server sends this event.
             case .failed: isExpected = false
             }
             guard isExpected, try Int64.first(db, "SELECT count(*) FROM service_event") ?? 0 < Self.mostEvents else {
@@ -326,14 +331,14 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// The server says that a device may call this one, as it brought something of it or named it.
+    /// Records that the server permits a device to call this one, because it delivered a message of the device or listed it.
     func vouch(_ device: String, at now: Int64) async throws(PushError) {
         try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_peer SET vouched_at = ? WHERE device = ?", [now, device])
         }
     }
 
-    /// An app of this machine has it, and the server need not.
+    /// Records that an app on this machine received the call, so that it need not be sent to the server.
     func sentLocally(_ id: String, until: Int64) async throws(PushError) {
         try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_call SET body = NULL, local_until = ? WHERE id = ?", [until, id])
@@ -348,11 +353,11 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// Whether a reply to a request is stored that its provider sent.
+    /// Whether a reply from the provider of a request is stored.
     func hasReply(to id: String) async throws(PushError) -> Bool {
         try await store.write(reachingDisk: false) { db in
             guard let call = try Self.call(id, db) else { return false }
-            // Few bodies have the id, so that few are parsed.
+            // Only a few bodies contain the id, so that few are parsed.
             let rows = try Row.all(db, "SELECT body FROM service_event WHERE instr(body, ?) > 0", [Data(id.utf8)])
             return rows.contains { row in
                 guard case .reply(let request, let from, _)? = ServiceEvent(Array(row["body"] as Data)) else { return false }
@@ -369,7 +374,7 @@ struct ServiceBox: Sendable {
         }
     }
 
-    /// Those that something stored names, and that may not be confirmed.
+    /// Returns the uploads that a stored request or reply names, and that may not be confirmed.
     func claims() async throws(PushError) -> Set<String> {
         try await store.write(reachingDisk: false) { db in try String.fetchSet(db, sql: "SELECT id FROM service_upload") }
     }

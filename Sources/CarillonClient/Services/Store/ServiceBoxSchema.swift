@@ -1,4 +1,4 @@
-/// What version 8 of the client's store adds: requests of services.
+/// The tables for requests of services, which version 8 of the client's store added.
 enum ServiceBoxSchema {
     static let sql = """
         -- What came about requests, and is not done. directory has its files; is_known: it is no repetition; is_begun: its handler
@@ -48,7 +48,7 @@ enum ServiceBoxSchema {
 
         """
 
-    /// What version 12 adds: identities belong to a user, empty where there is none.
+    /// The changes of version 12: identities belong to a user, which is empty if the device has none.
     static let identitiesOfUsers = """
         -- Who the device is to others (Ed25519), for each of its users. used_at: when the user's last key was made.
         CREATE TABLE service_identity_of_user (
@@ -80,10 +80,10 @@ enum ServiceBoxSchema {
 
         """
 
-    /// Removes what belongs to the former user. The identities of this device and of others stay, each for its user.
+    /// Removes the data of the former user. The identities of this device and of others stay, each for its user.
     static let erase = eraseForFirstUser + ServiceKeepingSchema.eraseResults
 
-    /// Removes the same at the first sign-in, but for the results that the app did not confirm.
+    /// Removes the same data at the first sign-in, except the results that the app did not confirm.
     static let eraseForFirstUser = """
         DELETE FROM service_event; DELETE FROM service_key; DELETE FROM service_call; DELETE FROM service_seen;
         DELETE FROM service_upload; UPDATE service_peer SET vouched_at = 0;

@@ -1,4 +1,4 @@
-/// What version 11 of the client's store adds: what services keep until somebody is done with it.
+/// The tables of version 11 of the client's store: results that the app has not confirmed, and drafts of replies.
 enum ServiceKeepingSchema {
     static let sql = """
         -- Results that the app has not confirmed, in the order in which they came. files is a JSON array of paths below the directory for

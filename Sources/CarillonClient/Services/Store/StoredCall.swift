@@ -7,7 +7,7 @@ import CarillonWire
     import Foundation
 #endif
 
-/// What this device asked, and has no result of.
+/// A request of this device that has no result yet.
 struct StoredCall: Equatable, Sendable {
     var id: String
     var app: String
@@ -17,25 +17,25 @@ struct StoredCall: Equatable, Sendable {
     var method: String
     var deadlineSeconds: Int64
     var foreground: String
-    /// Of the own key that it was sealed with, which opens its reply.
+    /// The name of the own key with which the request was sealed, and which opens its reply.
     var key: String
-    /// Of what was sealed.
+    /// The hash of the sealed request.
     var hash: Data
-    /// The paths of its files at the sender as ``StoragePaths`` keeps them, for whoever hears that they were sent.
+    /// The paths of the request's files at the sender in the form of ``StoragePaths``, for the event that they were sent.
     var attachments: [String]
-    /// Its parameters, in JSON, for the same.
+    /// The parameters of the request, in JSON, for the same event.
     var parameters: String
-    /// The server's names for its files.
+    /// The ids of the request's files on the server.
     var files: [String]
-    /// The app heard that its provider has all of it.
+    /// Whether the app was notified that the provider received the whole request.
     var isReceived = false
-    /// The deadline of one that went to an app of this machine.
+    /// The deadline of a request that was sent to an app on this machine; nil for other requests.
     var localUntil: Int64?
-    /// When the call ends, in milliseconds since 1970; nil of a call that an earlier version stored.
+    /// When the call ends, in milliseconds since 1970; nil if an earlier version stored the call.
     var until: Int64?
-    /// The user of its provider, where this device is a server and named one.
+    /// The user of the provider, if this device is a server and set one.
     var user: String?
-    /// Nobody waits for it any more, and the server may not know.
+    /// Whether the call was cancelled. The server may not have been notified.
     var isUnwanted = false
 
     var endDate: Date? { until.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
