@@ -6,8 +6,8 @@ import Logging
     import Foundation
 #endif
 
-/// Where received files are put: `Inbox/<sender>/<time>/<path>`, a directory for each message. They are gathered beside it, and the
-/// directory gets its name when all of them are whole.
+/// The directories of received files: `Inbox/<sender>/<time>/<path>`, one directory for each message. Incomplete files are in a
+/// separate directory, which gets its final name when all files are complete.
 struct MessageFiles: Sendable {
     let root: String
     private let logger: Logger
@@ -25,10 +25,10 @@ struct MessageFiles: Sendable {
 
     private func gathering(_ number: Int64) -> String { "\(root)/.gathering/\(number)" }
 
-    /// Where a long payload is on its way.
+    /// The path of a long payload that is being received.
     func draftOfPayload(_ name: String) -> String { "\(root)/.payloads/\(name)" }
 
-    /// A directory that no message has.
+    /// Returns a path for a new directory, which no message has.
     func newDirectory(of sender: String, at milliseconds: Int64) -> String {
         var time = milliseconds
         while FileManager.default.fileExists(atPath: "\(root)/\(sender)/\(time)") { time += 1 }
@@ -37,18 +37,18 @@ struct MessageFiles: Sendable {
 
     func path(of file: RelativePath, in directory: String) -> String { "\(directory)/\(file.text)" }
 
-    /// Where a file of a message is gathered, with the directories that it needs.
+    /// Returns the path of an incomplete file of a message, and makes its directories.
     func draft(of file: RelativePath, for number: Int64) async throws(PushError) -> String {
         let path = "\(gathering(number))/\(file.text)"
         try await DiskFile.work { () throws(PushError) in try DiskFile.makeDirectory(DiskFile.directory(of: path)) }
         return path
     }
 
-    /// Whether a file of a message is gathered. A file that an earlier version gathered under its name in another Unicode form gets the name
-    /// in NFC.
+    /// Whether an incomplete message has a file. A file that an earlier version stored under its name in another Unicode form
+    /// gets the name in NFC.
     func isGathered(_ file: RelativePath, for number: Int64) -> Bool { Self.isThere(file, in: gathering(number)) }
 
-    /// Gives the files of a message that an earlier version put down their names in NFC.
+    /// Renames the files of a message that an earlier version stored to their names in NFC.
     func normalize(_ files: [RelativePath], in directory: String) {
         for file in files { _ = Self.isThere(file, in: directory) }
     }
@@ -61,7 +61,7 @@ struct MessageFiles: Sendable {
             try files.createDirectory(atPath: DiskFile.directory(of: path), withIntermediateDirectories: true)
             try files.moveItem(atPath: former, toPath: path)
         } catch {
-            // The file is fetched once more, under its name in NFC.
+            // The file is fetched again, under its name in NFC.
             return false
         }
         let place = DiskFile.directory(of: former)
@@ -69,10 +69,10 @@ struct MessageFiles: Sendable {
         return true
     }
 
-    /// Returns the path of a file whose name differs in its Unicode form alone.
+    /// Returns the path of a file whose name differs only in its Unicode form.
     private static func former(_ components: ArraySlice<String>, in directory: String) -> String? {
         guard let first = components.first else { return directory }
-        // Texts are equal that are canonically equivalent.
+        // Swift compares canonically equivalent texts as equal.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names where name == first {
             if let path = former(components.dropFirst(), in: "\(directory)/\(name)") { return path }
@@ -80,7 +80,7 @@ struct MessageFiles: Sendable {
         return nil
     }
 
-    /// All are there. What was gathered by an earlier run has its name already.
+    /// Moves the directory of a complete message to its final name. Does nothing if an earlier run has moved it.
     func finish(_ number: Int64, as directory: String) async throws(PushError) {
         let gathering = gathering(number)
         try await DiskFile.work { () throws(PushError) in
@@ -95,7 +95,7 @@ struct MessageFiles: Sendable {
         }
     }
 
-    /// Whether a path is where one of some messages is gathered.
+    /// Whether a path belongs to the incomplete files of one of the messages.
     func isGathered(_ path: String, for numbers: Set<Int64>) -> Bool {
         let base = "\(root)/.gathering/"
         guard path.hasPrefix(base), let number = path.dropFirst(base.count).split(separator: "/").first else { return false }
@@ -104,7 +104,7 @@ struct MessageFiles: Sendable {
 
     func isFinished(_ directory: String) -> Bool { FileManager.default.fileExists(atPath: directory) }
 
-    /// Returns a path below the directory for received files relative to it, and any other path as it is.
+    /// Returns a path below the directory for received files relative to it, and any other path unchanged.
     func relative(_ path: String) -> String { path.hasPrefix(root + "/") ? String(path.dropFirst(root.count + 1)) : path }
 
     func absolute(_ relative: String) -> String { relative.hasPrefix("/") ? relative : "\(root)/\(relative)" }
@@ -113,7 +113,7 @@ struct MessageFiles: Sendable {
     ///
     /// - Parameter files: Files of these messages, relative to the directory for received files.
     func removeMessages(of files: [String]) {
-        // An accent at the beginning of a name is one character with the slash before it.
+        // Compares bytes, because an accent at the beginning of a name forms one character with the slash before it.
         let slash = UInt8(ascii: "/")
         let messages = files.filter { $0.utf8.first != slash }.map { file in
             file.utf8.split(separator: slash).prefix(2).map { String(Substring($0)) }
@@ -121,7 +121,7 @@ struct MessageFiles: Sendable {
         for message in Set(messages) where message.count == 2 { remove("\(root)/\(message.joined(separator: "/"))") }
     }
 
-    /// Removes all received files, when the device has another user.
+    /// Removes all received files, after a change of the device's user.
     func removeAll() {
         do {
             try delete(root)
@@ -163,7 +163,7 @@ struct MessageFiles: Sendable {
             try delete(path)
         } catch {
             if Self.isMissing(error) { return }
-            // The error's text has names of files of the app.
+            // The text of the error contains names of the app's files.
             let code = (error as? CocoaError).map { "\($0.code.rawValue)" } ?? "\(type(of: error))"
             let metadata: Logger.Metadata = ["path": "\(relative(path))", "code": "\(code)"]
             guard path == removed || isMovedAway(path) else {

@@ -1,9 +1,9 @@
 extension RelativePath {
-    /// Returns the name of a file that is sent, before the name is checked.
+    /// Returns the name of a sent file, before the name is checked.
     ///
     /// - Parameters:
-    ///   - path: Where the file is. A relative path is its name; of an absolute path the last component is.
-    ///   - name: The name that was given for it, if one was.
+    ///   - path: The path of the file. The name is a relative path itself, or the last component of an absolute path.
+    ///   - name: The name that the app set; nil if the app set no name.
     static func nameText(of path: String, named name: String? = nil) -> String {
         if let name { return withoutDots(name) }
         let scalars = path.unicodeScalars

@@ -1,10 +1,11 @@
-// Normalization of text is in Foundation alone.
+// Only Foundation has Unicode normalization.
 import Foundation
 
-/// The name under which a file travels and is put down: components below the directory of its message, in NFC. No component leads
-/// elsewhere or is another name on another system.
+/// The name under which a file is transferred and stored: components below the directory of its message, in NFC. No component
+/// leaves that directory or is another name on another system.
 ///
-/// Everything is compared by scalars: a joiner or an accent behind "/" or "." is one character with it, and a byte of its own on the disk.
+/// All comparisons use Unicode scalars: a joiner or an accent after "/" or "." forms one character with it, and has its own bytes
+/// on the disk.
 struct RelativePath: Hashable, Sendable {
     let components: [String]
 
@@ -12,7 +13,7 @@ struct RelativePath: Hashable, Sendable {
     static let longestComponentBytes = 255
     static let longestBytes = 1000
 
-    /// Nil for a name that is refused.
+    /// Returns nil if the name is rejected.
     init?(_ text: String) {
         let normal = text.precomposedStringWithCanonicalMapping
         let components = normal.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).map { String($0) }
@@ -33,9 +34,9 @@ struct RelativePath: Hashable, Sendable {
     private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
         if isJoiner(scalar) { return true }
         switch scalar.value {
-        // Controls, and what Windows has for other purposes.
+        // Control characters, and characters that Windows reserves.
         case 0..<0x20, 0x7F...0x9F, 0x22, 0x2A, 0x3A, 0x3C, 0x3E, 0x3F, 0x5C, 0x7C: return false
-        // What turns or hides text.
+        // Characters that reverse or hide text.
         case 0x061C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF, 0xFFF9...0xFFFB: return false
         default:
             let category = scalar.properties.generalCategory
@@ -43,10 +44,10 @@ struct RelativePath: Hashable, Sendable {
         }
     }
 
-    /// U+200C and U+200D: words of many languages and emoji sequences need them.
+    /// Whether a scalar is U+200C or U+200D, which are necessary in many languages and in emoji sequences.
     private static func isJoiner(_ scalar: Unicode.Scalar) -> Bool { scalar == "\u{200C}" || scalar == "\u{200D}" }
 
-    /// Whether Windows keeps the name for a device, with any extension.
+    /// Whether Windows reserves the name for a device, with any extension.
     private static func isDevice(_ scalars: String.UnicodeScalarView) -> Bool {
         let stem = String(scalars.prefix { $0 != "." }).uppercased()
         if ["CON", "PRN", "AUX", "NUL"].contains(stem) { return true }
@@ -56,7 +57,7 @@ struct RelativePath: Hashable, Sendable {
 
     var text: String { components.joined(separator: "/") }
 
-    /// The name as systems compare it that do not distinguish cases or do not see joiners.
+    /// The name in the form in which systems compare it that ignore case or joiners.
     private var folded: [String] {
         components.map { component in
             var seen = String.UnicodeScalarView()
@@ -67,10 +68,10 @@ struct RelativePath: Hashable, Sendable {
 
     // MARK: Several files
 
-    /// The names of the files of one message, in their order: a name that an earlier file has on some system gets a number before its
-    /// extension, `same 2.txt`.
+    /// Returns the names of the files of one message, in their order. If an earlier file has the same name on some system, a
+    /// number is inserted before the extension: `same 2.txt`.
     ///
-    /// - Returns: Nil where the name of a file is a directory of another file.
+    /// - Returns: Nil if the name of a file is a directory of another file.
     static func distinct(_ paths: [RelativePath]) -> [RelativePath]? {
         var files: Set<[String]> = []
         var named: [RelativePath] = []
@@ -91,7 +92,7 @@ struct RelativePath: Hashable, Sendable {
         return files.isDisjoint(with: directories) ? named : nil
     }
 
-    /// The name with a number before its extension. A name that would be too long loses the end of its stem.
+    /// Returns the name with a number before its extension. If the name is too long, the end of its stem is cut off.
     private func numbered(_ number: Int) -> RelativePath? {
         guard let name = components.last else { return nil }
         let directory = components.dropLast().map { $0 + "/" }.joined()
