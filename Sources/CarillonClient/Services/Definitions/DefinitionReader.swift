@@ -1,7 +1,7 @@
 import CarillonBasics
 import CarillonWire
 
-/// Reads a definition, and gathers what is wrong with it.
+/// Reads a definition, and collects its faults.
 struct DefinitionReader {
     var faults: [ServiceDefinitionFaults.Fault] = []
 
@@ -11,14 +11,14 @@ struct DefinitionReader {
 
     private mutating func note(_ place: String, _ text: String) { faults.append(.init(place: place, text: text)) }
 
-    /// A part of a pointer (RFC 6901 section 3).
+    /// Returns a reference token of a JSON Pointer (RFC 6901 section 3), with its slash.
     static func part(_ name: String) -> String {
         var text = ""
         for character in name { text += character == "~" ? "~0" : character == "/" ? "~1" : String(character) }
         return "/" + text
     }
 
-    /// The members of an object, of which only some are known.
+    /// Returns the members of an object. Unknown members are faults if `known` is not nil.
     private mutating func members(of json: JSONValue, _ place: String, known: [String]?) -> [JSONValue.Member] {
         guard case .object(let members) = json else {
             note(place, "There must be an object.")

@@ -1,12 +1,12 @@
-/// AppKinetics' own services, with their ids and versions, ready to be offered and called.
+/// The definitions of AppKinetics' own services, with their ids and versions. Apps can offer and call them.
 extension ServiceDefinition {
-    /// Hands over one file.
+    /// Transfers one file.
     public static let transferFile = ServiceDefinition(
         service: "com.good.gdservice.transfer-file", version: "1.0.0.0", title: "Transfer File",
         description: "Hands over one file.",
         methods: ["transferFile": .init("Keep the file.", attachments: 1...1)])
 
-    /// Asks for a file to be edited; it comes back by ``saveEditedFile``.
+    /// Requests that a file is edited. The edited file is returned by ``saveEditedFile``.
     public static let editFile = ServiceDefinition(
         service: "com.good.gdservice.edit-file", version: "1.0.0.0", title: "Edit File",
         description: "Opens a file for editing.",
@@ -16,7 +16,7 @@ extension ServiceDefinition {
                 parameters: .object(["identificationData": .optional(.string)]), attachments: 1...1)
         ])
 
-    /// Brings an edited file back.
+    /// Returns an edited file.
     public static let saveEditedFile = ServiceDefinition(
         service: "com.good.gdservice.save-edited-file", version: "1.0.0.1", title: "Save Edited File",
         description: "Takes an edited file back.",
@@ -52,7 +52,7 @@ extension ServiceDefinition {
                 ]))
         ])
 
-    /// Opens a draft of a calendar's entry.
+    /// Opens a draft of a calendar entry.
     public static let createCalendarItem = ServiceDefinition(
         service: "com.good.gdservice.create-calendar-item", version: "1.0.0.0", title: "Create Calendar Item",
         description: "Opens a draft of an entry in the calendar.",

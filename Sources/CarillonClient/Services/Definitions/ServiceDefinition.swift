@@ -7,44 +7,46 @@ import CarillonWire
     public import Foundation
 #endif
 
-/// What a version of a service is: its methods, with the parameters, results, files and errors that each may have. Providers and consumers
-/// that know it hold requests and replies against it; the server never sees it.
+/// The definition of a version of a service: its methods, with their parameters, results, files and errors. Providers and
+/// consumers with the definition check requests and replies against it. The server never receives it.
 ///
-/// It is written as a JSON document, whose schema is in docs/service-definition.schema.json; `carillon services check` explains faults.
+/// A definition is a JSON document. Its schema is in docs/service-definition.schema.json, and `carillon services check` explains
+/// faults.
 public struct ServiceDefinition: Hashable, Sendable {
-    /// A domain in reverse: `com.example.transfer-file`.
+    /// The id of the service, a reversed domain name: `com.example.transfer-file`.
     public let service: String
-    /// `1.0.0.0`.
+    /// The version of the service: `1.0.0.0`.
     public let version: String
-    /// For people.
+    /// A title for people.
     public let title: String
-    /// For people.
+    /// A description for people.
     public let description: String
-    /// By name.
+    /// The methods by name.
     public let methods: [String: Method]
 
-    /// One method.
+    /// A method of a service.
     public struct Method: Hashable, Sendable {
-        /// For people.
+        /// A description for people.
         public var description: String
-        /// Null, where none are wanted.
+        /// The shape of the parameters; null if the method has no parameters.
         public var parameters: ServiceShape
-        /// Null, where it answers nothing.
+        /// The shape of the result; null if the method has no result.
         public var reply: ServiceShape
-        /// How many files a request may have.
+        /// The number of files that a request can have.
         public var attachments: ClosedRange<Int>
-        /// How many files a reply may have.
+        /// The number of files that a reply can have.
         public var replyAttachments: ClosedRange<Int>
-        /// What its numbers of errors mean.
+        /// The meanings of the error numbers of the method.
         public var errors: [Int: String]
     }
 
-    /// The names of all its methods.
+    /// The names of all methods, with the service and its version.
     public var allMethods: [ServiceMethod] {
         methods.keys.sorted().map { ServiceMethod(service, version, $0) }
     }
 
-    /// - Throws: ``ServiceDefinitionFaults``: everything that is wrong with it.
+    /// Reads a definition from a JSON document.
+    /// - Throws: ``ServiceDefinitionFaults`` with all faults of the document.
     public init(_ document: Data) throws(ServiceDefinitionFaults) {
         var reader = DefinitionReader()
         guard let json = JSONValue(parsing: Array(document)), case .object = json else {
@@ -67,51 +69,51 @@ public struct ServiceDefinition: Hashable, Sendable {
     }
 }
 
-/// What is wrong with a definition, each with its place.
+/// The faults of a definition, each with its position.
 public struct ServiceDefinitionFaults: Error, Hashable, Sendable, CustomStringConvertible {
-    /// One of them.
+    /// A fault of a definition.
     public struct Fault: Hashable, Sendable {
-        /// Where, as a JSON Pointer (RFC 6901): `/methods/open/parameters/members/url/type`.
+        /// The position of the fault, as a JSON Pointer (RFC 6901): `/methods/open/parameters/members/url/type`.
         public var place: String
-        /// What, and what would be right.
+        /// A sentence with the fault and what is valid.
         public var text: String
     }
 
-    /// In the order of the document.
+    /// The faults in the order of the document.
     public let faults: [Fault]
 
     init(_ faults: [Fault]) { self.faults = faults }
 
-    /// A line for each.
+    /// One line for each fault.
     public var description: String {
         faults.map { "\($0.place.isEmpty ? "/" : $0.place): \($0.text)" }.joined(separator: "\n")
     }
 }
 
-/// What a value of a service may be.
+/// The valid values of a parameter or a result.
 public indirect enum ServiceShape: Hashable, Sendable {
     case null
     case bool
     case integer
-    /// Also a whole one.
+    /// A number, also a whole one.
     case number
     case string
     case bytes
-    /// Of simple values.
+    /// An array of simple values.
     case array(ServiceShape)
-    /// Of simple values and arrays.
+    /// An object of simple values and arrays.
     case object([String: Member])
-    /// Anything that a service's value can be.
+    /// Any value of a service.
     case any
 
     /// A member of an object.
     public struct Member: Hashable, Sendable {
         public var shape: ServiceShape
-        /// It may be absent.
+        /// Whether the member can be absent.
         public var isOptional: Bool
     }
 
-    /// Why a value is none of it, with its place; nil: it is.
+    /// Returns why a value does not have this shape, with its position; nil if the value has the shape.
     func fault(of value: ServiceValue, at place: String = "") -> String? {
         func wrong(_ what: String) -> String { "\(place.isEmpty ? "The value" : place) must be \(what)." }
         switch (self, value) {
@@ -147,7 +149,9 @@ public indirect enum ServiceShape: Hashable, Sendable {
 }
 
 extension ServiceDefinition {
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceMethodNotFound`` or ``ServiceError/Code/serviceParametersInvalid``.
+    /// Checks a request.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceMethodNotFound`` or
+    ///   ``ServiceError/Code/serviceParametersInvalid``.
     func check(_ parameters: ServiceValue, attachments: Int, of method: String) throws(ServiceError) {
         guard let method = methods[method] else {
             throw ServiceError(.serviceMethodNotFound, "\(service) \(version) has no \(method).")
@@ -156,7 +160,7 @@ extension ServiceDefinition {
         try Self.check(attachments, in: method.attachments)
     }
 
-    /// The same of a result.
+    /// Checks a reply. A method that the definition does not have is not checked.
     func check(reply: ServiceValue, attachments: Int, of method: String) throws(ServiceError) {
         guard let method = methods[method] else { return }
         if let fault = method.reply.fault(of: reply) { throw ServiceError(.serviceParametersInvalid, fault) }
