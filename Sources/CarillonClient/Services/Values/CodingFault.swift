@@ -1,4 +1,4 @@
-/// What is wrong with a value that cannot be encoded or decoded, for people.
+/// Describes, for people, why a value cannot be encoded or decoded.
 enum CodingFault {
     /// Returns a clause that names the member.
     static func clause(of error: any Error) -> String {
@@ -19,7 +19,7 @@ enum CodingFault {
         path.allSatisfy { $0.intValue != nil } ? "it" : "the member \(place(path))"
     }
 
-    /// The names of members and the numbers of elements, without the array around the value.
+    /// Returns the names of members and the numbers of elements, without the array around the value.
     private static func place(_ path: [any CodingKey]) -> String {
         let names = path.enumerated().filter { $0.offset > 0 || $0.element.intValue == nil }
             .map { $0.element.intValue.map { String($0) } ?? $0.element.stringValue }

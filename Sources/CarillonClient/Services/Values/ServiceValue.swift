@@ -6,13 +6,13 @@ import CarillonBasics
     public import Foundation
 #endif
 
-/// A parameter of a service, or its result: a simple value, an array of simple values, or an object whose members are either. Anything
-/// deeper is ``ServiceError/Code/serviceParametersInvalid``.
+/// A parameter of a service, or its result: a simple value, an array of simple values, or an object whose members are simple
+/// values or such arrays. A value with more levels is ``ServiceError/Code/serviceParametersInvalid``.
 public enum ServiceValue: Hashable, Sendable {
     case null
     case bool(Bool)
     case integer(Int64)
-    /// Finite.
+    /// A finite number.
     case number(Double)
     case string(String)
     case bytes(Data)
@@ -23,19 +23,19 @@ public enum ServiceValue: Hashable, Sendable {
 extension ServiceValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-    /// Null.
+    /// Makes null.
     public init(nilLiteral: ()) { self = .null }
-    /// True or false.
+    /// Makes true or false.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// A whole number.
+    /// Makes a whole number.
     public init(integerLiteral value: Int64) { self = .integer(value) }
-    /// A number.
+    /// Makes a number.
     public init(floatLiteral value: Double) { self = .number(value) }
-    /// A text.
+    /// Makes a text.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// An array.
+    /// Makes an array.
     public init(arrayLiteral elements: ServiceValue...) { self = .array(elements) }
-    /// An object; of two members of one name the last counts.
+    /// Makes an object. If two members have the same name, the last one counts.
     public init(dictionaryLiteral elements: (String, ServiceValue)...) {
         self = .object(Dictionary(elements, uniquingKeysWith: { $1 }))
     }
@@ -54,12 +54,12 @@ extension ServiceValue {
         if case .array(let elements) = self { elements.allSatisfy(\.isSimple) } else { isSimple }
     }
 
-    /// Whether it is no deeper than a service's values may be, and its numbers are finite.
+    /// Whether the value has no more levels than a service's value can have, and its numbers are finite.
     public var isValid: Bool {
         if case .object(let members) = self { members.values.allSatisfy(\.isSimpleOrArray) } else { isSimpleOrArray }
     }
 
-    /// How it travels: what JSON has as itself, and bytes and numbers that are whole as objects of one member.
+    /// The form in which the value is sent. A `number`, bytes and an object are each in an object with one member.
     var json: JSONValue {
         switch self {
         case .null: .null
@@ -78,7 +78,7 @@ extension ServiceValue {
         }
     }
 
-    /// Nil for what is none.
+    /// Returns nil if the JSON value does not represent a value of a service.
     init?(json: JSONValue) {
         guard let value = Self.read(json), value.isValid else { return nil }
         self = value
@@ -116,9 +116,10 @@ extension ServiceValue {
 // MARK: Types of the app
 
 extension ServiceValue {
-    /// A type of the app as a value; `Data` becomes bytes.
+    /// Makes a value from a type of the app. `Data` becomes bytes.
     ///
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceParametersInvalid`` where it is too deep, or none at all.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceParametersInvalid`` if the value has too many levels, or cannot
+    ///   be encoded.
     public init(encoding value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.dataEncodingStrategy = .custom { data, encoder in
@@ -126,7 +127,7 @@ extension ServiceValue {
             try container.encode([Self.bytesMark: Base64URL.encode(Array(data))])
         }
         do {
-            // The box lets a type that is one simple value through.
+            // The array around the value allows a type that is one simple value.
             let text = try encoder.encode([value])
             guard case .array(let elements)? = JSONValue(parsing: Array(text)), let element = elements.first,
                 let value = Self.plain(element), value.isValid
@@ -142,9 +143,9 @@ extension ServiceValue {
         }
     }
 
-    /// The value as a type of the app.
+    /// Decodes the value as a type of the app.
     ///
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceParametersInvalid`` where it is none of that type.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceParametersInvalid`` if the value does not have that type.
     public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         let decoder = JSONDecoder()
         decoder.dataDecodingStrategy = .custom { decoder in
