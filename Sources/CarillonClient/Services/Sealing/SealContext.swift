@@ -8,12 +8,12 @@ import Crypto
     import Foundation
 #endif
 
-/// All that a sealed request or reply is bound to: whoever changes any of it, or sends it as something else, has something that does not
-/// open.
+/// The context to which a sealed request or reply is bound. If any value is changed, or the message is used in another context,
+/// it cannot be opened.
 struct SealContext: Equatable, Sendable {
     enum Direction: String, Sendable {
         case request
-        /// With the hash of the request that it answers.
+        /// A reply, which is bound to the hash of its request.
         case reply
     }
 
@@ -28,11 +28,11 @@ struct SealContext: Equatable, Sendable {
     var foreground: String
     var files: Int
     var fileBytes: Int64
-    /// Empty for a request.
+    /// The hash of the request; empty for a request.
     var requestHash: [UInt8] = []
 
-    /// HPKE's `info`: SHA-256 over each part with its length before it, so that no two contexts are one (RFC 9180 section 9.1.3 asks for
-    /// short ones).
+    /// The `info` of HPKE: SHA-256 over each part with its length before it, so that two contexts cannot be equal (RFC 9180
+    /// section 9.1.3 recommends short values).
     var info: Data {
         var hash = SHA256()
         let parts =
@@ -49,17 +49,18 @@ struct SealContext: Equatable, Sendable {
     }
 }
 
-/// Seals and opens what travels from device to device: HPKE in Auth mode (RFC 9180 section 5.1.3), once for each key schedule.
+/// Seals and opens the messages between devices: HPKE in Auth mode (RFC 9180 section 5.1.3), with a key schedule for each
+/// message.
 enum ServiceSeal {
     static let suite = HPKE.Ciphersuite.Curve25519_SHA256_ChachaPoly
-    /// The length of what is sealed says little: spaces bring it up to a multiple of this. They mean nothing to JSON.
+    /// The content is padded with spaces to a multiple of this, so that its length reveals little. JSON ignores the spaces.
     private static let paddedTo = 256
 
     struct Sealed: Equatable, Sendable {
         var encapsulated: [UInt8]
         var body: [UInt8]
 
-        /// What a reply names of its request.
+        /// The hash by which a reply names its request.
         var hash: [UInt8] { Array(SHA256.hash(data: encapsulated + body)) }
     }
 
@@ -97,7 +98,7 @@ enum ServiceSeal {
 extension ServiceSeal {
     private struct KeyIsWeak: Error {}
 
-    /// A key of another, unless what both have in common would be nothing (RFC 9180 section 7.1.4).
+    /// Returns the public key of another device. Throws if the shared secret is zero (RFC 9180 section 7.1.4).
     private static func publicKey(
         _ bytes: [UInt8], beside own: Curve25519.KeyAgreement.PrivateKey
     ) throws -> Curve25519.KeyAgreement.PublicKey {
@@ -120,7 +121,7 @@ extension KeyBundle {
         signature = Array(try identity.signature(for: signed(device: device)))
     }
 
-    /// Whether the identity that it names signed it for this device.
+    /// Whether the identity in the bundle signed it for this device.
     func isSigned(for device: String) -> Bool {
         guard Ed25519Encoding.isAcceptable(identity),
             let identity = try? Curve25519.Signing.PublicKey(rawRepresentation: identity)
@@ -129,9 +130,9 @@ extension KeyBundle {
     }
 }
 
-/// What people compare of an identity: the beginning of its hash, in groups of four digits.
+/// The fingerprint of an identity, which people compare: the beginning of its hash, in groups of four digits.
 enum Fingerprint {
-    /// Returns a fingerprint that a person typed as ``text(of:)`` writes it.
+    /// Returns a fingerprint that a person typed in the form of ``text(of:)``.
     static func standard(_ typed: String) -> String {
         grouped(typed.filter { !$0.isWhitespace }.lowercased())
     }

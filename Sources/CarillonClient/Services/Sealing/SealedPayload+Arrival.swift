@@ -1,5 +1,5 @@
 extension SealedPayload {
-    /// Whether a reply shows that its provider had all of the request.
+    /// Whether a reply shows that its provider received the whole request.
     var saysThatRequestArrived: Bool {
         switch content {
         case .value, .attached: true
@@ -9,8 +9,8 @@ extension SealedPayload {
 }
 
 extension ServiceError {
-    /// Whether only a handler that had all of the request ends it with this error. The other codes are those of a provider's library that
-    /// refuses a request, or cannot open or fetch it.
+    /// Whether only a handler, which received the whole request, can end it with this error. The other codes are those of a
+    /// provider's library that rejects a request, or cannot open or fetch it.
     var saysThatRequestArrived: Bool {
         domain != Self.libraryDomain || [.custom, .serviceFailed, .providerLocked].contains(code)
     }

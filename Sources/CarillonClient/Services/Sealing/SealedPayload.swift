@@ -6,16 +6,16 @@ import CarillonBasics
     import Foundation
 #endif
 
-/// What is sealed: a value or an error, and the files beside it.
+/// The content of a sealed message: a value or an error, and its files.
 struct SealedPayload: Equatable, Sendable {
     enum Content: Equatable, Sendable {
         case value(ServiceValue)
         case error(ServiceError)
-        /// It is too long for an envelope: a payload of its own, in an attachment.
+        /// The payload is too long for an envelope and is in an attachment.
         case attached(AttachmentManifest)
     }
 
-    /// The longest there is.
+    /// The most bytes of a payload.
     static let mostBytes = 1 << 20
 
     struct File: Equatable, Sendable {
@@ -100,11 +100,11 @@ extension AttachmentManifest {
     var json: JSONValue {
         let encoder = JSONEncoder()
         encoder.dateEncodingStrategy = .millisecondsSince1970
-        // Texts and numbers: encoding them cannot fail.
+        // Texts and numbers can always be encoded.
         return (try? encoder.encode(self)).flatMap { JSONValue(parsing: Array($0)) } ?? .null
     }
 
-    /// Nil for what is none.
+    /// Returns nil if the value is not a manifest.
     init?(json: JSONValue) {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .millisecondsSince1970
@@ -126,7 +126,7 @@ extension ServiceError {
         return .object(members)
     }
 
-    /// Nil for what is none.
+    /// Returns nil if the value is not an error.
     init?(_ json: JSONValue) {
         guard case .string(let domain)? = json["domain"], case .string(let code)? = json["code"],
             case .string(let text)? = json["text"]
