@@ -1,50 +1,50 @@
-/// How an identity stands to what was known of a device.
+/// The relation between an identity and the known identities of a device.
 enum PeerTrust: Equatable, Sendable {
     case first
     case known
-    /// It is another one than was accepted; whether it was seen before.
+    /// The identity differs from the accepted one. `isNew` is false if it was seen before.
     case changed(isNew: Bool)
 }
 
-/// The identities that are accepted for one other device, one for each of its users.
+/// The accepted identities of one other device, one for each of its users.
 ///
-/// A device that belongs to a user calls, and is called by, devices of that user alone, so that its own user is the user of the other device. A
-/// device without a user is a server: it receives the user with each request, and names the user of a provider that it looked for by user.
-/// The server of Carillon says who the user is. A name that it says never replaces an identity: another identity for a pinned user is
-/// `changed` until the app accepts it.
+/// A device with a user calls, and is called by, only devices of that user. Therefore its own user is the user of the other
+/// device. A device without a user is a server: it receives the user with each request, and sets the user of a provider that it
+/// searched by user. The Carillon server reports the user. A reported user never replaces an identity: another identity for a
+/// pinned user is `changed` until the app accepts it.
 struct PeerPins: Equatable, Sendable {
     struct Pin: Equatable, Sendable {
-        /// Empty where no user was known. The identity counts for each user that has no pin of its own.
+        /// Empty if no user was known. The identity counts for each user without a pin.
         var user: String
         var identity: [UInt8]
-        /// Another identity that the device came with since.
+        /// Another identity that the device has presented since; nil if there was no other.
         var offered: [UInt8]?
-        /// In milliseconds since 1970.
+        /// The time when the other identity was presented, in milliseconds since 1970.
         var offeredAt: Int64 = 0
         var pinnedAt: Int64
     }
 
-    /// The user of this device; empty where it has none.
+    /// The user of this device; empty if it has none.
     var ownUser: String
-    /// In the order in which they were made.
+    /// The pins in the order in which they were made.
     var pins: [Pin] = []
 
-    /// The user whose identity the device must have.
+    /// Returns the user whose identity the device must have.
     ///
-    /// - Parameter said: The user that came with a request, or that the app named; nil: none did.
+    /// - Parameter said: The user of a request, or the user that the app set; nil if neither is known.
     private func user(_ said: String?) -> String {
         if !ownUser.isEmpty { return ownUser }
         return said ?? pins.first?.user ?? ""
     }
 
-    /// The pins that are of interest to the present user of this device.
+    /// The pins for the present user of this device.
     var visible: [Pin] {
         guard !ownUser.isEmpty else { return pins }
         if let own = pins.first(where: { $0.user == ownUser }) { return [own] }
         return pins.filter(\.user.isEmpty)
     }
 
-    /// The device came with an identity. Where no user was said, the identity of any user of the device counts.
+    /// Compares the identity that the device presents. If no user is known, the identity of any user of the device counts.
     mutating func met(_ identity: [UInt8], said: String?, at now: Int64) -> PeerTrust {
         if ownUser.isEmpty, said == nil, pins.contains(where: { $0.identity == identity }) { return .known }
         let user = user(said)
@@ -63,9 +63,9 @@ struct PeerPins: Equatable, Sendable {
         return .changed(isNew: isNew)
     }
 
-    /// The app accepts the identity that was offered last, or the offered one that has a fingerprint.
+    /// Accepts the newest other identity, or the one with a fingerprint.
     ///
-    /// - Returns: Whether there is one.
+    /// - Returns: Whether there is such an identity.
     mutating func accepted(_ hasFingerprint: ([UInt8]) -> Bool = { _ in true }) -> Bool {
         let users = Set(visible.map(\.user))
         let offered = pins.indices.filter { users.contains(pins[$0].user) && pins[$0].offered.map(hasFingerprint) == true }
