@@ -1,19 +1,20 @@
 import Synchronization
 
-/// The result of a request that was made by an earlier run of the app, or by a task that did not wait for it.
+/// The result of a request that an earlier run of the app made, or that was made by a task that did not wait for it.
 public struct LateReply: Sendable {
-    /// The request's.
+    /// The id of the request.
     public let id: String
     public let provider: ServiceApplication
     public let method: ServiceMethod
     public let result: Result<ServiceReply, ServiceError>
     let done: @Sendable () async -> Void
 
-    /// Confirms that the app has the result. Until then it comes again in each run, for up to seven days: see ``ServiceClient/replies``.
+    /// Confirms that the app has handled the result. Until then the result is delivered again in each run, for up to seven days:
+    /// see ``ServiceClient/replies``.
     public func confirm() async { await done() }
 }
 
-/// The results that nobody read yet, for one reader at a time. The store limits their number and size.
+/// The results that were not read yet, for one reader at a time. The store limits their number and size.
 final class LateReplies: Sendable {
     private struct State {
         var waiting: [LateReply] = []
@@ -37,17 +38,18 @@ final class LateReplies: Sendable {
 
     func removeAll() { state.withLock { $0.waiting = [] } }
 
-    /// What is done with results that the reader is given.
+    /// The calls that surround the delivery of results to the reader.
     struct Calls: Sendable {
-        /// Called before the reader is given a result, with the id of its request. Returns false for a result that the reader is not given.
+        /// Called before a result is delivered to the reader, with the id of its request. Returns false if the result must not be
+        /// delivered.
         var begins: @Sendable (String) async -> Bool = { _ in true }
-        /// The reader asks for the next result, or its iteration ended.
+        /// Called when the reader requests the next result, or its iteration ended.
         var ended: @Sendable (String) -> Void = { _ in }
-        /// The reader is not given a result after ``begins``: another reader can be.
+        /// Called if a result is not delivered after ``begins``: another reader can receive it.
         var gaveBack: @Sendable (String) async -> Void = { _ in }
     }
 
-    /// Ends the stream before it.
+    /// Returns a new stream, and ends the stream before it.
     func stream(_ calls: Calls = Calls()) -> AsyncStream<LateReply> {
         let (number, before) = state.withLock { state in
             state.reader += 1
@@ -79,7 +81,7 @@ final class LateReplies: Sendable {
 extension LateReplies {
     fileprivate func isPresent(_ reader: Int) -> Bool { state.withLock { $0.reader == reader } }
 
-    /// A reader that was cancelled or replaced did not get a result: the present reader is the next to get it.
+    /// Returns a result that a cancelled or replaced reader did not receive. The present reader receives it next.
     fileprivate func giveBack(_ reply: LateReply) {
         let waiter = state.withLock { state -> CheckedContinuation<LateReply?, Never>? in
             guard !state.waiting.contains(where: { $0.id == reply.id }) else { return nil }
@@ -91,12 +93,12 @@ extension LateReplies {
     }
 }
 
-/// The place of one iteration in the results that nobody waits for. The stream releases it when the iteration ends.
+/// The position of one iteration in the late results. The stream releases it when the iteration ends.
 private final class LateReplyReading: Sendable {
     private let replies: LateReplies
     private let number: Int
     private let calls: LateReplies.Calls
-    /// The request whose result the reader was given last.
+    /// The request whose result the reader received last.
     private let present = Mutex<String?>(nil)
 
     init(_ replies: LateReplies, _ number: Int, _ calls: LateReplies.Calls) {

@@ -8,9 +8,9 @@ import CarillonWire
 
 /// A method of a version of a service.
 public struct ServiceMethod: Hashable, Sendable {
-    /// A domain in reverse, in lower case: `com.example.transfer-file`.
+    /// A reversed domain name in lower case: `com.example.transfer-file`.
     public var service: String
-    /// One to four numbers with dots between: `1.0.0.0`.
+    /// One to four numbers with dots between them: `1.0.0.0`.
     public var version: String
     /// A letter, and up to 63 letters, digits and underscores.
     public var name: String
@@ -19,7 +19,7 @@ public struct ServiceMethod: Hashable, Sendable {
     public static let frontRequest = ServiceMethod(
         RequestHeader.frontService, RequestHeader.frontVersion, RequestHeader.frontMethod)
 
-    /// Makes a name; whether it can be one is looked at where it is used.
+    /// Makes a name. Its validity is checked when it is used.
     public init(_ service: String, _ version: String, _ name: String) {
         self.service = service
         self.version = version
@@ -27,16 +27,16 @@ public struct ServiceMethod: Hashable, Sendable {
     }
 }
 
-/// An install of an app that requests come from or go to.
+/// An installation of an app that sends or receives requests.
 public struct ServiceApplication: Hashable, Sendable {
     /// The app, named like a bundle identifier.
     public var app: String
-    /// The install; nil, where a provider is looked for: the one that is connected, or was last seen.
+    /// The device; nil selects one device of the app: a connected one, or else the one that was last seen.
     public var device: String?
 
     /// - Parameters:
     ///   - app: The app.
-    ///   - device: Nil for any install of the app; a request goes to one of them.
+    ///   - device: Nil for any installation of the app; a request is sent to one of them.
     public init(app: String, device: String? = nil) {
         self.app = app
         self.device = device
@@ -45,83 +45,85 @@ public struct ServiceApplication: Hashable, Sendable {
     init(_ peer: ServicePeer) { self.init(app: peer.app, device: peer.device) }
 }
 
-/// Who should come to the front of the screen. It is reported to the other side, and nothing is done about it.
+/// Which app should come to the front of the screen. It is reported to the other side, and the library does nothing else with it.
 public enum ForegroundPreference: String, Sendable {
     case preferMe
     case preferPeer
     case none
 }
 
-/// An app that offers services, as the server found it.
+/// A provider of services in the server's response to a search.
 public struct FoundProvider: Hashable, Sendable {
-    /// Where requests are sent.
+    /// The address for requests.
     public var application: ServiceApplication
-    /// As the app names itself.
+    /// The name of the app, for people.
     public var name: String
-    /// Of the app.
+    /// The version of the app.
     public var version: String
-    /// Whether it was connected.
+    /// Whether the provider was connected.
     public var isLive: Bool
-    /// Its services, with their versions.
+    /// The services of the provider, with their versions.
     public var services: [Service]
-    /// A user's device, or a server.
+    /// Whether the provider is a user's device or a server.
     public var type: Kind
-    /// Where a server is in its cluster.
+    /// The position of a server in its cluster; nil for a user's device.
     public var server: Server?
-    /// Of its picture: another one has another name. ``ServiceClient/icon(of:)`` has the picture.
+    /// The name of the provider's icon, which changes with the icon. ``ServiceClient/icon(of:)`` returns the icon.
     public var icon: String?
-    /// Of the identity that the server says it has: compare it with ``ServiceProvider/fingerprint`` of the other.
+    /// The fingerprint of the provider's identity, as the server reported it. Compare it with ``ServiceProvider/fingerprint`` at
+    /// the provider.
     public var fingerprint: String
 
-    /// One of them.
+    /// A service of the provider.
     public struct Service: Hashable, Sendable {
         public var id: String
         public var version: String
     }
 
-    /// What provides.
+    /// The kind of a provider.
     public enum Kind: String, Sendable {
         /// An app on a device of a user.
         case application
-        /// A device that the operator made a server, for all users.
+        /// A backend device that the operator marked, for all users.
         case server
     }
 
-    /// One of a cluster, as the operator says.
+    /// A server in a cluster, with the values that the operator set.
     public struct Server: Hashable, Sendable {
-        /// Where else it can be reached; requests of services need not know it.
+        /// Another address of the server. Requests of services do not need it.
         public var host: String?
         public var port: Int?
-        /// 1 is asked first; among equals chance decides.
+        /// Servers with the priority 1 are called first. Among servers with equal priority the choice is random.
         public var priority: Int
     }
 }
 
-/// A request, as its provider sees it.
+/// A request that a provider receives.
 public struct ServiceRequest: Sendable {
-    /// The same each time that it is handled.
+    /// The id of the request, the same each time that it is handled.
     public let id: String
     public let consumer: ServiceApplication
     public let method: ServiceMethod
     public let parameters: ServiceValue
-    /// The paths of its files, which are the app's own.
+    /// The paths of the received files, which belong to the app.
     public let attachments: [String]
     public let foreground: ForegroundPreference
-    /// Whose device asks, where this provider is a server: the word of the Carillon server, of which the consumer's seal says nothing.
+    /// The user of the consumer's device, if this provider is a server. The Carillon server reports the user; the consumer's seal
+    /// does not cover it.
     public let user: String?
-    /// Until when it can be answered, by the server's clock.
+    /// The deadline of the reply, by the server's clock.
     public let deadline: Date
 }
 
-/// What a provider answers, or a consumer is answered.
+/// The reply of a provider to a request.
 public struct ServiceReply: Hashable, Sendable {
     public var value: ServiceValue
-    /// The paths of its files.
+    /// The paths of the reply's files.
     public var attachments: [String]
 
     /// - Parameters:
-    ///   - value: What is answered; null where there is nothing to say.
-    ///   - attachments: The paths of files; they are read before the reply is sent, and may be removed after
+    ///   - value: The result; null if the method has no result.
+    ///   - attachments: The paths of files. They are read before the reply is sent, and can be removed after
     ///     ``ServiceProviderEvent/didFinishSending(to:attachments:id:)``.
     public init(_ value: ServiceValue = .null, attachments: [String] = []) {
         self.value = value

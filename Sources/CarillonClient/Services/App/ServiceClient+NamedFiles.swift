@@ -1,9 +1,9 @@
 import CarillonWire
 
-/// A file of a request, and the name that it has at the receiver.
+/// A file of a request, and its name at the receiver.
 package struct NamedFile: Hashable, Sendable {
     package var path: String
-    /// Components below the directory of the message; nil for the name that the path gives.
+    /// Components below the directory of the message; nil to use the name in the path.
     package var name: String?
 
     package init(path: String, name: String? = nil) {

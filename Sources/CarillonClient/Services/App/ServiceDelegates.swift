@@ -1,21 +1,22 @@
-/// AppKinetics' consumer, as a delegate: called one after the other, on no particular thread. `didReceiveFrom` is required.
+/// AppKinetics' consumer, as a delegate. The methods are called one after the other, on no particular thread. `didReceiveFrom` is
+/// required.
 public protocol ServiceClientDelegate: AnyObject, Sendable {
-    /// A file of a request begins to be sent.
+    /// The upload of a file of a request begins.
     func serviceClient(
         _ client: ServiceClient, didStartSendingTo application: ServiceApplication, filename: String, id: String)
-    /// The provider has all of a request.
+    /// The provider received the whole request.
     func serviceClient(
         _ client: ServiceClient, didFinishSendingTo application: ServiceApplication, attachments: [String],
         parameters: ServiceValue, id: String)
-    /// A reply with files begins to come.
+    /// The download of a reply with files begins.
     func serviceClient(
         _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, attachments count: Int, id: String)
-    /// A file of it begins to come.
+    /// The download of a file of the reply begins.
     func serviceClient(
         _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
         id: String)
-    /// The one result of a request. When this returns, the result counts as confirmed: it is not reported in the next run. A result with which the
-    /// process ended ten times is removed.
+    /// The result of a request arrived. When this returns, the result counts as confirmed: it is not reported in the next run. A
+    /// result for which the process ended ten times is removed.
     func serviceClient(
         _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
         _ result: Result<ServiceReply, ServiceError>, id: String)
@@ -25,14 +26,16 @@ public protocol ServiceClientDelegate: AnyObject, Sendable {
     /// A result that the app did not confirm was removed, for a reason.
     func serviceClient(
         _ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String, reason: ResultRemoval)
-    /// An install came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
+    /// An installation presented another identity than the accepted one. No request is sent to it before
+    /// ``ServiceClient/accept(_:fingerprint:)``.
     func serviceClient(_ client: ServiceClient, identityChanged application: ServiceApplication, fingerprint: String)
-    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events and 16 MiB of their content wait for the delegates.
-    /// Results that wait for a confirmation are not dropped and not counted: see ``ServiceClient/replies``.
+    /// Calls were dropped, because the delegate did not return in time; `count` is their number. Up to 1,000 events and 16 MiB of
+    /// their content wait for the delegates. Results that wait for a confirmation are not dropped and not counted: see
+    /// ``ServiceClient/replies``.
     func serviceClient(_ client: ServiceClient, didMissEvents count: Int)
 }
 
-/// The optional methods do nothing, except that the removal of a result with a reason calls the method without a reason.
+/// The default implementations do nothing, except that the removal of a result with a reason calls the method without a reason.
 extension ServiceClientDelegate {
     public func serviceClient(
         _ client: ServiceClient, didStartSendingTo application: ServiceApplication, filename: String, id: String
@@ -58,47 +61,48 @@ extension ServiceClientDelegate {
     public func serviceClient(_ client: ServiceClient, didMissEvents count: Int) {}
 }
 
-/// The provider's side of it; called in the same way. All are optional: a request is answered by its handler.
+/// The delegate of a provider, which is called in the same way. All methods are optional, because handlers reply to requests.
 public protocol ServiceProviderDelegate: AnyObject, Sendable {
-    /// A request with files begins to come.
+    /// The download of a request with files begins.
     func serviceProvider(
         _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, attachments count: Int,
         id: String)
-    /// A file of it begins to come.
+    /// The download of a file of the request begins.
     func serviceProvider(
         _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
         id: String)
-    /// A request is here with all its files; its handler is called. While the app names another user, the call waits until the server takes or
-    /// refuses that user, and is not made for a former user.
+    /// A request arrived with all its files; its handler is called. After the app set another user, the call waits until the
+    /// server accepts or rejects that user, and is not made for a former user.
     func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest)
-    /// A file of a reply begins to be sent.
+    /// The upload of a file of a reply begins.
     func serviceProvider(
         _ provider: ServiceProvider, didStartSendingTo application: ServiceApplication, filename: String, id: String)
-    /// The server has a reply.
+    /// The server received a reply.
     func serviceProvider(
         _ provider: ServiceProvider, didFinishSendingTo application: ServiceApplication, attachments: [String], id: String)
-    /// A request ended without a result, as it could not be stored here: see ``ServiceProviderEvent/requestFailed(from:_:id:)``.
+    /// A request ended without a result, because it could not be stored here: see
+    /// ``ServiceProviderEvent/requestFailed(from:_:id:)``.
     func serviceProvider(
         _ provider: ServiceProvider, didFailRequestFrom application: ServiceApplication, _ error: ServiceError, id: String)
-    /// The process ended ten times while the handler of a request ran: the handler is not called again for it.
+    /// The process ended ten times while the handler of a request ran. The handler is not called again for it.
     func serviceProvider(
         _ provider: ServiceProvider, handlerCrashedFor method: ServiceMethod, from application: ServiceApplication,
         id: String)
-    /// The consumer does not want a request any more.
+    /// The consumer cancelled a request.
     func serviceProvider(_ provider: ServiceProvider, didCancel id: String)
-    /// Another app asks this one to come to the front of the screen.
+    /// Another app requests that this one comes to the front of the screen.
     func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication)
-    /// The server refused what the app offers.
+    /// The server rejected the app's offer.
     func serviceProvider(_ provider: ServiceProvider, offerWasRefused error: ServiceError)
-    /// An install came with another identity than was accepted. Its requests end with ``ServiceError/Code/identityChanged`` before
-    /// ``ServiceProvider/accept(_:fingerprint:)``.
+    /// An installation presented another identity than the accepted one. Its requests end with
+    /// ``ServiceError/Code/identityChanged`` until ``ServiceProvider/accept(_:fingerprint:)``.
     func serviceProvider(_ provider: ServiceProvider, identityChanged application: ServiceApplication, fingerprint: String)
-    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events and 16 MiB of their content wait for the delegates.
-    /// Handlers are called for all requests in any case.
+    /// Calls were dropped, because the delegate did not return in time; `count` is their number. Up to 1,000 events and 16 MiB of
+    /// their content wait for the delegates. Handlers are called for all requests in any case.
     func serviceProvider(_ provider: ServiceProvider, didMissEvents count: Int)
 }
 
-/// Each does nothing.
+/// The default implementations do nothing.
 extension ServiceProviderDelegate {
     public func serviceProvider(
         _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, attachments count: Int,
@@ -189,7 +193,7 @@ extension ServiceClientDelegate {
             serviceClient(client, didRemoveResultFrom: application, id: id, reason: reason)
         case .identityChanged(let application, let fingerprint):
             serviceClient(client, identityChanged: application, fingerprint: fingerprint)
-        // Reported to listeners of events alone.
+        // Only iterations receive these events.
         case .sending, .receiving: break
         }
     }
@@ -217,7 +221,7 @@ extension ServiceProviderDelegate {
         case .offerRefused(let error): serviceProvider(provider, offerWasRefused: error)
         case .identityChanged(let application, let fingerprint):
             serviceProvider(provider, identityChanged: application, fingerprint: fingerprint)
-        // Reported to listeners of events alone.
+        // Only iterations receive these events.
         case .sending, .receiving: break
         }
     }

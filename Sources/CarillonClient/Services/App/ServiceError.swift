@@ -1,23 +1,24 @@
-/// Why a request has no result: the library's and the server's own faults, and those of a service.
+/// Why a request has no result: a fault of the library or the server, or an error of a service.
 ///
-/// The provider's handler throws one of its service with ``init(number:_:details:)``; its ``domain`` is the service's id then.
+/// The handler of a provider throws an error of its service with ``init(number:_:details:)``; its ``domain`` is the service's id
+/// then.
 public struct ServiceError: Error, Hashable, Sendable {
-    /// The names of what the library and the server say; docs/coming-from-blackberry-dynamics.md has them beside AppKinetics' own.
+    /// The codes of the library and the server. docs/coming-from-blackberry-dynamics.md lists them beside those of AppKinetics.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name as it travels.
+        /// The name in the protocol.
         public let name: String
-        /// For a name that is not listed here, as a later version may send.
+        /// Makes a code with a name that is not listed here, as a later version may send.
         public init(_ name: String) { self.name = name }
         /// The name.
         public var description: String { name }
 
-        /// Of a service: ``ServiceError/number`` says which.
+        /// An error of a service; ``ServiceError/number`` has its number.
         public static let custom = Code("custom")
-        /// The provider failed, and did not say how.
+        /// The provider failed without a more specific error.
         public static let serviceFailed = Code("service_failed")
         /// The provider was suspended by its system.
         public static let providerSuspended = Code("provider_suspended")
-        /// There is no such provider that this device may call.
+        /// No such provider exists that this device can call.
         public static let applicationNotFound = Code("application_not_found")
         /// The provider does not have the service.
         public static let serviceNotFound = Code("service_not_found")
@@ -25,89 +26,90 @@ public struct ServiceError: Error, Hashable, Sendable {
         public static let serviceVersionNotFound = Code("service_version_not_found")
         /// The provider does not have the method.
         public static let serviceMethodNotFound = Code("service_method_not_found")
-        /// The id or the version of a service is not valid; the text says at which character.
+        /// The id or the version of a service is not valid; the text contains the position of the first invalid character.
         public static let serviceIDInvalid = Code("service_id_invalid")
-        /// A value that the app gives is not valid; the text names the value and what is valid.
+        /// A value of the app is not valid; the text names the value and what is valid.
         public static let fieldInvalid = Code("field_invalid")
         /// The provider is locked by its user.
         public static let providerLocked = Code("provider_locked")
-        /// This device may call nobody: it belongs to no user, and the operator did not make it a server.
+        /// This device cannot call other devices: it has no user, and the operator did not mark it as a backend device.
         public static let callForbidden = Code("call_forbidden")
-        /// Parameters or a result that a service cannot have.
+        /// The parameters or the result are not valid for the service.
         public static let serviceParametersInvalid = Code("service_parameters_invalid")
-        /// The provider has too much to do.
+        /// The provider is busy.
         public static let providerBusy = Code("provider_busy")
-        /// The provider has no key to seal with.
+        /// The provider has no key with which requests can be sealed.
         public static let providerKeyMissing = Code("provider_key_missing")
-        /// The provider has another key by now.
+        /// The provider has another key now.
         public static let providerKeyChanged = Code("provider_key_changed")
-        /// The provider switched the method off.
+        /// The provider disabled the method.
         public static let methodDisabled = Code("method_disabled")
-        /// The provider switched the version off.
+        /// The provider disabled the version.
         public static let versionDisabled = Code("version_disabled")
-        /// The provider switched the service off.
+        /// The provider disabled the service.
         public static let serviceDisabled = Code("service_disabled")
-        /// The provider belongs to another user by now; or the device that asks belongs to another user than the one for whom the app
-        /// asked, or the server refused that user.
+        /// The provider belongs to another user now; or the calling device belongs to another user than the one for whom the app
+        /// made the request, or the server rejected that user.
         public static let userMismatch = Code("user_mismatch")
-        /// The other's identity is not the one that was accepted: see ``ServiceClient/accept(_:fingerprint:)``.
+        /// The identity of the other device is not the accepted one: see ``ServiceClient/accept(_:fingerprint:)``.
         public static let identityChanged = Code("identity_changed")
-        /// What came cannot be opened: it was changed, or is somebody else's.
+        /// A message cannot be opened: it was changed, or was sealed for another device.
         public static let sealInvalid = Code("seal_invalid")
-        /// The request's time is over.
+        /// The deadline of the request has passed.
         public static let deadlineExceeded = Code("deadline_exceeded")
-        /// Parameters, files or their number are beyond the limits.
+        /// The parameters, the files or their number exceed the limits.
         public static let requestTooLarge = Code("request_too_large")
         /// The server does not know the request.
         public static let requestUnknown = Code("request_unknown")
-        /// The request has its result.
+        /// The request already has its result.
         public static let requestFinished = Code("request_finished")
-        /// It was delivered before it could be cancelled.
+        /// The request was delivered before it could be cancelled.
         public static let alreadyDelivered = Code("already_delivered")
-        /// A file that should be sent is not there.
+        /// A file to be sent does not exist.
         public static let attachmentMissing = Code("attachment_missing")
-        /// A file changed twice while it was read to be sent; nothing was sent.
+        /// A file changed during two attempts to send it; nothing was sent.
         public static let attachmentChanged = Code("attachment_changed")
-        /// A file is beyond the limit.
+        /// A file exceeds the limit.
         public static let attachmentTooLarge = Code("attachment_too_large")
-        /// A file that came is not what was sent.
+        /// A received file is not the file that was sent.
         public static let attachmentDamaged = Code("attachment_damaged")
-        /// A file is not to be had any more.
+        /// A file is not available any more.
         public static let attachmentGone = Code("attachment_gone")
-        /// The name of a file is not one that can be given to it here.
+        /// The name of a file is not valid on this device.
         public static let pathInvalid = Code("path_invalid")
-        /// An allowance is used up.
+        /// A quota is used up.
         public static let quotaExceeded = Code("quota_exceeded")
-        /// The storage of this device could not be written until the deadline: its disk is full, or cannot be used.
+        /// The storage of this device could not be written until the deadline, because its disk is full or cannot be used.
         public static let storageUnavailable = Code("storage_unavailable")
         /// The request was cancelled.
         public static let cancelled = Code("cancelled")
-        /// The server cannot be reached, or cannot serve now; a request that it may have is in ``ServiceClient/replies`` later.
+        /// The server cannot be reached, or is not available now. If the server received the request, its result is in
+        /// ``ServiceClient/replies`` later.
         public static let serverUnavailable = Code("server_unavailable")
     }
 
-    /// Of faults of the library and the server.
+    /// The domain of faults of the library and the server.
     public static let libraryDomain = "carillon.services"
 
-    /// ``libraryDomain``, or the id of the service whose error it is.
+    /// ``libraryDomain``, or the id of the service that returned the error.
     public var domain: String
-    /// What it is.
+    /// The kind of the error.
     public var code: Code
-    /// The service's own number of it.
+    /// The service's own number of the error.
     public var number: Int?
-    /// For people.
+    /// A sentence for people.
     public var text: String
-    /// What the service says beside.
+    /// Additional values of the service.
     public var details: ServiceValue?
 
-    /// One of the library's.
+    /// Makes an error of the library.
     public init(_ code: Code, _ text: String = "") {
         domain = Self.libraryDomain
         self.code = code
         self.text = text
     }
 
-    /// One of a service.
+    /// Makes an error of a service.
     public init(number: Int, _ text: String, details: ServiceValue? = nil) {
         domain = ""
         code = .custom

@@ -1,28 +1,33 @@
-/// What happens to the requests of a consumer.
+/// An event of the requests of a consumer.
 ///
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum ServiceClientEvent: Sendable {
-    /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Results of
-    /// ``ServiceClient/send(_:to:_:attachments:deadline:foreground:id:)`` are in ``ServiceClient/replies`` as well.
+    /// The number of events that were dropped because the iteration did not take them in time. It comes before the events that
+    /// wait. Results of ``ServiceClient/send(_:to:_:attachments:deadline:foreground:id:)`` are in ``ServiceClient/replies`` as
+    /// well.
     case missed(_ count: Int)
-    /// A file of a request begins to be sent; its path at this device.
+    /// The upload of a file of a request begins. `filename` is its path on this device.
     case didStartSending(to: ServiceApplication, filename: String, id: String)
-    /// The provider has all of a request on its disk: its files may be changed or removed. It does not come for a request that ended before.
+    /// The provider has stored the whole request: its files can be changed or removed. It is not reported for a request that
+    /// ended before.
     case didFinishSending(to: ServiceApplication, attachments: [String], parameters: ServiceValue, id: String)
-    /// A reply with files begins to come; how many, one or more.
+    /// The download of a reply with files begins. `count` is the number of files, one or more.
     case willStartReceiving(from: ServiceApplication, count: Int, id: String)
-    /// A file of it begins to come: the path that it will have, and its size in bytes.
+    /// The download of a file of the reply begins: its final path, and its size in bytes.
     case willStartReceivingFile(from: ServiceApplication, path: String, size: UInt64, id: String)
-    /// The one result. After this the files have their names, and not before.
+    /// The result of a request arrived. Its files have their final names from now on.
     case didReceive(from: ServiceApplication, Result<ServiceReply, ServiceError>, id: String)
     /// A result that the app did not confirm was removed with its files.
     case resultRemoved(from: ServiceApplication, id: String, reason: ResultRemoval)
-    /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
+    /// A device presented another identity than the accepted one. No request is sent to it before
+    /// ``ServiceClient/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
-    /// The files of a request move: the bytes of all its sealed files that the server has, of how many. At most ten a second for a request;
-    /// the last has all. Of those that wait for an iteration a newer one replaces an older one.
+    /// The progress of the upload of a request's files: the bytes of all its sealed files that the server has, and their total.
+    /// It is reported up to ten times per second for a request; the last one has the total. A newer progress replaces an older
+    /// one that waits for an iteration.
     case sending(id: String, bytesSent: Int64, of: Int64)
-    /// The files of a reply move: the bytes of all its sealed files that are here, of how many; as often as ``sending(id:bytesSent:of:)``.
+    /// The progress of the download of a reply's files: the received bytes of all its sealed files, and their total; as often as
+    /// ``sending(id:bytesSent:of:)``.
     case receiving(id: String, bytesReceived: Int64, of: Int64)
 }
 
@@ -42,43 +47,44 @@ public struct ResultRemoval: RawRepresentable, Hashable, Sendable {
     public static let crashed = ResultRemoval(rawValue: "crashed")
 }
 
-/// What happens to the requests that a provider is sent, and to its replies.
+/// An event of the requests that a provider receives, or of its replies.
 ///
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum ServiceProviderEvent: Sendable {
-    /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Handlers are called for
-    /// all requests in any case.
+    /// The number of events that were dropped because the iteration did not take them in time. It comes before the events that
+    /// wait. Handlers are called for all requests in any case.
     case missed(_ count: Int)
-    /// A request with files begins to come; how many, one or more.
+    /// The download of a request with files begins. `count` is the number of files, one or more.
     case willStartReceiving(from: ServiceApplication, count: Int, id: String)
-    /// A file of it begins to come: the path that it will have, and its size in bytes.
+    /// The download of a file of the request begins: its final path, and its size in bytes.
     case willStartReceivingFile(from: ServiceApplication, path: String, size: UInt64, id: String)
-    /// A request is here with all its files; its handler is called.
+    /// A request arrived with all its files; its handler is called.
     case didReceive(ServiceRequest)
-    /// A file of a reply begins to be sent.
+    /// The upload of a file of a reply begins.
     case didStartSending(to: ServiceApplication, filename: String, id: String)
-    /// The server has a reply: its files may be changed or removed.
+    /// The server received a reply: its files can be changed or removed.
     case didFinishSending(to: ServiceApplication, attachments: [String], id: String)
-    /// A request ended at its deadline without a result, as it could not be stored here: ``ServiceError/Code/storageUnavailable``. The
-    /// consumer has ``ServiceError/Code/deadlineExceeded``.
+    /// A request ended at its deadline without a result, because it could not be stored here:
+    /// ``ServiceError/Code/storageUnavailable``. The consumer receives ``ServiceError/Code/deadlineExceeded``.
     case requestFailed(from: ServiceApplication, ServiceError, id: String)
-    /// The process ended ten times while the handler of a request ran. The handler is not called again for it, and the consumer is answered
-    /// ``ServiceError/Code/serviceFailed``.
+    /// The process ended ten times while the handler of a request ran. The handler is not called again for it, and the consumer
+    /// receives ``ServiceError/Code/serviceFailed``.
     case handlerCrashed(ServiceMethod, from: ServiceApplication, id: String)
-    /// The consumer does not want a request any more. Its handler's task is cancelled.
+    /// The consumer cancelled a request. The task of its handler is cancelled.
     case cancelled(id: String)
-    /// Another app asks this one to come to the front of the screen.
+    /// Another app requests that this one comes to the front of the screen.
     case frontRequested(by: ServiceApplication)
-    /// A device came with another identity than was accepted: it is answered ``ServiceError/Code/identityChanged`` before
-    /// ``ServiceProvider/accept(_:fingerprint:)``.
+    /// A device presented another identity than the accepted one. Its requests end with ``ServiceError/Code/identityChanged``
+    /// until ``ServiceProvider/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
-    /// The server refused what the app offers. The library sends the offer again when the app offers something else, when the device has
-    /// another user, and at the next start. Until then other apps find what the app offered before.
+    /// The server rejected the app's offer. The library sends the offer again when the app changes it, when the device has
+    /// another user, and at the next start. Until then other apps find the former offer.
     case offerRefused(ServiceError)
-    /// The files of a reply move: the bytes of all its sealed files that the server has, of how many. At most ten a second for a request;
-    /// the last has all. Of those that wait for an iteration a newer one replaces an older one.
+    /// The progress of the upload of a reply's files: the bytes of all its sealed files that the server has, and their total. It
+    /// is reported up to ten times per second for a request; the last one has the total. A newer progress replaces an older one
+    /// that waits for an iteration.
     case sending(id: String, bytesSent: Int64, of: Int64)
-    /// The files of a request move: the bytes of all its sealed files that are here, of how many; as often as
-    /// ``sending(id:bytesSent:of:)``.
+    /// The progress of the download of a request's files: the received bytes of all its sealed files, and their total; as often
+    /// as ``sending(id:bytesSent:of:)``.
     case receiving(id: String, bytesReceived: Int64, of: Int64)
 }
