@@ -13,7 +13,7 @@ package struct NamedFile: Hashable, Sendable {
 }
 
 extension ServiceClient {
-    /// Does the same as ``call(_:of:_:attachments:deadline:foreground:)``, with names for the files.
+    /// Does the same as ``call(_:of:_:attachments:deadline:foreground:id:)``, with names for the files.
     package func call(
         _ method: ServiceMethod, of address: ServiceApplication, _ parameters: ServiceValue, files: [NamedFile],
         deadline: Duration, foreground: ForegroundPreference

@@ -1,12 +1,12 @@
 /// The user for whom the app made a request.
 enum CallOwner: Equatable, Sendable {
-    /// The user of the device, as the server has it.
+    /// The user of the device, as the server reported it.
     case present(ServiceMemory.Owner)
-    /// The user that the app named and that the server has neither taken nor refused yet, as a number of ``UserNumbers``.
+    /// The user that the app set and that the server has neither accepted nor rejected yet, as a number of ``UserNumbers``.
     case named(UInt64)
 }
 
-/// A request goes out for the user for whom the app made it, or not at all.
+/// A request is sent only for the user for whom the app made it.
 extension ServiceEngine {
     static let userMismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
 
@@ -15,7 +15,7 @@ extension ServiceEngine {
         if let number = runner.pendingUserNumber { .named(number) } else { .present(presentOwner) }
     }
 
-    /// Whether the device belongs to this user, or is about to.
+    /// Whether the device belongs to this user, or will if the server accepts the user.
     nonisolated func isCurrent(_ owner: CallOwner) -> Bool {
         switch owner {
         case .named(let number): return number == runner.takenUserNumber || number == runner.pendingUserNumber
@@ -25,22 +25,22 @@ extension ServiceEngine {
         }
     }
 
-    /// Waits until the server knows the user for whom the app made a call.
+    /// Waits until the server has confirmed the user for whom the app made a call.
     ///
-    /// - Throws: As ``ready(isBounded:)``; and ``ServiceError`` with ``ServiceError/Code/userMismatch`` if the device belongs to another user
-    ///   then.
+    /// - Throws: The errors of ``ready(isBounded:)``; and ``ServiceError`` with ``ServiceError/Code/userMismatch`` if the device
+    ///   belongs to another user then.
     func ready(for call: ServiceCall) async throws {
-        // A new token of the same user changes nothing.
+        // A new token of the same user does not delay the call.
         let isKnown = runner.identity != nil && !isBetweenUsers
         if !isKnown { try await ready(isBounded: true) }
         if let owner = outgoing.underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
     }
 
-    /// Whether the server has not answered yet about another user that the app named, or data of the former user is still
-    /// stored. No work begins then.
+    /// Whether the server has not answered yet about another user that the app set, or data of the former user is still stored.
+    /// No work begins then.
     var isBetweenUsers: Bool { runner.isOtherUserPending || owner != presentOwner }
 
-    /// Ends the requests of former users that are on their way to the server.
+    /// Ends the requests of former users that are being sent.
     func endUnderWayOfOthers() {
         for call in outgoing.underWay.values where !isCurrent(call.owner) { call.end(with: Self.userMismatch) }
     }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The results that a delegate is called with now. They must not be removed to make room.
+/// The results that delegates are handling now. They must not be removed to make room.
 ///
-/// Delegates are called one after the other, beside the engine.
+/// Delegates are called one after the other, concurrently with the engine.
 final class HeardResults: Sendable {
     private struct State {
         var heard: Set<String> = []
@@ -11,10 +11,11 @@ final class HeardResults: Sendable {
 
     private let state = Mutex(State())
 
-    /// The results that a delegate was called with, until they are confirmed.
+    /// The results with which a delegate was called, until they are confirmed.
     var ids: Set<String> { state.withLock { $0.heard } }
 
-    /// A delegate is about to be called with a result. Returns false for a result that was removed: the delegate hears of the removal alone.
+    /// Records that a delegate is about to be called with a result. Returns false if the result was removed: only the removal is
+    /// reported to the delegate then.
     func begins(_ id: String) -> Bool {
         state.withLock { state in
             guard !state.removed.contains(id) else { return false }
@@ -23,12 +24,12 @@ final class HeardResults: Sendable {
         }
     }
 
-    /// The result was removed while it waited for a delegate.
+    /// Records that the result was removed while it waited for a delegate.
     func removed(_ id: String) { state.withLock { _ = $0.removed.insert(id) } }
 
-    /// The app confirmed the result.
+    /// Records that the app confirmed the result.
     func confirmed(_ id: String) { state.withLock { _ = $0.heard.remove(id) } }
 
-    /// Nothing waits for a delegate with the result any more.
+    /// Records that no call of a delegate waits with the result any more.
     func finished(_ id: String) { state.withLock { _ = $0.removed.remove(id) } }
 }

@@ -1,8 +1,8 @@
 import CarillonWire
 
-/// The app's decision about identities of other devices, and the questions that the app answers now.
+/// The app's verifier of the identities of other devices, and its pending questions.
 struct IdentityVerifier {
-    /// What the app is asked about an identity.
+    /// A question to the app about an identity.
     struct Question: Hashable {
         var owner: ServiceMemory.Owner
         var peer: ServicePeer
@@ -14,11 +14,12 @@ struct IdentityVerifier {
     var verify: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
     private var asked: [Question: Task<Bool, Never>] = [:]
 
-    /// Returns the answer to a question, which the app is asked once at a time; nil if there is no verifier.
+    /// Returns the task of the answer to a question. The same question runs once at a time. Returns nil if the app set no
+    /// verifier.
     mutating func task(for question: Question) -> Task<Bool, Never>? {
         if let task = asked[question] { return task }
         guard let verify else { return nil }
-        // Ends with the answer of the app.
+        // The task ends with the answer of the app.
         let task = Task { await verify(ServiceApplication(question.peer), question.fingerprint, question.isFirst) }
         asked[question] = task
         return task

@@ -1,27 +1,27 @@
-/// The requests of other devices that are worked on, by id.
+/// The requests of other devices that are being handled, by id.
 struct IncomingRequests {
     struct Work {
         var number: Int64
         var isUnwanted: Bool
-        /// Whether there are too many requests, so that this one is refused.
+        /// Whether the limit of requests is exceeded, so that this one is rejected.
         var isOneTooMany: Bool
-        /// Whether all of the request is here.
+        /// Whether the whole request was received.
         var hasArrived = false
         /// Whether the handler may be called only once.
         var isOnce = false
-        /// Whether the storage keeps the request from being answered.
+        /// Whether the reply waits for the storage.
         var isKeptByStorage = false
         var handler: Task<ServiceReply, any Error>?
         /// The starts of the handler that ended with the process.
         var starts = 0
-        /// Leaves the files of the reply with the server.
+        /// The task that uploads the files of the reply.
         var leaving: Task<ServiceFiles.Left, any Error>?
     }
 
     private var work: [String: Work] = [:]
     private let limit: Int
 
-    /// - Parameter limit: The most requests that are handled at once. The others are refused.
+    /// - Parameter limit: The most requests that are handled at once. Others are rejected.
     init(limit: Int) { self.limit = limit }
 
     subscript(_ id: String) -> Work? {
@@ -34,7 +34,7 @@ struct IncomingRequests {
             number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: work.count >= limit, starts: stored.starts)
     }
 
-    /// The device has another user: handlers end, and nothing is answered.
+    /// Cancels all handlers, without a reply, because the device has another user.
     mutating func cancelAll() {
         for work in work.values {
             work.handler?.cancel()

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Something that comes once, for those who wait for it, whenever they begin to.
+/// A value that is set once, for all tasks that wait for it, before or after it is set.
 final class PendingResult<Value: Sendable>: Sendable {
     private struct State {
         var result: Result<Value, any Error>?
@@ -10,7 +10,7 @@ final class PendingResult<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// The first counts.
+    /// Sets the result. Only the first result counts.
     ///
     /// - Returns: Whether this one is the first.
     @discardableResult
@@ -26,12 +26,12 @@ final class PendingResult<Value: Sendable>: Sendable {
         return true
     }
 
-    /// Waits for work, and no longer once the present task is cancelled. The work then goes on to its own end.
+    /// Waits for the end of work, or until the present task is cancelled. The work continues to its own end.
     ///
-    /// - Throws: `CancellationError`, and what the work throws.
+    /// - Throws: `CancellationError`, and the errors of the work.
     static func of(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let result = PendingResult()
-        // Ends with the work.
+        // The task ends with the work.
         Task {
             do {
                 result.resume(.success(try await work()))
@@ -42,7 +42,7 @@ final class PendingResult<Value: Sendable>: Sendable {
         return try await result.value
     }
 
-    /// - Throws: `CancellationError` when the task is cancelled that waits.
+    /// - Throws: `CancellationError` if the waiting task is cancelled.
     var value: Value {
         get async throws {
             let number = state.withLock { state in

@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
 
-/// Counts the bytes of the files of one message, and notifies the app.
+/// Counts the transferred bytes of the files of one message, and notifies the app.
 final class ProgressMeter: Sendable {
     private let pace: Mutex<ProgressPace>
     private let notify: @Sendable (_ bytes: Int64, _ total: Int64) -> Void
@@ -11,7 +11,7 @@ final class ProgressMeter: Sendable {
         self.notify = notify
     }
 
-    /// Counts the present file, until the task is cancelled or the transfer ends.
+    /// Counts the bytes of the present file, until the task is cancelled or the transfer ends.
     func count(_ progress: AsyncStream<Int64>) -> Task<Void, Never> {
         let part = pace.withLock { $0.part }
         return Task {
@@ -20,13 +20,13 @@ final class ProgressMeter: Sendable {
     }
 
     private func moved(_ part: Int, to bytes: Int64) {
-        // Under the lock, so that the app is notified in order.
+        // The app is notified under the lock, so that the order is kept.
         pace.withLock { pace in
             if let bytes = pace.moved(part, to: bytes, at: .now) { notify(bytes, pace.total) }
         }
     }
 
-    /// The present file is there.
+    /// Records that the present file was transferred.
     func finished(_ bytes: Int64) {
         pace.withLock { pace in
             if let bytes = pace.finished(bytes, at: .now) { notify(bytes, pace.total) }
@@ -34,7 +34,7 @@ final class ProgressMeter: Sendable {
     }
 }
 
-/// Who watches the progress of requests.
+/// The streams of the progress of requests.
 final class ProgressWatchers: Sendable {
     private struct State {
         var streams: [String: [Int: AsyncStream<ServiceProgress>.Continuation]] = [:]
@@ -56,7 +56,7 @@ final class ProgressWatchers: Sendable {
     }
 
     private func remove(_ number: Int, of id: String) {
-        // The value is taken out of the lock, so that nothing is released inside it.
+        // The removed value is returned from the closure, so that it is not released inside the lock.
         _ = state.withLock { state in
             let removed = state.streams[id]?.removeValue(forKey: number)
             if state.streams[id]?.isEmpty == true { state.streams[id] = nil }
@@ -69,13 +69,13 @@ final class ProgressWatchers: Sendable {
         for stream in streams.values { stream.yield(progress) }
     }
 
-    /// The request has ended.
+    /// Ends the streams of a request that has ended.
     func ended(_ id: String) {
         let streams = state.withLock { $0.streams.removeValue(forKey: id) ?? [:] }
         for stream in streams.values { stream.finish() }
     }
 
-    /// All requests have ended.
+    /// Ends the streams of all requests except the spared ones.
     func allEnded(but spared: Set<String> = []) {
         let streams = state.withLock { state in
             let ended = state.streams.filter { !spared.contains($0.key) }
@@ -87,10 +87,10 @@ final class ProgressWatchers: Sendable {
 }
 
 extension ServiceEngine {
-    /// The progress of a request of this device. The stream of a request that is not known, or has ended, ends at once.
+    /// The progress of a request of this device. The stream of an unknown or ended request ends at once.
     nonisolated func watchConsumerProgress(of id: String) -> AsyncStream<ServiceProgress> {
         let stream = clientProgress.stream(of: id)
-        // Ends with one look into the storage.
+        // The task ends with one read of the storage.
         Task { [weak self] in await self?.endConsumerProgressIfUnknown(of: id) }
         return stream
     }
@@ -109,10 +109,10 @@ extension ServiceEngine {
         requestIDs.isOpen(id) || outgoing.underWay[id] != nil || ownMemory.calls[id] != nil
     }
 
-    /// The progress of a request of another device. The stream of a request that is not known, or has ended, ends at once.
+    /// The progress of a request of another device. The stream of an unknown or ended request ends at once.
     nonisolated func watchProviderProgress(of id: String) -> AsyncStream<ServiceProgress> {
         let stream = providerProgress.stream(of: id)
-        // Ends with one look.
+        // The task ends with one check.
         Task { [weak self] in await self?.endProviderProgressIfUnknown(of: id) }
         return stream
     }

@@ -1,23 +1,25 @@
-/// How far the files of one message are, and when the app is notified: at most ten times in a second, and always of the end.
+/// The progress of the files of one message, with the times at which the app is notified: up to ten times per second, and always
+/// of the end.
 struct ProgressPace {
-    /// Eight in a second, so that the beginning and the end fit into ten.
+    /// Eight times per second, so that the beginning and the end are within the ten.
     static let interval = Duration.milliseconds(125)
 
     /// The bytes of all files.
     let total: Int64
     /// The number of the present file.
     private(set) var part = 0
-    /// The bytes of the files before.
+    /// The bytes of the files before the present one.
     private var before: Int64 = 0
     private var furthest: Int64 = 0
     private var notified: (bytes: Int64, at: ContinuousClock.Instant)?
 
     init(total: Int64) { self.total = total }
 
-    /// A file has so many bytes there. What is said of an earlier file is ignored, and so is a step back: a transfer that is cut off begins
-    /// again before its last byte. The end is not reported: bytes that were written need not be at the server.
+    /// Records the transferred bytes of a file. A report about an earlier file is ignored, and so is a smaller number: an
+    /// interrupted transfer begins again before its last byte. The end is not reported here, because the server need not have
+    /// received all written bytes.
     ///
-    /// - Returns: The bytes of all files, if the app is notified of them now.
+    /// - Returns: The bytes of all files, if the app is notified now.
     mutating func moved(_ part: Int, to bytes: Int64, at now: ContinuousClock.Instant) -> Int64? {
         moved(part, to: bytes, at: now, isFinished: false)
     }
@@ -36,7 +38,7 @@ struct ProgressPace {
         return furthest
     }
 
-    /// The present file is there; the next begins.
+    /// Records that the present file was transferred. The next one begins.
     mutating func finished(_ bytes: Int64, at now: ContinuousClock.Instant) -> Int64? {
         defer {
             before += bytes

@@ -1,7 +1,7 @@
 import CarillonWire
 import Synchronization
 
-/// The ids that the app made and has not used: the newest thousand. Each can be cancelled before its use.
+/// The newest thousand ids that the app made and has not used. Each can be cancelled before its use.
 final class RequestIDs: Sendable {
     private struct State {
         var order: [String] = []
@@ -11,7 +11,7 @@ final class RequestIDs: Sendable {
     static let most = 1000
     private let state = Mutex(State())
 
-    /// Makes an id, which can be cancelled until 1,000 others were made and not used.
+    /// Makes an id. It can be cancelled until 1,000 newer unused ids were made.
     func make() -> String {
         var generator = SystemRandomNumberGenerator()
         let id = ServiceRequestID.random(using: &generator).description
@@ -23,7 +23,7 @@ final class RequestIDs: Sendable {
         return id
     }
 
-    /// - Returns: False for an id that was not made here, or that is in use.
+    /// - Returns: False if the id was not made here, or is in use.
     func cancel(_ id: String) -> Bool {
         state.withLock { state in
             guard state.order.contains(id) else { return false }
@@ -35,7 +35,7 @@ final class RequestIDs: Sendable {
     /// Whether an id was made here, and was neither used nor cancelled.
     func isOpen(_ id: String) -> Bool { state.withLock { $0.order.contains(id) && !$0.cancelled.contains(id) } }
 
-    /// What is known of an id with which a request begins.
+    /// The state of an id at the beginning of a request.
     enum Use {
         case fresh
         case cancelled
@@ -43,7 +43,7 @@ final class RequestIDs: Sendable {
         case unknown
     }
 
-    /// A request begins with an id.
+    /// Marks an id as used by a request.
     func use(_ id: String) -> Use {
         state.withLock { state in
             guard let place = state.order.lastIndex(of: id) else { return .unknown }

@@ -6,22 +6,22 @@ import CarillonWire
     import Foundation
 #endif
 
-/// What an app asks of others.
+/// A request that the app makes.
 struct ServiceCall: Sendable {
     var id: String
     var method: ServiceMethod
     var to: ServiceApplication
     var parameters: ServiceValue
     var attachments: [String]
-    /// The names of the attachments at the receiver, in their order; nil, and a name that is missing, for that of the path.
+    /// The names of the attachments at the receiver, in their order. The name in the path is used for nil and for a missing name.
     var names: [String?]
-    /// The time that the provider has, in whole seconds.
+    /// The time limit of the provider, in whole seconds.
     var deadlineSeconds: Int64
     var foreground: ForegroundPreference
-    /// When the call ends, whatever it waits for then.
+    /// When the call ends, in any state.
     var ends: ContinuousClock.Instant
 
-    /// - Parameter ends: Nil for the deadline from now on.
+    /// - Parameter ends: When the call ends; nil for the deadline from now on.
     init(
         id: String, method: ServiceMethod, to: ServiceApplication, parameters: ServiceValue, attachments: [String],
         names: [String?] = [], deadlineSeconds: Int64, foreground: ForegroundPreference, ends: ContinuousClock.Instant? = nil
@@ -38,7 +38,7 @@ struct ServiceCall: Sendable {
         self.ends = ends ?? ContinuousClock.now + .seconds(min(max(0, deadlineSeconds), most))
     }
 
-    /// A call that begins now.
+    /// Makes a call that begins now.
     init(
         id: String, method: ServiceMethod, to: ServiceApplication, parameters: ServiceValue, attachments: [String],
         names: [String?] = [], deadline: Duration, foreground: ForegroundPreference
@@ -55,7 +55,7 @@ struct ServiceCall: Sendable {
     /// The whole seconds until the end, rounded up and at least one.
     var secondsLeft: Int64 { max(1, Int64(left.rounded(.up))) }
 
-    /// The end by the wall clock.
+    /// The end of the call by the wall clock.
     var endDate: Date { Date.now + left }
 
     static let timeIsOver = ServiceError(.deadlineExceeded, "The request's time is over.")

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonWire
 
-/// Replies whose files are on their way. What one run does not finish, the next run goes on with, by the offset of the transfer.
+/// The replies whose files are being uploaded. The next run continues unfinished uploads from their offset.
 extension ServiceEngine {
-    /// Keeps what a handler returned, unless it is sent at once.
+    /// Makes a draft of the reply of a handler, and stores it unless it is sent at once.
     func draft(_ reply: ServiceReply, of number: Int64, for id: String) async throws -> ReplyDraft {
         let names = try Self.names(of: reply.attachments)
         guard reply.value.isValid else {
@@ -18,12 +18,12 @@ extension ServiceEngine {
         return draft
     }
 
-    /// Leaves the files of a reply with the server, until the consumer cancels the request: then the uploads that were begun are removed.
+    /// Uploads the files of a reply to the server. If the consumer cancels the request, the uploads that have begun are removed.
     func leaveUnlessUnwanted(
         _ draft: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer
     ) async throws -> ServiceFiles.Left {
         guard !draft.files.isEmpty else { return ServiceFiles.Left() }
-        // Ends with the uploads; a cancellation of the request or of this task cancels it.
+        // The task ends with the uploads; a cancellation of the request or of this task cancels it.
         let leaving = Task { try await self.leave(draft, of: number, for: id, to: peer) }
         incoming[id]?.leaving = leaving
         if incoming[id]?.isUnwanted != false { leaving.cancel() }
@@ -34,13 +34,13 @@ extension ServiceEngine {
                 leaving.cancel()
             }
         } catch let error as CancellationError {
-            // When the run ended, the next one goes on.
+            // When the run has ended, the next one continues the uploads.
             if !Task.isCancelled, incoming[id]?.isUnwanted == true { await abandonDraft(of: number) }
             throw error
         }
     }
 
-    /// Leaves the files of a reply with the server. When the run ends, the uploads stop where they are.
+    /// Uploads the files of a reply to the server. When the run ends, the uploads stop at their offsets.
     func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws -> ServiceFiles.Left
     {
         var left = ServiceFiles.Left()
@@ -79,7 +79,7 @@ extension ServiceEngine {
         } catch {
             let fault = error as? PushError
             if error is CancellationError || fault?.code == .cancelled {
-                // The next run does not know of an upload that was not stored.
+                // The next run cannot continue an upload that was not stored.
                 files.takeAway(ServiceFiles.Left(uploads: left.uploads.filter { !saved.uploads.contains($0.id) }))
                 throw CancellationError()
             }
@@ -91,7 +91,7 @@ extension ServiceEngine {
 
     func path(of file: ReplyDraft.File) -> String { box.store.paths.path(file.path) }
 
-    /// Nobody waits for the reply to a request: its uploads are removed.
+    /// Removes the uploads of a reply that no consumer waits for.
     func abandonDraft(of number: Int64) async {
         await storage.change("abandon reply") { [weak self, box] in
             if let draft = try await box.draft(of: number) { try await self?.removeUploads(draft.uploads) }

@@ -2,13 +2,13 @@ import CarillonBasics
 import CarillonWire
 import Logging
 
-/// The events of services that the server or another app sent, in their order.
+/// The handling of the events of services from the server or another app, in their order.
 extension ServiceEngine {
     func runEvents() async {
         var place: Int64 = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
-                // The app named another user: what is stored is not reported to that user.
+                // The app set another user: stored events are not reported to that user.
                 guard !isBetweenUsers else {
                     await runner.serviceChanges.wait()
                     continue
@@ -48,7 +48,7 @@ extension ServiceEngine {
         }
     }
 
-    /// What is done at once, in its order. Answers false for what takes its time.
+    /// Handles an event in its order, if this takes a short time. Returns false for an event that takes longer.
     private func takeShort(_ stored: StoredServiceEvent) async -> Bool {
         switch stored.event {
         // The end of a request can wait for the storage.

@@ -1,18 +1,18 @@
 import CarillonWire
 
-/// Who other devices are.
+/// The identities of other devices.
 extension ServiceEngine {
     func setVerifier(_ verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?) {
         self.verifier.verify = verifier
         ownMemory.forgetBelieved()
     }
 
-    /// The identity that a device came with last is its own from now on. Answers false when there is none but the accepted one.
+    /// Accepts the newest other identity that a device presented. Returns false if it presented only the accepted one.
     ///
-    /// - Parameter fingerprint: The identity has this fingerprint; nil: whichever it has.
+    /// - Parameter fingerprint: The fingerprint that the identity must have; nil accepts any.
     func accept(_ device: String, fingerprint: String? = nil) async throws -> Bool {
         let isAccepted = try await box.accept(device, fingerprint: fingerprint.map { Fingerprint.standard($0) })
-        // The former identity is believed no more, and what was found a moment ago has its key.
+        // The former identity is not trusted any more, and recent search results contain its key.
         ownMemory.forgetBelieved()
         if isAccepted { known.removeAll() }
         return isAccepted
@@ -28,10 +28,10 @@ extension ServiceEngine {
         }
     }
 
-    /// Whether a device may be believed that comes with a key.
+    /// Checks whether a device that presents a key can be trusted.
     ///
-    /// - Parameter user: The user of the device, where this device is a server and knows it.
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/sealInvalid`` where the key is not signed, and with
+    /// - Parameter user: The user of the device, if this device is a server and knows the user.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/sealInvalid`` if the key is not signed, and with
     ///   ``ServiceError/Code/identityChanged``.
     func believe(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) async throws {
         guard bundle.until > Self.now - ServiceBox.keptSeconds * 1000 else {
@@ -44,14 +44,14 @@ extension ServiceEngine {
         let owner = presentOwner
         let (application, fingerprint) = (ServiceApplication(peer), Fingerprint.text(of: bundle.identity))
         while true {
-            // What the app has not accepted is not stored: another request and the next run ask again.
+            // An identity that the app has not accepted is not stored: another request and the next run verify it again.
             let acceptsFirst = verifier.verify == nil || ownMemory.isVerified(bundle.identity, of: peer, user: user)
             let standing = try await box.standing(
                 of: peer, bundle.identity, user: user, at: Self.now, acceptsFirst: acceptsFirst)
             let isAccepted: Bool
             switch standing {
             case .known:
-                // Another user of this device has others.
+                // Another user of this device has other identities.
                 if owner == presentOwner { ownMemory.believe(bundle, of: peer, user: user) }
                 return
             case .first where acceptsFirst: return
@@ -80,9 +80,9 @@ extension ServiceEngine {
             .identityChanged, "The identity of \(peer.app) on \(peer.device) is not the one that was accepted.")
     }
 
-    /// Asks the verifier of the app. Requests that come meanwhile wait for the same answer.
+    /// Calls the verifier of the app. Other requests with the same question wait for the same answer.
     ///
-    /// - Returns: False also if there is no verifier.
+    /// - Returns: False also if the app set no verifier.
     private func verify(_ question: IdentityVerifier.Question) async -> Bool {
         guard let task = verifier.task(for: question) else { return false }
         defer { verifier.answered(question) }

@@ -8,9 +8,9 @@ import Logging
     import Foundation
 #endif
 
-/// What comes of the app's requests: that the provider has them, and replies.
+/// The handling of events of the app's requests: their receipt by the provider, and replies.
 extension ServiceEngine {
-    /// A reply came.
+    /// Handles a reply.
     func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
         let known: StoredCall?
         defer { outgoing.keptByStorage.remove(id) }
@@ -20,19 +20,19 @@ extension ServiceEngine {
             return logger.error("a reply waits for the next run", metadata: ["reason": "\(error)"])
         }
         guard let call = known, call.peer == from else {
-            // Nobody asked, or somebody else was asked.
+            // This device made no such request, or sent it to another device.
             logger.warning("received reply without a request")
             removeReceived([], of: stored)
             return await forget(stored)
         }
-        // The reply came in time, however long its files take.
+        // The reply arrived in time, also if the transfer of its files takes longer.
         outgoing.cancelTimer(of: id)
         var received: [String] = []
         do {
             let payload = try await storage.storing(until: { waitForStorage(of: call) }) {
                 try await open(content, of: call, stored.number)
             }
-            // The provider need not have said it before.
+            // The provider may not have reported the receipt before.
             if payload.saysThatRequestArrived { await notifyReceived(id, nil) }
             let application = ServiceApplication(call.peer)
             let paths = try await files.receive(
@@ -61,22 +61,22 @@ extension ServiceEngine {
             removeReceived(received, of: stored)
             await finish(id, .failure(error), stored)
         } catch {
-            // The run ended, or the server does not give a file: the next run looks at it again.
+            // The run ended, or the server does not send a file: the next run handles the reply again.
             logger.info("a reply waits for the next run", metadata: ["reason": "\(type(of: error))"])
         }
     }
 
-    /// Removes what was received of a reply that the app does not get.
+    /// Removes the received files of a reply that is not delivered to the app.
     private func removeReceived(_ paths: [String], of stored: StoredServiceEvent) {
         inbox.giveUp(stored.number)
         let earlier = stored.directory.map { [box.store.paths.path($0)] } ?? []
         inbox.removeMessages(of: (paths + earlier).map(inbox.relative))
     }
 
-    /// The provider has all of a request.
+    /// Notifies the app that the provider received the whole request.
     func notifyReceived(_ id: String, _ event: Int64?) async {
         if event == nil, let call = ownMemory.calls[id] {
-            // It goes with its result.
+            // The stored call is removed with its result.
             guard !call.isReceived else { return }
             ownMemory.calls[id]?.isReceived = true
             return notifyReceived(call)
@@ -87,7 +87,7 @@ extension ServiceEngine {
         }
     }
 
-    /// The request ends without a result.
+    /// Ends a request without a result.
     func forgetCall(_ id: String) async {
         await storage.change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
     }

@@ -10,8 +10,8 @@ import Logging
 
 /// The results of requests. A result is stored until the app confirms it, unless a task waits for it.
 extension ServiceEngine {
-    /// Gives a request its one result: to the task that waits for it, or to delegates and the next reader of late replies. The request ends
-    /// with its timer and its stored deadline; a second result is dropped.
+    /// Delivers the result of a request: to the waiting task, or to delegates and the next reader of late replies. The request
+    /// ends with its timer and its stored deadline. A second result is dropped.
     ///
     /// - Parameter fileBytes: The size of the files of the result.
     func finish(
@@ -34,7 +34,7 @@ extension ServiceEngine {
         outgoing.cancelTimer(of: id)
         do {
             ended = try await storage.storing(until: { kept == nil ? .distantFuture : lastMoment(to: result, of: call) }) {
-                // The task that waits has the result, though its end cannot be stored yet.
+                // The waiting task receives the result, although the end of the request cannot be stored yet.
                 defer { if outgoing.deliver(result, of: id) { results.unconfirmed.delivered(id) } }
                 return try await box.end(
                     id, event: stored?.number, keeping: kept, sparing: heard.ids, at: Self.now)
@@ -49,12 +49,12 @@ extension ServiceEngine {
         let isWithApp = results.unconfirmed.isDelivered(id)
         results.unconfirmed.deleted(id)
         guard ended.isFirst else {
-            // The files of a result that the app has stay.
+            // The files of a result that the app received are kept.
             if isWithApp { return }
             return await drop(result, of: id, stored)
         }
         outgoing.endSending(id)
-        // The server need not keep files that nobody fetched, or that were fetched without a notice.
+        // Removes files from the server that were not fetched, or whose download was not reported.
         self.files.removeAttachments(call.files)
         clientProgress.ended(id)
         if let kept {
@@ -65,13 +65,13 @@ extension ServiceEngine {
         removed(ended.removed)
     }
 
-    /// Returns when a result is given up that cannot be stored. If the result says that the storage fails, one attempt is enough.
+    /// Returns when a result that cannot be stored is dropped. If the result is an error of the storage, one attempt is enough.
     private func lastMoment(to result: Result<ServiceReply, ServiceError>, of call: StoredCall) -> Date {
         if case .failure(let error) = result, error.code == .storageUnavailable { return .now }
         return lastMoment(of: call)
     }
 
-    /// A result could not be stored until the last moment. The app is notified, and the request is deleted when the storage works again.
+    /// Reports that a result could not be stored until the last moment. The request is deleted when the storage works again.
     private func giveUp(
         _ call: StoredCall, _ error: ServiceError, _ paths: [String], _ stored: StoredServiceEvent?
     ) async {
@@ -84,7 +84,7 @@ extension ServiceEngine {
         let kept = KeptResult(call, .failure(error), files: [], fileBytes: 0)
         results.couldNotStore(kept)
         notify(kept)
-        // Nothing is reported once more, should another result come before the deletion.
+        // No other result is reported if one arrives before the deletion.
         results.unconfirmed.delivered(id)
         await storage.change("forget request") { [weak self, box] in
             _ = try await box.finish(id, event: stored?.number)
@@ -92,7 +92,7 @@ extension ServiceEngine {
         }
     }
 
-    /// The request has ended: a result that comes later is nobody's.
+    /// Drops the later result of a request that has ended.
     private func drop(
         _ result: Result<ServiceReply, ServiceError>, of id: String, _ stored: StoredServiceEvent?
     ) async {
@@ -108,7 +108,7 @@ extension ServiceEngine {
         }
         results.heldBack[kept.id] = nil
         let (id, result) = (kept.id, kept.result(inbox.absolute))
-        // A delegate that returns is noted after this.
+        // A delegate that returns is recorded after this.
         let isNotified = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
         results.unconfirmed.kept(id, isNotified: isNotified, isSuspect: kept.starts > 0)
         guard audience == .all else { return }
@@ -118,7 +118,7 @@ extension ServiceEngine {
             })
     }
 
-    /// The app has a result: a delegate returned, or a reader of late replies confirmed it.
+    /// Records that the app has handled a result: a delegate returned, or a reader of late replies confirmed it.
     func confirm(_ id: String) async {
         defer { heard.confirmed(id) }
         guard results.unconfirmed.ended(id) else { return }
@@ -137,16 +137,16 @@ extension ServiceEngine {
 
     private func deleted(_ id: String) { results.unconfirmed.deleted(id) }
 
-    /// A delegate returned from the result of a request.
+    /// Called when a delegate has returned from the result of a request.
     nonisolated func delegateReturned(_ id: String) {
-        // Ends with one change of the storage.
+        // The task ends with one change of the storage.
         Task { await confirm(id) }
     }
 
-    /// The delegates were called with the result of a request, or all of them were removed before.
+    /// Called when the delegates were called with the result of a request, or all of them were removed before.
     nonisolated func delegatesFinished(_ id: String, wasHeard: Bool) {
         heard.finished(id)
-        // Ends at once.
+        // The task ends at once.
         if !wasHeard { Task { await missed(id) } }
     }
 
@@ -159,7 +159,7 @@ extension ServiceEngine {
         released(id, by: .delegate)
     }
 
-    /// Reports the results that earlier runs left.
+    /// Reports the results of earlier runs.
     func notifyKeptResults() async {
         await removeSurplusResults()
         await removeCrashingResults()
@@ -167,7 +167,8 @@ extension ServiceEngine {
         await storage.change("read results") { [weak self, box] in await self?.notify(try await box.results()) }
     }
 
-    /// Reports the results that came, or were left, while the app named another user. The device has kept its user.
+    /// Reports the results that arrived, or were kept, while another user that the app had set was pending. The device has kept
+    /// its user.
     func notifyHeldBackResults() async {
         notifyHeldBack(results.unstored)
         guard !results.heldBack.isEmpty else { return }
@@ -190,7 +191,7 @@ extension ServiceEngine {
         }
     }
 
-    /// Removes results that are too old, once an hour.
+    /// Removes expired results, once an hour.
     func runResultRemoval(every interval: Duration = .seconds(3600)) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: interval) } catch { return }
@@ -206,7 +207,7 @@ extension ServiceEngine {
 
     func removed(_ removed: [RemovedResult]) {
         for result in removed {
-            // The app has the result, and its files.
+            // The app has received the result and its files.
             if results.unconfirmed.isDelivered(result.id) { continue }
             if results.unconfirmed.notified.contains(result.id) { heard.removed(result.id) }
             _ = results.unconfirmed.ended(result.id)

@@ -1,21 +1,21 @@
 import CarillonWire
 import Logging
 
-/// Requests whose handler ends the process, and results whose delegate or reader does.
+/// The handling of requests and results for which the process ended in the app's code.
 extension ServiceEngine {
-    /// Stores that a delegate is called with a result, before the call. The delegate is called as well if the storage cannot be written, and when
-    /// the client does not run: the process may end in an orderly way then.
+    /// Stores that a delegate is called with a result, before the call. The delegate is called also if the storage cannot be
+    /// written, and if the client does not run: the process may end regularly then.
     ///
-    /// - Returns: False if the app named another user meanwhile. If the device keeps its user, the result is reported again.
+    /// - Returns: False if the app set another user meanwhile. If the device keeps its user, the result is reported again.
     func willCallDelegate(with id: String) async -> Bool {
         await begin(id, with: .delegate)
         guard isBetweenUsers else { return true }
-        // A result that only a task has is not delivered again, so its delegate is called now.
+        // A result that only a task receives is not delivered again. Therefore its delegate is called now.
         let isPostponed = results.unconfirmed.postpone(id)
         return !isPostponed
     }
 
-    /// Waits until it is known whether the device keeps its user. The listeners drop the request of a former user.
+    /// Waits until the server has decided whether the device keeps its user. The listeners drop the request of a former user.
     ///
     /// - Returns: False if the run ends before that. The next run calls the delegate when it handles the request again.
     func willCallDelegateWithRequest() async -> Bool {
@@ -26,8 +26,8 @@ extension ServiceEngine {
         return true
     }
 
-    /// The results that no task waits for, for one reader at a time. A start is stored before the reader is given a result, and taken back when
-    /// the reader asks for the next one, or its iteration ends.
+    /// The results for which no task waits, for one reader at a time. A start is stored before a result is delivered to the
+    /// reader, and removed when the reader requests the next one, or its iteration ends.
     nonisolated func replies() -> AsyncStream<LateReply> {
         late.stream(
             .init(
@@ -36,7 +36,8 @@ extension ServiceEngine {
                 gaveBack: { [weak self] id in await self?.released(id, by: .reader) }))
     }
 
-    /// Returns false for a result that was confirmed or removed meanwhile, or that belongs to a former user: the reader is not given it.
+    /// Returns false if a result was confirmed or removed meanwhile, or belongs to a former user. Such a result is not delivered
+    /// to the reader.
     private func beginReading(_ id: String) async -> Bool {
         await waitForUser(of: id)
         guard results.unconfirmed.isThere(id) else { return false }
@@ -45,7 +46,7 @@ extension ServiceEngine {
         return results.unconfirmed.isThere(id)
     }
 
-    /// Waits until it is known whether the device keeps the user of a result, or the task is cancelled.
+    /// Waits until the server has decided whether the device keeps the user of a result, or the task is cancelled.
     private func waitForUser(of id: String) async {
         while isBetweenUsers, results.unconfirmed.isThere(id) {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
@@ -55,7 +56,7 @@ extension ServiceEngine {
     private func begin(_ id: String, with holder: UnconfirmedResults.Holder) async {
         await waitForTurn(of: id)
         guard isRunning, !Task.isCancelled, results.unconfirmed.begins(id, with: holder) else {
-            // The turn is that of other code of the app if the result is started.
+            // If the result is started, the turn belongs to other code of the app.
             if !results.unconfirmed.started.contains(id) { suspects.end(.result(id)) }
             return
         }
@@ -66,34 +67,34 @@ extension ServiceEngine {
         }
     }
 
-    /// Waits until a result that was under way when the process ended may be given to the app, or the client stops.
+    /// Waits until a result that was being handled when the process ended can be delivered to the app, or the client stops.
     private func waitForTurn(of id: String) async {
         while isRunning, results.unconfirmed.isSuspect(id), !suspects.begin(.result(id), at: .now) {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
         }
     }
 
-    /// The reader of a result asks for the next one, or its iteration ended.
+    /// Called when the reader of a result requests the next one, or its iteration ended.
     nonisolated func readerEnded(_ id: String) {
-        // Ends at once.
+        // The task ends at once.
         Task { await released(id, by: .reader) }
     }
 
-    /// The app's code ended without the process, and did not confirm the result.
+    /// Records that the app's code ended without the process, and did not confirm the result.
     func released(_ id: String, by holder: UnconfirmedResults.Holder) {
         guard results.unconfirmed.released(id, by: holder) else { return }
         suspects.end(.result(id))
         box.scheduleEnd(ofResults: [id], logger: logger)
     }
 
-    /// Takes back the starts of delegates that did not return, and of readers: the process may end now, in an orderly way.
+    /// Removes the starts of delegates that did not return, and of readers, because the process may end regularly now.
     func takeBackResultStarts() {
         let started = results.unconfirmed.takeStarted()
         for id in started { suspects.end(.result(id)) }
         box.scheduleEnd(ofResults: started, logger: logger)
     }
 
-    /// Removes the results with which the process ended too often. The app hears of each.
+    /// Removes the results for which the process ended too often, and reports each to the app.
     func removeCrashingResults() async {
         let notified = results.unconfirmed.notified
         await storage.change("remove results with which the process ended") { [weak self, box, logger] in
@@ -107,9 +108,9 @@ extension ServiceEngine {
         }
     }
 
-    /// Has the app hear of a request that ended the process too often.
+    /// Reports a request for which the process ended too often to the app.
     ///
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceFailed``, which its consumer is answered.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceFailed``, which the consumer receives.
     func checkStarts(
         of stored: StoredServiceEvent, _ request: ServiceRequestID, _ method: ServiceMethod, from peer: ServicePeer
     ) throws {

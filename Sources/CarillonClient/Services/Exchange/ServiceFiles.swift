@@ -9,14 +9,14 @@ import Synchronization
     import Foundation
 #endif
 
-/// Fetches the files of requests and replies, and leaves them with the server.
+/// Downloads the files of requests and replies from the server, and uploads them.
 final class ServiceFiles: Sendable {
     private struct State {
         /// The time in the name of the newest directory.
         var lastTime: Int64 = 0
-        /// The number of groups of uploads that are being given up.
+        /// The number of groups of uploads that are being cancelled.
         var givingUp = 0
-        /// Clears what an earlier run left half done; once.
+        /// The task that clears unfinished work of an earlier run; it runs once.
         var clearing: Task<Void, Never>?
     }
 
@@ -39,7 +39,7 @@ final class ServiceFiles: Sendable {
 
     // MARK: Receiving
 
-    /// Fetches the files of a message into a directory of its own, and says before of each where it will be.
+    /// Downloads the files of a message into a new directory, and reports the final paths before the downloads begin.
     func receive(
         _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer, until moment: () async -> Date,
         measuring measure: (_ total: Int64) -> ProgressMeter,
@@ -71,7 +71,7 @@ final class ServiceFiles: Sendable {
                 let draft = try await inbox.draft(of: file.path, for: stored.number)
                 if inbox.isGathered(file.path, for: stored.number) { return }
                 try await fetch(file.manifest, to: draft, meter)
-                // A download that an earlier version began ends under the name of that version.
+                // A download that an earlier version began has its file under the name of that version.
                 _ = inbox.isGathered(file.path, for: stored.number)
             }
             meter.finished(file.manifest.sealedLength)
@@ -88,7 +88,7 @@ final class ServiceFiles: Sendable {
             _ = try await withTaskCancellationHandler {
                 try await download.value
             } onCancel: {
-                // Its bytes stay for the next run.
+                // The received bytes are kept for the next run.
                 Task { await download.pause() }
             }
             storage.health.fileWritten()
@@ -97,9 +97,9 @@ final class ServiceFiles: Sendable {
             case .attachmentGone: throw ServiceError(.attachmentGone, "A file is not to be had any more.")
             case .attachmentDamaged: throw ServiceError(.attachmentDamaged, "A file is not what was sent.")
             case .cancelled: throw CancellationError()
-            // It is repeated.
+            // The caller repeats the operation.
             case .storageUnavailable: throw error
-            // Another run would fail as well.
+            // A repetition would fail as well.
             default: throw ServiceError(error)
             }
         }
@@ -107,7 +107,7 @@ final class ServiceFiles: Sendable {
 
     // MARK: Sending
 
-    /// Files that were left with the server, until what names them is stored.
+    /// Files that were uploaded to the server, before the message that names them is stored.
     struct Left {
         var files: [SealedPayload.File] = []
         var uploads: [AttachmentUpload] = []
@@ -115,7 +115,7 @@ final class ServiceFiles: Sendable {
         var ids: [String] { uploads.map(\.id) }
     }
 
-    /// Leaves files with the server for another device. They are sealed and read when this returns.
+    /// Uploads files to the server for another device. When this returns, the server has the files.
     func leave(
         _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration,
         until moment: () async -> Date, measuring measure: (_ total: Int64) -> ProgressMeter, starting: (String) -> Void
@@ -144,7 +144,7 @@ final class ServiceFiles: Sendable {
         }
     }
 
-    /// The bytes that cross for some files.
+    /// Returns the total length of the sealed files.
     static func sealedLength(of paths: [String]) async throws -> Int64 {
         try await DiskFile.work { () throws(PushError) in
             var length: Int64 = 0
@@ -153,8 +153,8 @@ final class ServiceFiles: Sendable {
         }
     }
 
-    /// Waits until the server has a file; an upload that failed goes on where it stopped. When the task is cancelled this ends at once, and the
-    /// upload stops where it is.
+    /// Waits until the server has a file. A failed upload continues from its offset. When the task is cancelled, this ends at
+    /// once, and the upload stops at its offset.
     static func manifest(
         of upload: AttachmentUpload, _ meter: ProgressMeter? = nil
     ) async throws -> AttachmentManifest {
@@ -165,25 +165,25 @@ final class ServiceFiles: Sendable {
         let manifest = try await withTaskCancellationHandler {
             try await PendingResult<AttachmentManifest>.of { try await upload.value }
         } onCancel: {
-            // Ends with what is under way of it.
+            // The task ends when the upload has stopped.
             Task { await upload.pause() }
         }
         meter?.finished(upload.length)
         return manifest
     }
 
-    /// What names them is stored: the server keeps them until they are fetched.
+    /// Confirms uploads whose message is stored. The server keeps the files until they are fetched.
     func confirm(_ left: Left) async {
         for upload in left.uploads { upload.confirm() }
         await storage.change("confirm uploads") { [box = storage.box] in try await box.unclaim(left.ids) }
     }
 
-    /// Nobody will name them.
+    /// Cancels uploads that no message will name.
     func takeAway(_ left: Left) {
         guard !left.uploads.isEmpty else { return }
         state.withLock { $0.givingUp += 1 }
-        // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads report to it
-        // again for ten minutes, and in the next run.
+        // The task ends with one request for each upload, also if the caller's task is cancelled. If the server is not reached,
+        // uploads repeat the request for ten minutes, and in the next run.
         Task { [weak self, logger] in
             for upload in left.uploads { await Self.cancel(upload, logger) }
             self?.state.withLock { $0.givingUp -= 1 }
@@ -200,17 +200,17 @@ final class ServiceFiles: Sendable {
         }
     }
 
-    /// Whether uploads are being given up, or removed at the server.
+    /// Whether uploads are being cancelled, or removed from the server.
     var isRemoving: Bool { state.withLock { $0.givingUp > 0 } || attachments.isRemoving }
 
-    /// Nobody will fetch them: the server need not keep them.
+    /// Removes attachments from the server that no device will fetch.
     func removeAttachments(_ ids: [String]) {
         removals.begin(ids.map { "/v1/attachments/\($0)" })
     }
 
     // MARK: Long payloads
 
-    /// Leaves a payload as a file of its own where it is too long for an envelope.
+    /// Uploads a payload as a separate file if it is too long for an envelope.
     func shortened(
         _ payload: SealedPayload, _ id: String, for peer: ServicePeer, lifetime: Duration, left: inout Left,
         until moment: () async -> Date
@@ -241,10 +241,10 @@ final class ServiceFiles: Sendable {
         }
     }
 
-    /// What fits an envelope, sealed and padded.
+    /// The most bytes of a payload that fit into an envelope after sealing and padding.
     static let inlineBytes = SealedContent.bodyBytes - 512
 
-    /// Reads a sealed payload, wherever it is.
+    /// Reads a sealed payload from the envelope or from its attachment.
     func payload(_ bytes: [UInt8], _ number: Int64, _ content: SealedContent) async throws -> SealedPayload {
         var payload = try SealedPayload(bytes)
         if case .attached(let manifest) = payload.content {
@@ -270,12 +270,13 @@ final class ServiceFiles: Sendable {
         return payload
     }
 
-    // MARK: What a kill leaves
+    // MARK: Unfinished work of earlier runs
 
-    /// Confirms uploads that something stored names, takes away those that nothing goes on with, and ends downloads that nothing waits for.
+    /// Confirms uploads that a stored message names, cancels uploads that no draft continues, and cancels downloads of no stored
+    /// event.
     func clear() async {
         let task = state.withLock { state in
-            // Ends when all is cleared, or with the run.
+            // The task ends when the work is cleared, or with the run.
             let task = state.clearing ?? Task { await clearAway() }
             state.clearing = task
             return task
@@ -283,16 +284,16 @@ final class ServiceFiles: Sendable {
         await task.value
     }
 
-    /// Waits until that is done, and no longer once the task is cancelled.
+    /// Waits until the work of earlier runs is cleared, or the task is cancelled.
     func cleared() async throws { try await PendingResult<Void>.of { await self.clear() } }
 
-    /// The run ends: clearing does not wait for the storage any more. What is left is cleared by the next process.
+    /// Stops the wait for the storage at the end of the run. The next process clears the rest.
     func stopClearing() { state.withLock(\.clearing)?.cancel() }
 
-    /// The device has another user: all messages of the former user are removed.
+    /// Removes all messages of the former user, because the device has another user.
     func removeAll() {
         inbox.removeAll()
-        // The former task is taken out of the lock, so that nothing is released inside it.
+        // The former task is returned from the closure, so that it is not released inside the lock.
         _ = state.withLock { $0.clearing.take() }
     }
 
@@ -328,7 +329,7 @@ final class ServiceFiles: Sendable {
 }
 
 extension ServiceError {
-    /// What a fault of a file, the storage or the server is to a service.
+    /// Makes the error of a service for a fault of a file, the storage or the server.
     init(_ fault: PushError) {
         switch (fault.code, fault.serverCode) {
         case (.fileInvalid, _): self.init(.attachmentMissing, fault.message)

@@ -1,6 +1,6 @@
 import CarillonWire
 
-/// What the storage has of keys, others and calls, kept at hand as long as the device and its user are the same.
+/// A cache of the stored keys, identities and calls, as long as the device and its user are the same.
 struct ServiceMemory {
     struct Owner: Hashable {
         var device: String?
@@ -13,16 +13,16 @@ struct ServiceMemory {
     }
 
     var owner: Owner
-    /// Until when they are good, they say.
+    /// The own keys, with their expiry.
     var keys: OwnKeys?
-    /// The present key, signed for others.
+    /// The present key, signed for other devices.
     var bundle: KeyBundle?
     private var believed: [PeerOfUser: KeyBundle] = [:]
     /// First identities that the app accepted, and that may not be stored yet.
     private var verified: [PeerOfUser: [UInt8]] = [:]
-    /// The users that the app named for devices, where this device is a server.
+    /// The users of other devices that the app named in searches, if this device is a server.
     private(set) var namedUsers: [String: String] = [:]
-    /// When the storage last noted that the server vouched for a device.
+    /// The time of the last record in the storage that the server reported a device.
     private var vouchedAt: [String: Int64] = [:]
     var calls: [String: StoredCall] = [:]
 
@@ -48,7 +48,7 @@ struct ServiceMemory {
         verified[PeerOfUser(peer: peer, user: user)] = identity
     }
 
-    /// The app asked for devices of a user. If it asked for too many, the first ones are known by their device alone again.
+    /// Records the user of a device that a search for this user found. Beyond the limit all earlier records are removed.
     mutating func name(_ user: String, of device: String) {
         if namedUsers.count >= Self.mostNamed { namedUsers = [:] }
         namedUsers[device] = user
@@ -56,7 +56,7 @@ struct ServiceMemory {
 
     private static let mostNamed = 10_000
 
-    /// Answers whether that is to be noted, as it is not each time.
+    /// Returns whether the storage must record the report of the server, which is recorded once an hour.
     mutating func vouch(_ device: String, at now: Int64) -> Bool {
         guard now - (vouchedAt[device] ?? 0) > Self.vouchingMilliseconds else { return false }
         if vouchedAt.count >= Self.mostBelieved { vouchedAt = [:] }
@@ -75,7 +75,7 @@ extension ServiceEngine {
         return .init(device: scope.identity?.device, user: scope.user)
     }
 
-    /// Nothing of it is another user's.
+    /// The cache of the present device and user. It contains no data of another user.
     var ownMemory: ServiceMemory {
         get {
             let owner = presentOwner
@@ -84,9 +84,9 @@ extension ServiceEngine {
         set { memory = newValue }
     }
 
-    /// The own keys, and the present one as others get it.
+    /// Returns the own keys, and the present one in its form for other devices.
     ///
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/callForbidden`` where the device is not registered.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/callForbidden`` if the device is not registered.
     func keysForOthers() async throws -> (keys: OwnKeys, bundle: KeyBundle) {
         guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered.") }
         let now = Self.now
@@ -103,22 +103,22 @@ extension ServiceEngine {
         return try await box.key(named: name)
     }
 
-    /// The server brought something of a device, or named it.
+    /// Records that the server delivered a message of a device, or listed the device.
     func vouch(for peer: ServicePeer) async throws {
         let now = Self.now
         guard local != nil, ownMemory.vouch(peer.device, at: now) else { return }
         try await box.vouch(peer.device, at: now)
     }
 
-    /// What this device asked, and has no result of.
+    /// Returns a request of this device that has no result yet.
     func call(_ id: String) async throws -> StoredCall? {
         if let call = ownMemory.calls[id] { return call }
         return try await box.call(id)
     }
 
-    /// It has its result, or will have none.
+    /// Ends a request with or without a result.
     ///
-    /// - Returns: False when it had one before.
+    /// - Returns: False if it had ended before.
     @discardableResult
     func finishCall(_ id: String, event number: Int64? = nil) async throws -> Bool {
         ownMemory.calls[id] = nil

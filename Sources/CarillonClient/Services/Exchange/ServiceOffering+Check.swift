@@ -7,9 +7,9 @@ import CarillonWire
 #endif
 
 extension ServiceOffering {
-    /// Makes an offer that the server can take.
+    /// Makes an offer that is within the server's limits.
     ///
-    /// - Throws: ``ServiceError`` with the first thing that is beyond the limits, and where it is.
+    /// - Throws: ``ServiceError`` with the first value that is not valid, and its position.
     init(name: String, version: String, icon: Data?, checking methods: [ServiceMethod]) throws(ServiceError) {
         for (number, method) in methods.enumerated() { try method.check(at: "Method \(number + 1): ") }
         let services = Set(methods.map { Service(id: $0.service, version: $0.version) })
@@ -43,7 +43,7 @@ extension ServiceOffering {
 }
 
 extension ServiceMethod {
-    /// - Parameter place: What is said before the fault.
+    /// - Parameter place: The text before the fault.
     /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceIDInvalid`` or ``ServiceError/Code/serviceMethodNotFound``.
     func check(at place: String = "") throws(ServiceError) {
         if let problem = ServiceID.problem(in: service) ?? ServiceVersion.problem(in: version) {

@@ -9,14 +9,14 @@ import Synchronization
     import Foundation
 #endif
 
-/// Sends what the app offers to the server, and sends it again when the server lost it.
+/// Sends the app's offer to the server, and sends it again if the server lost it.
 final class ServiceOffers: Sendable {
     private struct SentOffer {
         var offer: ServiceOffering?
         var device: String
         var user: String?
         var key: String
-        /// The name that the server has for the offer; nil if the server refused the offer, or remembers no names.
+        /// The revision of the offer on the server; nil if the server rejected the offer, or stores no revisions.
         var revision: String?
         /// Whether the server does not have the offer any more.
         var isLost = false
@@ -27,7 +27,7 @@ final class ServiceOffers: Sendable {
     }
 
     private struct State {
-        /// What the app offers; nil: nothing.
+        /// The app's offer; nil if the app offers nothing.
         var offer: ServiceOffering?
         /// The offer that was sent to the server last in this run.
         var sent: SentOffer?
@@ -59,7 +59,7 @@ final class ServiceOffers: Sendable {
         changes.send()
     }
 
-    /// The device, or its user, may be another.
+    /// Called when the device or its user may have changed.
     func scopeChanged() { changes.send() }
 
     /// Sends the offer after each change of the offer, of the device, of its user and of its key.
@@ -82,7 +82,7 @@ final class ServiceOffers: Sendable {
                     continue
                 }
                 let answer: ServiceAPI.Answer
-                // An offer that is lost while it is sent is sent again.
+                // An offer that is lost while it is being sent is sent again.
                 state.withLock { $0.sent?.isLost = false }
                 if let present {
                     let (body, revision) = present.body(
@@ -115,17 +115,17 @@ final class ServiceOffers: Sendable {
                 return
             } catch {
                 logger.error("cannot read keys of services; retrying", metadata: ["reason": "\(error)"])
-                // Cancelled: the loop ends.
+                // If the task is cancelled, the loop ends.
                 try? await box.store.health.wait(atMost: schedule.storageFailed())
             }
         }
     }
 
-    /// The server reports at the beginning of a connection under which name it has what the app offers.
+    /// The server reports the revision of its offer at the beginning of a connection.
     func serverHas(_ revision: String?, isRestored: Bool) {
         let isLost = state.withLock { state in
             guard let sent = state.sent else { return false }
-            // What was withdrawn is there again, or what was offered is not.
+            // The server has an offer that was withdrawn, or does not have the present one.
             let isOther = sent.offer == nil ? revision != nil : sent.revision != nil && sent.revision != revision
             guard isOther || isRestored && sent.offer != nil else { return false }
             state.sent?.isLost = true

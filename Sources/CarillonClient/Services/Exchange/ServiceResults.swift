@@ -3,32 +3,32 @@ struct ServiceResults {
     /// The recipients of a result.
     enum Audience {
         case all
-        /// Readers of late replies received the result in this run, or can receive it.
+        /// Only delegates: readers of late replies received the result in this run, or can receive it.
         case delegates
     }
 
     var unconfirmed = UnconfirmedResults()
-    /// The results that the app receives if the server refuses the user that the app named, by the id of their request.
+    /// The results that are delivered to the app if the server rejects the user that the app set, by the id of their request.
     var heldBack: [String: Audience] = [:]
-    /// The errors of requests whose result could not be stored, until the app confirms them. There is one for a request at most.
+    /// The errors of requests whose result could not be stored, until the app confirms them. A request has up to one.
     private(set) var unstored: [KeptResult] = []
     /// The requests whose end is being stored.
     private var ending: Set<String> = []
 
-    /// The end of a request is going to be stored. Returns false if it is being stored already.
+    /// Records that the end of a request is being stored. Returns false if it is being stored already.
     mutating func beginsEnding(_ id: String) -> Bool { ending.insert(id).inserted }
 
     mutating func ended(_ id: String) { ending.remove(id) }
 
     mutating func couldNotStore(_ result: KeptResult) { unstored.append(result) }
 
-    /// Forgets a result that is not stored. Returns false if there is none.
+    /// Removes a result that is not stored. Returns false if the request has no such result.
     mutating func confirmUnstored(_ id: String) -> Bool {
         guard let place = unstored.firstIndex(where: { $0.id == id }) else { return false }
         unstored.remove(at: place)
         return true
     }
 
-    /// The device has another user: the results of the former user are forgotten, except those whose end is being stored.
+    /// Removes the results of the former user, because the device has another user. Requests whose end is being stored stay.
     mutating func removeAll() { (unconfirmed, heldBack, unstored) = (UnconfirmedResults(), [:], []) }
 }

@@ -8,7 +8,7 @@ import Crypto
     import Foundation
 #endif
 
-/// What the app offers to others.
+/// The app's offer to other apps.
 struct ServiceOffering: Hashable, Sendable {
     struct Service: Hashable, Sendable {
         var id: String
@@ -38,7 +38,7 @@ struct ServiceOffering: Hashable, Sendable {
 
     /// The offer that is sent to the server, and its revision.
     ///
-    /// - Parameter isNamed: The server remembers the name.
+    /// - Parameter isNamed: Whether the server stores revisions.
     func body(keys: KeyBundle, isNamed: Bool) -> (bytes: [UInt8], revision: String?) {
         let json = json(keys: keys)
         guard isNamed, case .object(var members) = json else { return (json.bytes, nil) }
@@ -48,19 +48,19 @@ struct ServiceOffering: Hashable, Sendable {
     }
 }
 
-/// Which handler has which method, and what is switched off. A request for a method that has no handler yet waits for it, where the app
-/// said that it has the method.
+/// The handlers of methods, and the disabled services, versions and methods. A request for an offered method without a handler
+/// waits for the handler.
 actor ServiceRouter {
     typealias Handler = @Sendable (ServiceRequest) async throws -> ServiceReply
 
     struct Route: Sendable {
         var handler: Handler
-        /// It is not called a second time for a request, whatever became of the first.
+        /// Whether the handler is called only once for a request, in any case.
         var atMostOnce: Bool
     }
 
     private var offered: Set<ServiceMethod> = []
-    /// By service and version.
+    /// The definitions by service and version.
     private var definitions: [[String]: ServiceDefinition] = [:]
     private var routes: [ServiceMethod: Route] = [:]
     private var disabledServices: Set<String> = []
@@ -68,10 +68,10 @@ actor ServiceRouter {
     private var disabledMethods: Set<ServiceMethod> = []
     private var waiting: [ServiceMethod: [PendingResult<Route>]] = [:]
 
-    /// The methods that there will be handlers for.
+    /// Sets the methods that have a handler, or will have one.
     func offer(_ methods: Set<ServiceMethod>) { offered = methods }
 
-    /// Requests and replies are held against it from now on.
+    /// Sets the definition against which requests and replies are checked from now on.
     func define(_ definition: ServiceDefinition) { definitions[[definition.service, definition.version]] = definition }
 
     func definition(of method: ServiceMethod) -> ServiceDefinition? { definitions[[method.service, method.version]] }
@@ -95,9 +95,9 @@ actor ServiceRouter {
         if isDisabled { disabledMethods.insert(method) } else { disabledMethods.remove(method) }
     }
 
-    /// The handler of a method, once it is there.
+    /// Returns the handler of a method, and waits for it if the method is offered.
     ///
-    /// - Throws: ``ServiceError`` where there is none, and will be none, or it is switched off.
+    /// - Throws: ``ServiceError`` if the method is not offered, or is disabled.
     func route(_ method: ServiceMethod) async throws -> Route {
         let known = offered.union(routes.keys)
         guard known.contains(where: { $0.service == method.service }) else {

@@ -18,7 +18,7 @@ final class ServiceStorage: Sendable {
     let box: ServiceBox
     private let backOff: PushClient.BackOff
     private let logger: Logger
-    /// In their order.
+    /// The changes in their order.
     private let unstored = Mutex<[Change]>([])
     private let changes = Signal()
 
@@ -32,9 +32,9 @@ final class ServiceStorage: Sendable {
 
     /// Repeats work that fails because of the storage, until it succeeds.
     ///
-    /// - Parameter moment: Returns when the work is given up. It is called at the first failure.
-    /// - Throws: What the work throws for another reason; ``ServiceError`` with ``ServiceError/Code/storageUnavailable`` at the
-    ///   moment; and `CancellationError`.
+    /// - Parameter moment: Returns when the attempts end. It is called at the first failure.
+    /// - Throws: Other errors of the work; ``ServiceError`` with ``ServiceError/Code/storageUnavailable`` at the moment; and
+    ///   `CancellationError`.
     func storing<Value: Sendable>(
         until moment: () async -> Date = { .distantFuture }, _ work: () async throws -> Value
     ) async throws -> Value {
@@ -65,8 +65,9 @@ final class ServiceStorage: Sendable {
         }
     }
 
-    /// Makes a change of the storage that its caller does not depend on. A change that fails because of the storage is repeated while the
-    /// client runs, until it succeeds. A request has few of them, so that their number is limited with that of requests.
+    /// Makes a change of the storage on which its caller does not depend. A change that fails because of the storage is repeated
+    /// while the client runs, until it succeeds. A request causes only a few changes, so that the limit of requests also limits
+    /// their number.
     func change(_ name: String, _ body: @escaping @Sendable () async throws -> Void) async {
         do {
             try await body()
