@@ -35,15 +35,15 @@ public struct PrivateNotification: Sendable {
     /// The time of the item update, by the server's clock.
     public var updatedAt: Date { Date(timeIntervalSince1970: Double(fired.at) / 1000) }
 
-    /// The title of the notification; nil if there is none.
+    /// The title of the notification; nil if the notification has no title.
     public var title: String? { text("title") }
-    /// The text below the title; nil if there is none.
+    /// The text below the title; nil if the notification has no subtitle.
     public var subtitle: String? { text("subtitle") }
-    /// The text of the notification; nil if there is none.
+    /// The text of the notification; nil if the notification has no text.
     public var body: String? { text("body") }
-    /// The notification category that the app registered with its actions; nil if there is none.
+    /// The notification category that the app registered with its actions; nil if the notification has no category.
     public var category: String? { text("category") }
-    /// The thread that groups this notification with others; nil if there is none.
+    /// The thread that groups this notification with others; nil if the notification has no thread.
     public var thread: String? { text("thread") }
     /// The name of a sound; `default` is the system's sound.
     public var sound: String? {
