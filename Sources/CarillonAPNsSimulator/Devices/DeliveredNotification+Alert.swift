@@ -6,7 +6,7 @@ extension APNsSimulator.DeliveredNotification {
         return whole?["aps"] as? [String: Any]
     }
 
-    /// The title of the alert; nil if there is none, or if the alert has a localisation key instead.
+    /// The title of the alert; nil if the alert has no title, or a localisation key instead.
     public var title: String? { (aps?["alert"] as? [String: Any])?["title"] as? String }
 
     /// The text of the alert.

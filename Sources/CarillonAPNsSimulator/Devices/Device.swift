@@ -59,7 +59,7 @@ extension APNsSimulator {
         public var id: String
         /// The APNs topic, including the suffix.
         public var topic: String
-        /// The push type of the request; nil if there was none.
+        /// The push type of the request; nil if the request had no push type.
         public var pushType: String?
         /// The priority; 10 if the request had none.
         public var priority: Int

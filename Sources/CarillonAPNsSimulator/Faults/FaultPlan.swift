@@ -26,7 +26,7 @@ struct FaultPlan: Sendable {
 
     mutating func append(_ rule: FaultRule) { entries.append(Entry(rule: rule)) }
 
-    /// Returns the rule that applies to a new request; nil if there is none.
+    /// Returns the rule that applies to a new request; nil if no rule applies.
     mutating func rule(path: String, connection: Int, stream: UInt32) -> FaultRule? {
         for index in entries.indices {
             let rule = entries[index].rule

@@ -41,7 +41,7 @@ extension APNsSimulator {
             self = code
         }
 
-        /// The name in RFC 9113, or the number in hexadecimal if there is none.
+        /// The name in RFC 9113, or the number in hexadecimal if the code has no name.
         public var name: String {
             Self.names.first { $0.value == self }?.key ?? "0x" + String(rawValue, radix: 16)
         }

@@ -10,7 +10,7 @@ struct SimulatorRequestHead {
     var blockBytes = 0
     /// The length of the list, counted as in RFC 9113 section 6.5.2.
     var listBytes = 0
-    /// The content length of the request; nil if there is none.
+    /// The content length of the request; nil if the request has no content length.
     var contentLength: Int?
 
     /// Returns nil for a malformed request: a missing or unknown pseudo-header, a pseudo-header after a field, capitals, or

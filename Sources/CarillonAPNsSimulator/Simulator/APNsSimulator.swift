@@ -138,7 +138,7 @@ public final class APNsSimulator: Sendable {
         }
     }
 
-    /// Returns the first port with a service in an environment; nil if there is none, or while the simulator does not run.
+    /// Returns the first port with a service in an environment; nil if no such port exists, or while the simulator does not run.
     public func port(_ service: Port.Service = .push, _ environment: Environment = .sandbox) -> Int? {
         ports.first { $0.service == service && $0.environment == environment }?.port
     }

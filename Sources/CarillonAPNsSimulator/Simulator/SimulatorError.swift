@@ -30,7 +30,7 @@ extension APNsSimulator {
         public var code: Code
         /// A sentence that names the fault, its place and the valid value.
         public var message: String
-        /// The underlying error; nil if there is none.
+        /// The underlying error; nil if no other error caused the fault.
         public var cause: (any Error)?
 
         init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
