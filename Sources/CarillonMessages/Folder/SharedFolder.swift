@@ -68,7 +68,7 @@ package struct SharedFolder: Sendable {
     /// cases as ``keys(of:)``.
     package func ownKeys() -> SubscriptionKeys? { keys(in: ownFile) }
 
-    /// Returns the keys of ``ownKeys()``, and generates them if there are none.
+    /// Returns the keys of ``ownKeys()``, and generates them if no keys exist.
     /// - Throws: An error if the keys exist but cannot be read now, or if new keys cannot be written.
     package func ownKeysMadeIfMissing() throws -> SubscriptionKeys {
         // Two concurrent first calls return the same keys.
