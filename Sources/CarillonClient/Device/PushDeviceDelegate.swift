@@ -17,7 +17,7 @@ public protocol PushDeviceDelegate: AnyObject, Sendable {
     func didFailRegistration(of device: PushDevice, _ error: PushError)
     /// The status changed.
     func didChangeStatus(of device: PushDevice, to status: PushDeviceStatus)
-    /// The device's subscriptions are known, also if there are none. It is called after each connection.
+    /// The device's subscriptions are known, also if it has no subscriptions. It is called after each connection.
     func didUpdateSubscriptions(of device: PushDevice)
     /// The server's count for the number on the app's icon was reset.
     func didResetBadge(of device: PushDevice)
