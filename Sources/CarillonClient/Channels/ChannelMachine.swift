@@ -6,14 +6,15 @@ import CarillonWire
 /// | State | Left by |
 /// |---|---|
 /// | none | `connectRequested` → connecting |
-/// | connecting | `registered` → open; `registrationFailed`, `connectTimedOut`, `deviceLost` → error; `disconnectRequested` → closed |
+/// | connecting | `registered` → open; `disconnectRequested` → closed |
+/// | connecting | `registrationFailed`, `connectTimedOut`, `closedByServer`, `failedByServer`, `deviceLost` → error |
 /// | open | `disconnectRequested` → disconnecting; `closedByServer` → closed; `failedByServer`, `deviceLost` → error |
-/// | disconnecting | `unregistered`, or any word of the server that the channel is dead → closed |
 /// | disconnecting | `unregistered`, `closedByServer`, `failedByServer`, `deviceLost` → closed |
+/// | closed, error | `connectRequested` → connecting |
 ///
 /// Any other input changes nothing: the server may repeat a report, and an app may disconnect a channel that is not connected.
 /// Only an impossible `connect` throws an error. The loss of a connection is not an input. `pingFailed` and `recovered` are
-/// reported while the channel is open or disconnecting, and do not change its state.
+/// reported while the channel is open or disconnecting, `moved` while the channel is open. They do not change its state.
 struct ChannelMachine: Hashable, Sendable {
     /// The event that is reported to the app.
     enum Action: Equatable, Sendable {
@@ -37,7 +38,7 @@ struct ChannelMachine: Hashable, Sendable {
     private(set) var keys: SubscriptionKeys?
     /// How messages wake the app; nil for the server's default.
     private(set) var wake: WakeMode?
-    /// Whether the token must be delivered to the app's backend, as far as the client knows.
+    /// Whether the token must be delivered to the app's backend, as far as the client can determine.
     private(set) var isTokenDue = false
 
     init() {}

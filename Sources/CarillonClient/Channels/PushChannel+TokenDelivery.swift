@@ -2,7 +2,7 @@ extension PushChannel {
     /// Sends the channel's address to the app's backend.
     public typealias TokenDeliverer = @Sendable (PushChannelAddress) async throws -> Void
 
-    /// Whether the channel is open and its present token was delivered to the backend, as far as the client knows.
+    /// Whether the channel is open and its present token was delivered to the backend, as far as the client can determine.
     public var isTokenDelivered: Bool {
         let machine = runner.channel(identifier)
         return machine.state == .open && !machine.isTokenDue

@@ -97,11 +97,11 @@ public struct PushError: Error, Sendable {
     public var code: Code
     /// A sentence for people: what is wrong, where, and what is valid. It never contains a token, a key or a payload.
     public var message: String
-    /// The underlying error; nil if the library found the fault itself.
+    /// The underlying error; nil if no other error caused the fault.
     public var cause: (any Error)?
-    /// The error code of the server (`docs/errors.md`); nil if the server did not reject a request.
+    /// The error code of the server (`docs/errors.md`); nil if the server sent no error code.
     public var serverCode: String?
-    /// The code with which the app's own server refused a device or a subscription, unchanged; nil if it refused none.
+    /// The code with which the app's own server refused a device or a subscription, unchanged; nil if that server sent no code.
     public var appCode: String?
 
     /// Makes an error, for example in the tests of an app.

@@ -1,4 +1,4 @@
-/// Whether the server knows this installation, and sends pushes to it through Apple's push service.
+/// Whether this installation is registered at the server, and receives pushes through Apple's push service.
 public enum PushDeviceStatus: Hashable, Sendable {
     /// The server has not accepted a push token yet, or rejected it, or the device was signed out.
     case unknown

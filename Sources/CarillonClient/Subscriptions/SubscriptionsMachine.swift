@@ -159,7 +159,7 @@ struct SubscriptionsMachine: Sendable {
         guard isSupported == true else { return refuseAll() }
         questions.removeAll { if case .list = $0 { true } else { false } }
         if declared != nil {
-            // The declaration is repeated at each connection, whatever device it is for. A list follows it.
+            // The declaration is repeated at each connection, for any device. A list follows it.
             questions.removeAll { $0 == .compare }
             questions.insert(.compare, at: 0)
         } else if isWanted || self.isRestored {

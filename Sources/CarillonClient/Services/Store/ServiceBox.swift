@@ -74,7 +74,7 @@ struct ServiceBox: Sendable {
     static let keySeconds: Int64 = 7 * 86_400
     /// How long a former key is stored: the longest deadline and a day.
     static let keptSeconds: Int64 = RequestHeader.longestDeadlineSeconds + 86_400
-    /// How long after the deadline of a request the server can be asked for its result.
+    /// How long after the deadline of a request its result can be requested from the server.
     static let resultSeconds: Int64 = 8 * 86_400
 
     // MARK: Events
