@@ -64,10 +64,10 @@ struct APNsOptionsTests {
     }
 
     @Test func `times are given in three ways`() {
-        #expect(GivenTime(argument: "+600")?.date(from: now) == now + 600)
-        #expect(GivenTime(argument: "1800000060")?.date(from: now) == now + 60)
-        #expect(GivenTime(argument: "2027-01-15T08:00:00Z")?.date(from: now) == now)
-        for text in ["", "soon", "+", "-5", "+x"] { #expect(GivenTime(argument: text) == nil) }
+        #expect(TimeArgument(argument: "+600")?.date(from: now) == now + 600)
+        #expect(TimeArgument(argument: "1800000060")?.date(from: now) == now + 60)
+        #expect(TimeArgument(argument: "2027-01-15T08:00:00Z")?.date(from: now) == now)
+        for text in ["", "soon", "+", "-5", "+x"] { #expect(TimeArgument(argument: text) == nil) }
     }
 
     @Test func `the options become the payload`() throws {

@@ -256,9 +256,9 @@ struct ServeSettingTests {
 
     @Test func `rates are read with and without a number at once`() throws {
         let settings = try settings(["channel-rate": "7", "device-rate": "7:3", "app-rate": "off"])
-        #expect(settings.allowances.channelMessages?.perSecond == 7 && settings.allowances.channelMessages?.burst == 70)
-        #expect(settings.allowances.deviceMessages?.perSecond == 7 && settings.allowances.deviceMessages?.burst == 3)
-        #expect(settings.allowances.appMessages == nil)
+        #expect(settings.rateLimits.channelMessages?.perSecond == 7 && settings.rateLimits.channelMessages?.burst == 70)
+        #expect(settings.rateLimits.deviceMessages?.perSecond == 7 && settings.rateLimits.deviceMessages?.burst == 3)
+        #expect(settings.rateLimits.appMessages == nil)
     }
 
     @Test func `options for development follow from one another`() throws {

@@ -143,7 +143,7 @@ struct PushNotificationReaderTests {
     }
 
     @Test func `what a private subscription shows is opened with the device's keys`() throws {
-        let own = try folder.ownKeysMadeIfMissing()
+        let own = try folder.loadOrCreateKeys()
         let fields = try fired("secret ✓", for: own)
         let shown = try #require(reader.privateNotification(in: userInfo(fields)))
         #expect(shown.title == "secret ✓" && shown.body == nil && shown.sound == "bell" && shown.item == "stock.ACME")
@@ -156,7 +156,7 @@ struct PushNotificationReaderTests {
 
     @Test func `what is for others, damaged or something else shows the app's text`() throws {
         #expect(reader.privateNotification(in: userInfo(try fired("x", for: keys))) == nil, "there are no keys")
-        let own = try folder.ownKeysMadeIfMissing()
+        let own = try folder.loadOrCreateKeys()
         #expect(reader.privateNotification(in: userInfo(try fired("x", for: keys))) == nil, "of others")
         let good = try fired("x", for: own)
         for (name, value) in [("kind", "alert"), ("coding", "aesgcm"), ("body", "AAAA"), ("body", "?")] {
@@ -168,7 +168,7 @@ struct PushNotificationReaderTests {
     @Test func `two that begin at once have one pair of keys`() async throws {
         let folder = folder
         let all = try await withThrowingTaskGroup(of: SubscriptionKeys.self) { group in
-            for _ in 0..<16 { group.addTask { try folder.ownKeysMadeIfMissing() } }
+            for _ in 0..<16 { group.addTask { try folder.loadOrCreateKeys() } }
             return try await group.reduce(into: Set<SubscriptionKeys>()) { $0.insert($1) }
         }
         #expect(all.count == 1)
@@ -177,14 +177,14 @@ struct PushNotificationReaderTests {
     @Test func `the device's keys are made once, outlive those of channels, and are not replaced while they cannot be read`()
         throws
     {
-        let own = try folder.ownKeysMadeIfMissing()
+        let own = try folder.loadOrCreateKeys()
         try folder.replaceKeys([channel: keys])
         try folder.replaceKeys([:])
-        #expect(try SharedFolder(path: directory).ownKeysMadeIfMissing() == own)
+        #expect(try SharedFolder(path: directory).loadOrCreateKeys() == own)
         let file = directory + "/device/subscriptions"
         let permissions = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
         #expect(permissions == 0o600)
         try Data("x".utf8).write(to: URL(filePath: file))
-        #expect(throws: (any Error).self) { try folder.ownKeysMadeIfMissing() }
+        #expect(throws: (any Error).self) { try folder.loadOrCreateKeys() }
     }
 }

@@ -37,7 +37,7 @@ struct BackupTests {
         let fixture = try await StoreFixture(.file)
         let directory = try #require(fixture.sqlite.directory)
         let folder = AttachmentFolder(in: directory)
-        let owner = AttachmentUser(app: fixture.device.app, party: .senders)
+        let owner = AttachmentUser(app: fixture.device.app, principal: .senders)
         let ids = (1...3).map { AttachmentID(Bytes16(high: UInt64($0) << 48, low: 1)) }
         for (id, isWhole) in zip(ids, [true, false, true]) {
             let request = AttachmentRequest(

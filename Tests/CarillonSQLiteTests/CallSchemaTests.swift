@@ -150,7 +150,7 @@ struct CallSchemaTests {
         let all = try await store.dueWork(at: later, besides: BusyPeerSets(), limit: 9).sorted { $0.serial < $1.serial }
         let leased = try await store.leaseWork(all, at: later, until: later.adding(seconds: 30)).items
         #expect(leased.map(\.lease) == [WorkLease(work: 10, fence: 4), WorkLease(work: 11, fence: 6)])
-        #expect(leased.map(\.standing.failures) == [2, 2])
+        #expect(leased.map(\.health.failures) == [2, 2])
         #expect(leased[0].watch?.serial == WatchSerial(4))
         #expect(leased[1].callback?.webhookID == "msg_8")
         // What it is for takes it along, and a number is not used again.

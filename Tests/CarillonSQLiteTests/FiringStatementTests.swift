@@ -55,7 +55,7 @@ struct FiringStatementTests {
             fixture.notified(2, subscription, effects[1]),
         ]
         let results = try await store.commit(operations)
-        #expect(results == [.stored(replaced: nil), .settled, .originGone])
+        #expect(results == [.stored(replaced: nil), .finished, .originGone])
         #expect(try await fixture.base.waiting().isEmpty)
         #expect(try await store.rowCount(of: "subscription") == 0)
     }

@@ -58,7 +58,7 @@ struct FormerVersionTests {
             platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
         let said = profile
         let changed = try await store.changeRegistration(of: device.serial, at: start) { _ in
-            .says(said, confirms: true)
+            .reports(said, confirms: true)
         }
         _ = try #require(changed).get()
         let fixture = StoreFixture(store, device: device, first: channel, second: channel)

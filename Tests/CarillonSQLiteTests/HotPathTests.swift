@@ -148,9 +148,9 @@ struct HotPathTests {
     @Test func `live message that is acknowledged in time`() async throws {
         func trace(_ count: Int64) async throws -> Trace {
             let fixture = try await StoreFixture(.memory)
-            let settlement = Settlement(.acknowledged, at: start)
+            let finalOutcome = FinalOutcome(.acknowledged, at: start)
             let operations = (1...1 + count).map {
-                InboxOperation.record(fixture.envelope($0), AppendRules(), settlement)
+                InboxOperation.record(fixture.envelope($0), AppendRules(), finalOutcome)
             }
             _ = try await fixture.store.commit([operations[0]])
             var trace = Trace(fixture.sqlite)
@@ -200,10 +200,10 @@ struct HotPathTests {
             return try #require(visit)
         }
 
-        func isAllSaid(_ visit: PollVisit) async throws -> Bool {
+        func isUpToDate(_ visit: PollVisit) async throws -> Bool {
             let binding = try #require(visit.binding)
             guard visit.isEmpty else { return false }
-            return try await updates.isAllSaid(word(), by: visit.device, binding)
+            return try await updates.isUpToDate(word(), by: visit.device, binding)
         }
     }
 
@@ -212,8 +212,8 @@ struct HotPathTests {
         let world = try await UpdateWorld(fixture)
         try await world.begin(fixture.device)
         var trace = Trace(fixture.sqlite)
-        let isAllSaid = try await trace.runAll { try await world.isAllSaid(try await world.visit(fixture.device)) }
-        #expect(isAllSaid)
+        let isUpToDate = try await trace.runAll { try await world.isUpToDate(try await world.visit(fixture.device)) }
+        #expect(isUpToDate)
         try check(.emptyPoll, trace)
     }
 
@@ -228,8 +228,8 @@ struct HotPathTests {
         var trace = Trace(fixture.base.sqlite)
         let read = try await trace.runAll { () async throws -> InboxRead in
             let visit = try await world.visit(device)
-            let isAllSaid = try await world.isAllSaid(visit)
-            #expect(!isAllSaid)
+            let isUpToDate = try await world.isUpToDate(visit)
+            #expect(!isUpToDate)
             let binding = try #require(visit.binding)
             _ = try await world.updates.take(world.word(), from: device, binding, isAnyDue: visit.isAnyDue)
             return try await world.delivery.inbox.waiting(device: device.serial, load)
@@ -388,7 +388,7 @@ struct HotPathTests {
         let clock = world.clock
         let services = Services(
             store: store, documents: AppDocuments(store: store), home: world.home, others: .none,
-            allowances: Allowances(settings: Allowances.Settings(), ticks: TickSource { 0 }),
+            rateLimits: RateLimits(settings: RateLimits.Settings(), ticks: TickSource { 0 }),
             time: TimeSource { clock.now })
         let header = RequestHeader(
             id: ServiceFixture.id(1), service: try #require(ServiceID(ServiceFixture.service)),

@@ -16,7 +16,7 @@ struct IdleWakeTests {
         let (store, device) = (fixture.sqlite, fixture.device)
         var profile = DeviceProfile()
         profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
-        let request = RegistrationRequest.says(profile, confirms: true)
+        let request = RegistrationRequest.reports(profile, confirms: true)
         _ = try await store.changeRegistration(of: device.serial, at: start) { _ in request }
         let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
         _ = try await store.commit([.append(fixture.envelope(1), rules)])

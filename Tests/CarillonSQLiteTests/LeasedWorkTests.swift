@@ -62,7 +62,7 @@ struct LeasedWorkTests {
             return LeasedWork(
                 store: fixture.store,
                 user: WatchWork(
-                    watches: fixture.store, news: ChannelNews(home: home, time: time), sealer: sealer ?? self.sealer,
+                    watches: fixture.store, notifier: ChannelNotifier(home: home, time: time), sealer: sealer ?? self.sealer,
                     random: random),
                 limits: limits, time: time)
         }

@@ -108,7 +108,7 @@ struct MigrationTests {
         #expect(
             waiting.first?.kind == .message(.init(body: Array("hello".utf8), coding: ContentCoding(.identity))))
         let second = MessageID(position: 2, secret: Bytes16(high: 5, low: 2))
-        #expect(try await store.record(of: second, at: start)?.settlement?.outcome == .acknowledged)
+        #expect(try await store.record(of: second, at: start)?.finalOutcome?.outcome == .acknowledged)
         var again = waiting[0]
         again.id = MessageID(position: 9, secret: Bytes16(high: 5, low: 9))
         let repeated = try await store.commit([.append(again, AppendRules(idempotency: key))])
@@ -117,9 +117,9 @@ struct MigrationTests {
             return
         }
         #expect(id.position == 3)
-        let settle = InboxOperation.settle(
-            waiting[0].id, device: device.serial, Settlement(.acknowledged, at: start))
-        #expect(try await store.commit([settle]) == [.settled])
+        let settle = InboxOperation.finish(
+            waiting[0].id, device: device.serial, FinalOutcome(.acknowledged, at: start))
+        #expect(try await store.commit([settle]) == [.finished])
         #expect(try await store.waitingInAll() == .init(envelopes: 1, bytes: 133))
         // What becomes due by time still does.
         let swept = try await store.sweep(at: start.adding(seconds: 120), limit: 10)
@@ -141,8 +141,8 @@ struct MigrationTests {
             MessageID(position: 1, secret: Bytes16(high: 5, low: 1)),
             MessageID(position: 2, secret: Bytes16(high: 5, low: 2))
         )
-        let settle = InboxOperation.settle(first, device: DeviceSerial(1), Settlement(.acknowledged, at: start))
-        #expect(try await store.commit([settle]) == [.settled])
+        let settle = InboxOperation.finish(first, device: DeviceSerial(1), FinalOutcome(.acknowledged, at: start))
+        #expect(try await store.commit([settle]) == [.finished])
         let left = try await [store.record(of: first, at: start), store.record(of: second, at: start)].compactMap(\.self)
         #expect(left.count == 1)
         try store.close()
@@ -240,11 +240,11 @@ struct MigrationTests {
             target: .init(subscription: SubscriptionSerial(1), revision: 1), device: DeviceSerial(1),
             item: try #require(ItemName("a")), number: 1, body: [1], ttl: 60, isAlwaysPushed: false, isDistinct: false,
             milliseconds: 1000, buffer: 1)
-        #expect(try await store.hold([firing], at: start) == [.full])
+        #expect(try await store.throttle([firing], at: start) == [.full])
         let due = try #require(try await store.dueFirings(at: start, limit: 9).first)
         #expect(due.body.count == bytes)
         try await store.dropThrottled([due.number], at: start)
-        #expect(try await store.hold([firing], at: start) == [.held(insteadOf: 0)])
+        #expect(try await store.throttle([firing], at: start) == [.throttled(insteadOf: 0)])
         try store.close()
     }
 

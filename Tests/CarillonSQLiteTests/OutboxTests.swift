@@ -262,7 +262,7 @@ struct OutboxTests {
             var profile = DeviceProfile()
             profile.address = .init(
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: environment)
-            let request = RegistrationRequest.says(profile, confirms: true)
+            let request = RegistrationRequest.reports(profile, confirms: true)
             _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in request }
             #expect(store.memory.pushes[device]?.quietBefore == .max)
         }
@@ -274,13 +274,13 @@ struct OutboxTests {
             of: queue, limit: 9, at: StoreFixture.start, until: StoreFixture.start.adding(seconds: 60))
         #expect(due.pushes.count == 1)
         _ = try await store.commit([
-            .settle(fixture.envelope(50).id, device: device, Settlement(.acknowledged, at: StoreFixture.start))
+            .finish(fixture.envelope(50).id, device: device, FinalOutcome(.acknowledged, at: StoreFixture.start))
         ])
         _ = try await store.endPushes(due.pushes.map { PushEnd($0, .handed, at: StoreFixture.start) })
         #expect(store.memory.pushes[device]?.quietBefore == .max)
         _ = try await store.commit([.append(fixture.envelope(200), rules)])
         _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in
-            .says(DeviceProfile(), confirms: true)
+            .reports(DeviceProfile(), confirms: true)
         }
         #expect(store.memory.pushes[device]?.quietBefore == 200, "what came wakes")
     }
@@ -335,7 +335,7 @@ struct OutboxTests {
         let another = world.fixture.envelope(
             20, on: world.channels[0], ttl: 100_000, at: world.clock.now)
         _ = try await world.store.commit([
-            .settle(world.fixture.envelope(10).id, device: push.device, Settlement(.acknowledged, at: world.clock.now)),
+            .finish(world.fixture.envelope(10).id, device: push.device, FinalOutcome(.acknowledged, at: world.clock.now)),
             .append(another, rules),
         ])
         world.clock.now = world.clock.now.adding(seconds: step)

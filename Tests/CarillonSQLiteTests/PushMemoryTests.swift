@@ -28,7 +28,7 @@ struct PushMemoryTests {
         }
 
         func register(_ profile: DeviceProfile, at now: Timestamp) async throws {
-            let request = RegistrationRequest.says(profile, confirms: true)
+            let request = RegistrationRequest.reports(profile, confirms: true)
             _ = try await store.changeRegistration(of: device, at: now) { _ in request }
         }
 

@@ -154,8 +154,8 @@ struct PushModelTests {
             let all = phones[index].waiting + phones[index].alerts
             guard let which = all.randomElement(using: &random) else { return }
             let id = fixture.envelope(which, on: phones[index].channel).id
-            let settlement = Settlement(.acknowledged, at: now)
-            _ = try await store.commit([.settle(id, device: phones[index].device.serial, settlement)])
+            let finalOutcome = FinalOutcome(.acknowledged, at: now)
+            _ = try await store.commit([.finish(id, device: phones[index].device.serial, finalOutcome)])
             phones[index].waiting.removeAll { $0 == which }
             phones[index].alerts.removeAll { $0 == which }
         }
@@ -259,7 +259,7 @@ struct PushModelTests {
                 platform: .apple, token: try PushToken(hexadecimal: Self.token(tokens)), environment: .production)
             let said = profile
             let result = try await store.changeRegistration(of: phones[index].device.serial, at: now) { _ in
-                .says(said, confirms: true)
+                .reports(said, confirms: true)
             }
             _ = try #require(result).get()
             phones[index].token = tokens

@@ -22,7 +22,7 @@ struct PushStatementTests {
             platform: .apple, token: try PushToken(hexadecimal: token), environment: environment)
         let said = profile
         let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: Self.start) { _ in
-            .says(said, confirms: true)
+            .reports(said, confirms: true)
         }
         return try #require(result).get().registration
     }

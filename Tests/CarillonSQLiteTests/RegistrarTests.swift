@@ -25,9 +25,9 @@ struct RegistrarTests {
         let directory = ChannelDirectory(store: store)
         return DeviceRegistrar(
             devices: store, home: home, directory: directory,
-            news: StatusNews(devices: store, home: home),
+            notifier: StatusNotifier(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
-            subscriptions: listener, allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
+            subscriptions: listener, rateLimits: RateLimits(settings: .init(), ticks: TickSource { 0 }),
             approvalHooks: NoApprovalHooks(), time: time, random: RandomSource { .random(in: .min ... .max) })
     }
 
@@ -37,10 +37,10 @@ struct RegistrarTests {
         let (app, secret) = (try StoreFixture.appID, String(repeating: "s", count: 43))
         var profile = DeviceProfile()
         profile.locale = "de"
-        let first = try await registrar.register(app: app, registration: secret, saying: profile).device
+        let first = try await registrar.register(app: app, registration: secret, reporting: profile).device
         #expect(listener.changed == [])
         profile.locale = "fr"
-        let again = try await registrar.register(app: app, registration: secret, saying: profile).device
+        let again = try await registrar.register(app: app, registration: secret, reporting: profile).device
         #expect(again.serial == first.serial)
         #expect(listener.changed == [first.serial])
         _ = try await registrar.register(app: app, registration: secret)
@@ -80,12 +80,12 @@ struct RegistrarTests {
                 device: device.serial, after: 0, limit: 9, bytes: 1 << 20, at: StoreFixture.start
             )?.map(\.kind) ?? []
         }
-        let first = try await registrar.register(app: app, registration: secret, saying: profile).device
+        let first = try await registrar.register(app: app, registration: secret, reporting: profile).device
         #expect(try await waiting(first) == [])
-        let second = try await registrar.register(app: app, saying: profile).device
+        let second = try await registrar.register(app: app, reporting: profile).device
         #expect(try await waiting(first) == [.deviceStatus(.suspended(.tokenTaken))])
         #expect(try await waiting(second) == [])
-        _ = try await registrar.register(app: app, registration: secret, saying: profile)
+        _ = try await registrar.register(app: app, registration: secret, reporting: profile)
         #expect(try await waiting(first) == [.deviceStatus(.registered)])
         #expect(try await waiting(second) == [.deviceStatus(.suspended(.tokenTaken))])
     }
@@ -103,17 +103,17 @@ struct RegistrarTests {
         }
         var losers: Set<DeviceSerial> = []
         for token in ["aa01", "aa02", "aa03"] {
-            losers.insert(try await registrar.register(app: app, saying: try profile(token)).device.serial)
+            losers.insert(try await registrar.register(app: app, reporting: try profile(token)).device.serial)
         }
         let changing = try await registrar.register(app: app).device
 
         // From now on, no envelope can be written. Registrations can.
         world.store.kill()
         let secret = String(repeating: "s", count: 43)
-        let first = try await registrar.register(app: app, registration: secret, saying: try profile("aa01"))
+        let first = try await registrar.register(app: app, registration: secret, reporting: try profile("aa01"))
         #expect(try await registrar.authenticate(bearer: first.credential.text).serial == first.device.serial)
         let handedOver = try await registrar.register(
-            app: app, registration: secret, saying: try profile("aa02"), of: { user })
+            app: app, registration: secret, reporting: try profile("aa02"), of: { user })
         #expect(handedOver.device.serial == first.device.serial)
         #expect(handedOver.credential.text == first.credential.text)
         let taken = try profile("aa03")
@@ -121,7 +121,7 @@ struct RegistrarTests {
         #expect(Set(try await store.pendingStatuses(in: .all, limit: 9).map(\.device)) == losers)
 
         let next = try await DeliveryWorld(world.fixture)
-        #expect(try await StatusNews(devices: store, home: next.home).notify() == 3)
+        #expect(try await StatusNotifier(devices: store, home: next.home).notify() == 3)
         for loser in losers {
             let waiting = try await store.waiting(
                 device: loser, after: 0, limit: 9, bytes: 1 << 20, at: StoreFixture.start)

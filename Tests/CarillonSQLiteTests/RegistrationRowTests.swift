@@ -27,7 +27,7 @@ struct RegistrationRowTests {
         NewDevice(
             DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID,
             registration: secret.map { SecretHash(of: [$0]) }, isAnonymous: address != nil,
-            share: address.map { .init(address: .v4($0), limit: 1) }, profile: try token.map { try profile($0) })
+            quota: address.map { .init(address: .v4($0), limit: 1) }, profile: try token.map { try profile($0) })
     }
 
     private static let credential = NewCredential.made(of: .ofRegistration("a secret"))
@@ -135,7 +135,7 @@ struct RegistrationRowTests {
         _ = try await store.deleteDevice(second.serial, at: start)
         #expect(try await released(store) == [])
         let none = try profile(nil)
-        _ = try await store.changeRegistration(of: third.serial, at: start) { _ in .says(none, confirms: true) }
+        _ = try await store.changeRegistration(of: third.serial, at: start) { _ in .reports(none, confirms: true) }
         #expect(try await released(store) == [2])
         let fourth = try #require(try await insert(new(4, token: "aa01"), store))
         _ = try await insert(new(5, token: "aa01"), store)
@@ -190,7 +190,7 @@ struct RegistrationRowTests {
         #expect(try await served() == [50])
         try await store.noteServed(100)
         let said = try profile("aa01")
-        _ = try await store.changeRegistration(of: device, at: now) { _ in .says(said, confirms: true) }
+        _ = try await store.changeRegistration(of: device, at: now) { _ in .reports(said, confirms: true) }
         #expect(try await store.registration(of: device)?.profile == said)
         #expect(try await served() == [50])
         _ = try await store.changeRegistration(of: device, at: now) { current in
@@ -239,7 +239,7 @@ struct RegistrationRowTests {
         #expect(try await open(1, of: device) == 1)
         #expect(try await open(1, of: device, wake: .alert) == 2)
         let said = try await statements(of: store) {
-            _ = try await store.changeRegistration(of: device, at: start) { .says($0.profile, confirms: true) }
+            _ = try await store.changeRegistration(of: device, at: start) { .reports($0.profile, confirms: true) }
         }
         #expect(said == 1)
     }
@@ -252,7 +252,7 @@ struct RegistrationRowTests {
         func say(_ token: String) async throws -> Int {
             let said = try profile(token)
             return try await statements(of: store) {
-                _ = try await store.changeRegistration(of: first, at: start) { _ in .says(said, confirms: true) }
+                _ = try await store.changeRegistration(of: first, at: start) { _ in .reports(said, confirms: true) }
             }
         }
         func remove(_ device: DeviceSerial) async throws -> Int {

@@ -166,7 +166,7 @@ struct RowCountTests {
             platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
         var profile = DeviceProfile()
         profile.address = address
-        let report = RegistrationRequest.says(profile, confirms: true)
+        let report = RegistrationRequest.reports(profile, confirms: true)
         _ = try await store.changeRegistration(of: fixture.device.serial, at: start) { _ in report }
         try await check("push", atOnce: 20, width: 1, fixture) { number in
             let append = InboxOperation.append(
@@ -234,7 +234,7 @@ struct RowCountTests {
     @Test func `attachments give back their rows`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, device) = (fixture.sqlite, start, fixture.device)
-        let owner = AttachmentUser(app: device.app, party: .senders)
+        let owner = AttachmentUser(app: device.app, principal: .senders)
         try await check("attachment", fixture) { number in
             var limits = AttachmentLimits()
             limits.uploadsOfSenders = 9999
@@ -249,7 +249,7 @@ struct RowCountTests {
             if number % 2 == 0 {
                 try must(try await store.removeAttachment(attachment.serial))
             } else {
-                for reader in [Party.device(device.serial), .senders] {
+                for reader in [AttachmentPrincipal.device(device.serial), .senders] {
                     _ = try await store.attachmentReceived(attachment.serial, by: reader)
                 }
             }
@@ -262,7 +262,7 @@ struct RowCountTests {
         let ada = try #require(UserID("ada"))
         let new = NewDevice(DeviceID(Self.id(9, 1)), app: try StoreFixture.appID, user: .signedIn(ada))
         let provider = try #require(try await fixture.insert(new, secret: [9]))
-        let report = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(ada))
+        let report = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: .signedIn(ada))
         _ = try await store.changeRegistration(of: consumer.serial, at: start) { _ in report }
         let keys = KeyBundle(
             identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
@@ -281,15 +281,15 @@ struct RowCountTests {
             let envelope = Envelope(
                 id: request.envelope, device: provider.serial, app: provider.app, origin: request.origin,
                 kind: .service(.request, body: [1]), acceptedAt: start, expiresAt: request.expiresAt)
-            let parties = RequestParties(consumer: .user(ada), provider: ada)
+            let parties = RequestUsers(consumer: .user(ada), provider: ada)
             let rules = AppendRules(effects: [.request(.made(request, between: parties))])
             guard try await store.commit([.append(envelope, rules)]) == [.stored(replaced: nil)] else {
                 throw StoreFixture.Missing()
             }
         }
         @Sendable func cancel(_ number: Int) async throws {
-            let settle = InboxOperation.settle(request(number).envelope, device: nil, Settlement(.cancelled, at: start))
-            try must(try await store.commit([settle]) == [.settled])
+            let settle = InboxOperation.finish(request(number).envelope, device: nil, FinalOutcome(.cancelled, at: start))
+            try must(try await store.commit([settle]) == [.finished])
             try must(try await store.cancelRequest(request(number).serial, at: start))
         }
         try await check("service_request", width: 1, fixture, make: ask, remove: cancel)

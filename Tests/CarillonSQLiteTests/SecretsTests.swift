@@ -24,7 +24,7 @@ struct SecretsTests {
         )
         let directoryOfChannels = ChannelDirectory(store: store)
         let home = HomeRuntime(inbox: inbox, sessions: sessions, store: store)
-        let allowances = Allowances(settings: .init(), ticks: TickSource { 0 })
+        let rateLimits = RateLimits(settings: .init(), ticks: TickSource { 0 })
         let conditions = ItemConditions { _, _ in nil }
         let firings = Firings(
             store: store, home: home, others: .none, conditions: conditions, styles: .none, payloadSize: { _ in 0 },
@@ -35,14 +35,14 @@ struct SecretsTests {
             ticks: TickSource { 0 }, logger: Logger(label: "test"))
         let subscriptions = SubscriptionRegistrar(
             store: store, engine: engine,
-            items: AppItems(store: store, documents: documents, engine: engine, allowances: allowances, time: time),
+            items: AppItems(store: store, documents: documents, engine: engine, rateLimits: rateLimits, time: time),
             home: home, others: .none,
-            allowances: allowances, approvalHooks: NoApprovalHooks(), payloadSize: { _ in 0 }, time: time, random: random)
+            rateLimits: rateLimits, approvalHooks: NoApprovalHooks(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
             devices: store, home: home, directory: directoryOfChannels,
-            news: StatusNews(devices: store, home: home),
+            notifier: StatusNotifier(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directoryOfChannels, time: time),
-            subscriptions: subscriptions, allowances: allowances, approvalHooks: NoApprovalHooks(), time: time,
+            subscriptions: subscriptions, rateLimits: rateLimits, approvalHooks: NoApprovalHooks(), time: time,
             random: random)
         _ = try await registrar.register(app: app, registration: secret)
         try store.close()

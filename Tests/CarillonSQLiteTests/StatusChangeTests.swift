@@ -78,7 +78,7 @@ struct StatusChangeTests {
         _ = try await fixture.subscribe(1, of: loser)
         let winner = try await fixture.anotherDevice(2).serial
         _ = try await fixture.subscribe(2, of: winner)
-        _ = try await store.changeRegistration(of: winner, at: start) { _ in .says(profile, confirms: true) }
+        _ = try await store.changeRegistration(of: winner, at: start) { _ in .reports(profile, confirms: true) }
         #expect(try await store.registration(of: loser)?.status == .suspended(.tokenTaken))
         #expect(try await revisions(store) == [2, 1])
         #expect(try await store.takeChanged() == [loser])
@@ -88,7 +88,7 @@ struct StatusChangeTests {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         let profile = try says(token: "aa01")
-        _ = try await store.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
+        _ = try await store.changeRegistration(of: device, at: start) { _ in .reports(profile, confirms: true) }
         _ = try await fixture.subscribe(1)
         let wake = AppendRules(wake: WakeRequest(.background, dueAt: start))
         _ = try await store.commit([.append(fixture.base.envelope(1), wake)])

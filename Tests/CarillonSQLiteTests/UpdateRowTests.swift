@@ -42,7 +42,7 @@ struct UpdateRowTests {
         #expect(try await rows() == [[1, 3, now + 1000, nil, 0, 1, 1], [2, 1, nil, nil, 0, 0, 1]])
         let user = try #require(UserID("ada"))
         let signed = try await store.changeRegistration(of: fixture.device.serial, at: start) { current in
-            .says(current.profile, confirms: false, user: .signedIn(user))
+            .reports(current.profile, confirms: false, user: .signedIn(user))
         }
         _ = try #require(signed).get()
         #expect(try await rows() == [[1, 3, now + 1000, nil, 0, 1, 1], [2, 2, now, nil, 0, 0, 1]])
@@ -119,7 +119,7 @@ struct UpdateRowTests {
         let found = try await run { _ = try await store.presentBinding(of: fixture.device.serial) }
         #expect(found == 1)
         let standing = try await run {
-            _ = try await store.standing(of: binding.serial, from: UpdateSerial(1), under: 1)
+            _ = try await store.bindingState(of: binding.serial, from: UpdateSerial(1), under: 1)
         }
         #expect(standing == 1)
         let changed = try await run { _ = try await store.change(binding, hasOtherKinds: false, at: start) }
@@ -156,11 +156,11 @@ struct UpdateRowTests {
                 binding.serial, revision: binding.revision, to: place, isFull: false, adding: [next], at: start)
         }
         #expect(held == 2)
-        let settled = try await run {
-            let settlement = Settlement(.acknowledged, at: start)
-            _ = try await store.commit([.settle(envelope.id, device: binding.device, settlement)])
+        let finished = try await run {
+            let finalOutcome = FinalOutcome(.acknowledged, at: start)
+            _ = try await store.commit([.finish(envelope.id, device: binding.device, finalOutcome)])
         }
-        #expect(settled == 2)
+        #expect(finished == 2)
         let reported = try await run {
             let result = ReportedResult(update: first.id, entry: 1, attempt: nil, result: .done)
             _ = try await store.report([result], receivedTo: nil, of: binding.serial, at: start)

@@ -104,7 +104,8 @@ struct WallClockTests {
             case .outcome:
                 _ = try await fixture.append(fixture.envelope(1, at: now))
                 let id = fixture.envelope(1).id
-                _ = try await store.commit([.settle(id, device: fixture.device.serial, Settlement(.acknowledged, at: now))])
+                _ = try await store.commit([.finish(id, device: fixture.device.serial, FinalOutcome(.acknowledged, at: now))]
+                )
             case .idempotencyKey:
                 let claim = IdempotencyClaim(
                     keyHash: [1], fingerprint: [2], validUntil: now.adding(seconds: IdempotencyClaim.keptSeconds))
@@ -128,7 +129,8 @@ struct WallClockTests {
 
         private func addAttachment(at now: Timestamp) async throws {
             let request = AttachmentRequest(
-                proposed: upload, owner: AttachmentUser(app: fixture.device.app, party: .senders), length: 10, digest: nil,
+                proposed: upload, owner: AttachmentUser(app: fixture.device.app, principal: .senders), length: 10,
+                digest: nil,
                 readers: [.senders], lifetimeSeconds: Self.limit, idempotency: nil, limits: .init())
             guard case .added(let attachment) = try await store.addAttachment(request, at: now), item == .attachment else {
                 return
@@ -141,7 +143,8 @@ struct WallClockTests {
             profile.address = .init(
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
             let said = profile
-            _ = try await store.changeRegistration(of: fixture.device.serial, at: now) { _ in .says(said, confirms: true) }
+            _ = try await store.changeRegistration(of: fixture.device.serial, at: now) { _ in .reports(said, confirms: true)
+            }
             let rules = AppendRules(wake: WakeRequest(.background, dueAt: now))
             _ = try await store.commit([.append(fixture.envelope(1, ttl: 400 * 86_400, at: now), rules)])
             let queue = PushQueue(app: fixture.device.app, environment: .production)

@@ -106,7 +106,7 @@ struct WatchRowTests {
         let (store, device) = (fixture.sqlite, fixture.base.device)
         func says(_ user: UserClaim) async throws {
             let changed = try await store.changeRegistration(of: device.serial, at: start) { current in
-                .says(current.profile, confirms: false, user: user)
+                .reports(current.profile, confirms: false, user: user)
             }
             _ = try #require(changed).get()
         }

@@ -85,7 +85,7 @@ package struct StoreFixture {
     }
 
     package func acknowledge(_ position: Int64) -> InboxOperation {
-        .settle(envelope(position).id, device: device.serial, Settlement(.acknowledged, at: Self.start))
+        .finish(envelope(position).id, device: device.serial, FinalOutcome(.acknowledged, at: Self.start))
     }
 
     package func append(_ envelope: Envelope, topic: String? = nil, claim: IdempotencyClaim? = nil) async throws
@@ -99,6 +99,6 @@ package struct StoreFixture {
     }
 
     package func outcome(_ position: Int64, at now: Timestamp = start) async throws -> Outcome? {
-        try await store.record(of: envelope(position).id, at: now)?.settlement?.outcome
+        try await store.record(of: envelope(position).id, at: now)?.finalOutcome?.outcome
     }
 }

@@ -87,7 +87,7 @@ package struct WatchFixture {
 
     /// The end of a lease, of a peer that answered.
     package func end(_ call: LeasedCall, at now: Timestamp = start) -> WorkEnd {
-        WorkEnd(of: call, at: now, standing: EndpointHealth(isOnTrial: false), peerRestsUntil: now)
+        WorkEnd(of: call, at: now, health: EndpointHealth(isOnTrial: false), peerRestsUntil: now)
     }
 
     /// What a leased ping found.

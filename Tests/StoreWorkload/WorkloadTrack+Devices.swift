@@ -33,7 +33,7 @@ extension WorkloadTrack {
         let (profile, user) = (try profile(operation), try user(operation))
         let claim: UserClaim? = operation.other == 0 ? .signedOut : .signedIn(user)
         let changed = try await store.changeRegistration(of: device.serial, at: now) { _ in
-            .says(profile, confirms: true, user: claim)
+            .reports(profile, confirms: true, user: claim)
         }
         switch changed {
         case .success?: return "changed"
@@ -102,7 +102,7 @@ extension WorkloadTrack {
 
     mutating func endWork() async throws -> String {
         guard let call = calls.popLast() else { return Self.nothing }
-        let end = WorkEnd(of: call, at: now, standing: EndpointHealth(isOnTrial: false), peerRestsUntil: now)
+        let end = WorkEnd(of: call, at: now, health: EndpointHealth(isOnTrial: false), peerRestsUntil: now)
         switch call.subject {
         case .callback(let callback):
             return text(try await store.record(.delivered, of: callback, end: end))

@@ -25,10 +25,10 @@ extension WorkloadTrack {
         let waiting = try await waiting(device, limit: 5)
         var changes: [InboxOperation] = []
         for envelope in waiting.prefix(Int(operation.value % 5)) {
-            changes.append(.settle(envelope.id, device: device.serial, Settlement(.acknowledged, at: now)))
+            changes.append(.finish(envelope.id, device: device.serial, FinalOutcome(.acknowledged, at: now)))
         }
         if operation.other == 0, let last = waiting.last {
-            changes.append(.settle(last.id, device: nil, Settlement(.cancelled, at: now)))
+            changes.append(.finish(last.id, device: nil, FinalOutcome(.cancelled, at: now)))
         }
         for place in 0...operation.choice {
             let body = Array(repeating: UInt8(place), count: 10 + Int(operation.value % 50))

@@ -40,7 +40,7 @@ extension WorkloadTrack {
             id: requestID(operation), envelope: operation.message(0), consumer: consumer.serial, consumerApp: consumer.app,
             provider: provider.serial, providerApp: provider.app, fingerprint: operation.bytes,
             expiresAt: now.adding(seconds: Self.messageSeconds))
-        let parties = RequestParties(consumer: reach.caller, provider: found.user)
+        let parties = RequestUsers(consumer: reach.caller, provider: found.user)
         let envelope = envelope(
             operation, for: provider, from: request.origin, .service(.request, body: operation.bytes))
         let rules = AppendRules(effects: [.request(.made(request, between: parties))], consumer: consumer.serial)

@@ -62,7 +62,7 @@ extension WorkloadTrack {
             return Self.nothing
         }
         let owner = AttachmentUser(
-            app: app.serial, party: operation.choice == 0 ? .senders : .device(device.serial))
+            app: app.serial, principal: operation.choice == 0 ? .senders : .device(device.serial))
         let request = AttachmentRequest(
             proposed: attachmentID(Int(operation.value) % Self.attachments), owner: owner, length: 1000,
             digest: operation.bytes, readers: [.senders, .device(device.serial)], lifetimeSeconds: 1_000_000,

@@ -81,7 +81,7 @@ struct ConnectionMachine {
     }
 
     /// The result of a push that its caller abandons.
-    enum GivenUp: Equatable {
+    enum Abandoned: Equatable {
         /// The status of the push was already received.
         case answered(RawAnswer)
         case unanswered(mayHaveBeenProcessed: Bool)
@@ -187,18 +187,18 @@ struct ConnectionMachine {
 
     /// Abandons a push. It has no event.
     @discardableResult
-    mutating func cancelled(_ id: UInt32) -> GivenUp {
+    mutating func cancelled(_ id: UInt32) -> Abandoned {
         // A stream that is not in the table has an event that was not read yet, so the outcome is unknown.
         guard let stream = streams.removeValue(forKey: id) else { return .unanswered(mayHaveBeenProcessed: true) }
         if !blocked.isEmpty { blocked.removeAll { $0 == id } }
         writeReset(id, .cancel)
         if let answer = stream.answer { note(answer) }
         endIfDrained()
-        return stream.answer.map(GivenUp.answered) ?? .unanswered(mayHaveBeenProcessed: stream.isWhole)
+        return stream.answer.map(Abandoned.answered) ?? .unanswered(mayHaveBeenProcessed: stream.isWhole)
     }
 
     /// Abandons a push because its time is over. Without a status, this counts against the connection.
-    mutating func timedOut(_ id: UInt32) -> GivenUp {
+    mutating func timedOut(_ id: UInt32) -> Abandoned {
         if let stream = streams[id], stream.answer == nil { timeoutsInARow += 1 }
         let end = cancelled(id)
         if timeoutsInARow >= options.toleratedTimeouts, phase == .open {

@@ -107,7 +107,7 @@ extension ConnectionPool {
     }
 
     /// Fails the waiting pushes while every attempt to connect fails with a lasting fault.
-    func failWhatCannotBeSent(_ now: Moment) {
+    func failUnsendable(_ now: Moment) {
         guard let connectFailure, connectFailure.isLasting, machine.queued > 0 else { return }
         guard !links.contains(where: { $0.channel != nil }) else { return }
         // If the schedule allows the next attempt, the pushes wait for it.

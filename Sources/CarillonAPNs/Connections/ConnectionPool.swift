@@ -148,12 +148,12 @@ final class ConnectionPool: @unchecked Sendable {
         case .shutDown(let drains, let continuation):
             isShutDown = true
             if let continuation { closings.append(continuation) }
-            if drains { settleDelayed() } else { abandonAll() }
+            if drains { finishDelayed() } else { abandonAll() }
         }
     }
 
     /// Finishes the pushes that wait to be sent again after a rejection. The rejection is their result.
-    private func settleDelayed() {
+    private func finishDelayed() {
         for push in pushes.pushes(where: { if case .delayed = $0.place { $0.refusal != nil } else { false } }) {
             if let refusal = pushes[push]?.refusal { finish(push, .success(refusal)) }
         }
@@ -212,7 +212,7 @@ final class ConnectionPool: @unchecked Sendable {
         let now = time.now()
         repeat {
             digestTouched(now)
-            failWhatCannotBeSent(now)
+            failUnsendable(now)
             machine.timePassed(now)
             for action in machine.takeActions() { perform(action, now) }
             assign(now)

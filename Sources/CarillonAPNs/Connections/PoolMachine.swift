@@ -16,7 +16,7 @@ import NIOCore
 ///
 /// After a failure only one connection is opened at a time, by the ``APNsReconnectSchedule``. A connection that ended before
 /// a response counts as a failure, so that a host that accepts and closes connections is not called in a loop. A connection
-/// that had a response is replaced at once, within the limit of the ``ReplacementAllowance``.
+/// that had a response is replaced at once, within the limit of the ``ReplacementRateLimit``.
 ///
 /// A push that an old connection rejected because of its age waits separately for a newer connection. If there is no
 /// newer connection, one is opened.
@@ -59,7 +59,7 @@ struct PoolMachine {
     let options: Options
     private(set) var connections: [Connection] = []
     private(set) var schedule = APNsReconnectSchedule()
-    private var allowance: ReplacementAllowance
+    private var replacementLimit: ReplacementRateLimit
     private var queue = CircularBuffer<PushID>()
     /// Pushes that need a connection with a number higher than `after`.
     private var selective: [(push: PushID, after: Int)] = []
@@ -73,7 +73,7 @@ struct PoolMachine {
 
     init(options: Options) {
         self.options = options
-        allowance = ReplacementAllowance(atOnce: options.replacedAtOnce, perSecond: options.replacedPerSecond)
+        replacementLimit = ReplacementRateLimit(atOnce: options.replacedAtOnce, perSecond: options.replacedPerSecond)
     }
 
     var queued: Int { queueLength - givenUp.count + selective.count }
@@ -82,7 +82,7 @@ struct PoolMachine {
     var newestConnection: Int { nextConnection }
 
     /// Whether connections are lost so often that the next one must wait.
-    func isPaced(_ now: Moment) -> Bool { !allowance.allows(now) }
+    func isPaced(_ now: Moment) -> Bool { !replacementLimit.allows(now) }
 
     /// Whether a connection is needed that the schedule does not allow yet.
     var isWaitingToConnect: Bool { isWarm && !isShutDown && connections.count < options.minimum }
@@ -209,7 +209,7 @@ struct PoolMachine {
         guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
         guard connections[index].hasAnswered, !connections[index].isRetired, !connections[index].isCounted else { return }
         connections[index].isCounted = true
-        allowance.lost(now)
+        replacementLimit.lost(now)
     }
 
     /// A connection ended, or could not be opened.
@@ -243,7 +243,7 @@ struct PoolMachine {
         let open = connections.filter { $0.phase == .open }
         let opening = connections.count { $0.phase == .opening }
         let active = open.count + opening
-        if schedule.allows(now), allowance.allows(now) {
+        if schedule.allows(now), replacementLimit.allows(now) {
             var wanted = isWarm ? max(options.minimum, queued == 0 ? 0 : 1) : 0
             if let fullSince, opening == 0, now - fullSince >= options.growsAfter {
                 wanted = max(wanted, active + 1)

@@ -328,7 +328,7 @@ struct HTTP2Connection {
                 let change = Int(value) - initialSendWindow
                 initialSendWindow = Int(value)
                 for number in streams.keys { streams[number]?.sendWindow += change }
-                sendWhatFits()
+                sendWithinWindow()
             default: break
             }
         }
@@ -366,7 +366,7 @@ struct HTTP2Connection {
         } else if header.stream > highestStream {
             return fail(.protocolError)
         }
-        sendWhatFits()
+        sendWithinWindow()
         return nil
     }
 
@@ -453,7 +453,7 @@ struct HTTP2Connection {
         return true
     }
 
-    private mutating func sendWhatFits() {
+    private mutating func sendWithinWindow() {
         for number in streams.keys.sorted() where streams[number]?.unsent != nil { sendBody(number) }
     }
 

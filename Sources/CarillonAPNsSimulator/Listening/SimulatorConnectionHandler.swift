@@ -79,7 +79,7 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
         case TLSUserEvent.handshakeCompleted(let negotiated):
             report.negotiatedProtocol = negotiated
             begin()
-        case is Shutdown: sayGoodbye(reason: .shutdown)
+        case is Shutdown: sendGoAway(reason: .shutdown)
         case is Cut: transport.cut()
         default: context.fireUserInboundEventTriggered(event)
         }
@@ -111,7 +111,7 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
             let handler = loopBound.value
             guard handler.context != nil else { return }
             if handler.lastRequest + timeout <= .now(), handler.http.openStreams == 0 {
-                handler.sayGoodbye(reason: .idleTimeout)
+                handler.sendGoAway(reason: .idleTimeout)
             } else {
                 if handler.http.openStreams > 0 { handler.lastRequest = .now() }
                 handler.awaitIdleness()
@@ -119,7 +119,7 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    private func sayGoodbye(reason: Reason) {
+    private func sendGoAway(reason: Reason) {
         guard let context else { return }
         _ = http.goAway(lastStream: http.highestStream, .noError, debug: SimulatorAnswer(reason).body)
         flush()

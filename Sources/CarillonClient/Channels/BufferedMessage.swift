@@ -36,9 +36,9 @@ struct BufferUse: Equatable, Sendable {
     /// The newest message that was stored for the channel, whether it is there still or not.
     var lastPosition: Int64 = 0
     /// When to look whether somebody reads the channel; nil when nothing waits.
-    var lookAt: ContinuousClock.Instant?
+    var checkAt: ContinuousClock.Instant?
     /// How often it was looked at; each time it is waited twice as long for the next.
-    var looks = 0
+    var checks = 0
     var isFull = false
 
     mutating func took(_ message: BufferedMessage) {
@@ -47,14 +47,14 @@ struct BufferUse: Equatable, Sendable {
         lastPosition = message.position
     }
 
-    mutating func lookLater(than now: ContinuousClock.Instant, _ delay: Duration) {
-        lookAt = messages > 0 ? now + delay * (1 << min(looks, 16)) : nil
+    mutating func scheduleCheck(from now: ContinuousClock.Instant, _ delay: Duration) {
+        checkAt = messages > 0 ? now + delay * (1 << min(checks, 16)) : nil
     }
 
     mutating func gaveUp(bytes size: Int) {
         messages = max(0, messages - 1)
         bytes = max(0, bytes - size)
         isFull = false
-        if messages == 0 { lookAt = nil }
+        if messages == 0 { checkAt = nil }
     }
 }

@@ -6,14 +6,14 @@ extension PushDeviceListeners {
             calling: Calls(
                 added: { delegate, device in (delegate as? any PushDeviceDelegate)?.didAddDelegate(to: device) },
                 removed: { delegate, device in (delegate as? any PushDeviceDelegate)?.didRemoveDelegate(from: device) },
-                happened: { delegate, event, device in (delegate as? any PushDeviceDelegate)?.hear(event, of: device) }))
+                happened: { delegate, event, device in (delegate as? any PushDeviceDelegate)?.dispatch(event, of: device) }))
     }
 
     var delegates: [any PushDeviceDelegate] { livingDelegates.compactMap { $0 as? any PushDeviceDelegate } }
 }
 
 extension PushDeviceDelegate {
-    fileprivate func hear(_ event: PushDeviceEvent, of device: PushDevice) {
+    fileprivate func dispatch(_ event: PushDeviceEvent, of device: PushDevice) {
         switch event {
         case .missed(let count): didMissEvents(count, of: device)
         case .statusChanged(let status): didChangeStatus(of: device, to: status)

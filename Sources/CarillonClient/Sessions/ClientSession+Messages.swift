@@ -47,7 +47,7 @@ extension ClientSession {
         }
         messages.lastPosition = message.position
         use.took(message)
-        if use.lookAt == nil { use.lookLater(than: now, settings.readerDelay) }
+        if use.checkAt == nil { use.scheduleCheck(from: now, settings.readerDelay) }
         let answer = MessageAnswer(id: message.id, code: ResultCode.delivered)
         return [
             .write(.saveMessage(message, of: identifier)), .write(.saveAnswer(answer)), .send(answer.frame),
@@ -93,9 +93,9 @@ extension ClientSession {
     mutating func lookForReaders(at now: ContinuousClock.Instant) -> [SessionAction] {
         let delay = settings.readerDelay
         return messages.buffers.keys.sorted().compactMap { identifier in
-            guard let use = messages.buffers[identifier], let lookAt = use.lookAt, lookAt <= now else { return nil }
-            messages.buffers[identifier]?.looks += 1
-            messages.buffers[identifier]?.lookLater(than: now, delay)
+            guard let use = messages.buffers[identifier], let checkAt = use.checkAt, checkAt <= now else { return nil }
+            messages.buffers[identifier]?.checks += 1
+            messages.buffers[identifier]?.scheduleCheck(from: now, delay)
             return .lookForReader(of: identifier, waiting: use.messages)
         }
     }

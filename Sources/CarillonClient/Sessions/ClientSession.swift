@@ -105,7 +105,7 @@ struct ClientSession: Sendable {
     var deadline: ContinuousClock.Instant? {
         var deadlines = Array(channels.connectDeadlines.values)
         if phase != .stopped, let nextTokenDelivery { deadlines.append(nextTokenDelivery) }
-        if phase != .stopped { deadlines += messages.buffers.values.compactMap(\.lookAt) }
+        if phase != .stopped { deadlines += messages.buffers.values.compactMap(\.checkAt) }
         switch phase {
         case .waiting(let until), .identifying(let until): deadlines.append(until)
         case .live:
@@ -129,7 +129,7 @@ struct ClientSession: Sendable {
         user.reporting.ended()
         deregistrations.started()
         let delay = settings.readerDelay
-        for identifier in Array(messages.buffers.keys) { messages.buffers[identifier]?.lookLater(than: now, delay) }
+        for identifier in Array(messages.buffers.keys) { messages.buffers[identifier]?.scheduleCheck(from: now, delay) }
         return goOn() + deliverTokens(at: now)
     }
 

@@ -37,7 +37,7 @@ enum SessionAction: Equatable, Sendable {
     case notifyServicesRevision(String?, isRestored: Bool)
     /// The live connection can be asked.
     case openAsks
-    /// Of something that ``SocketAsks`` asked.
+    /// Of something that ``SocketRequester`` asked.
     case notifyAsks(ServerFrame.Answer)
     /// This install is the device: what is restored from a backup will not say so.
     case markInstall(device: String)

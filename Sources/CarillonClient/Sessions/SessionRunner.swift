@@ -64,7 +64,7 @@ final class SessionRunner: Sendable {
     let serviceActivity = WakeActivity()
     /// Says that others may provide services by now. Awaited by the run of services alone.
     let providerChanges = Signal()
-    let asks: SocketAsks
+    let asks: SocketRequester
     let starts: MessageStarts
     let firingStarts: FiringStarts
     /// For messages, updates, requests, results and firings: an entry that ends the process is found among those of all kinds.
@@ -96,7 +96,7 @@ final class SessionRunner: Sendable {
             // Nothing is written, so that nothing can fail.
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
-        asks = SocketAsks { request in own.runner?.send(.request(request)) }
+        asks = SocketRequester { request in own.runner?.send(.request(request)) }
         firings = FiringQueue(
             .init(
                 begins: { entry, isOver in await own.runner?.beginFiring(entry, isOver: isOver) ?? false },

@@ -11,7 +11,7 @@ extension NotificationSubscriptionListeners {
                     (delegate as? any NotificationSubscriptionDelegate)?.didRemoveDelegate(from: subscription)
                 },
                 happened: { delegate, event, subscription in
-                    (delegate as? any NotificationSubscriptionDelegate)?.hear(event, of: subscription)
+                    (delegate as? any NotificationSubscriptionDelegate)?.dispatch(event, of: subscription)
                 }))
     }
 
@@ -21,7 +21,7 @@ extension NotificationSubscriptionListeners {
 }
 
 extension NotificationSubscriptionDelegate {
-    fileprivate func hear(_ event: NotificationSubscriptionEvent, of subscription: NotificationSubscription) {
+    fileprivate func dispatch(_ event: NotificationSubscriptionEvent, of subscription: NotificationSubscription) {
         switch event {
         case .missed(let count): didMissEvents(count, of: subscription)
         case .statusChanged(let status): didChangeStatus(of: subscription, to: status)

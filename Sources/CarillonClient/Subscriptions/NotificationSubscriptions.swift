@@ -169,7 +169,7 @@ public final class NotificationSubscriptions: Sendable {
                 )
             }
             do {
-                let keys = try shared.ownKeysMadeIfMissing()
+                let keys = try shared.loadOrCreateKeys()
                 definition.format = definition.format.sealed(
                     for: PrivateKeys(publicKey: keys.publicKey, authSecret: keys.authSecret))
             } catch {

@@ -72,7 +72,7 @@ struct DemoSleep {
             if let push = simulator.device(token, in: .production)?.shown.first { return push }
             try await Task.sleep(for: .milliseconds(20))
         }
-        let reason = domain.gateways.held.first?.reason ?? "the server sent no push within 30 seconds"
+        let reason = domain.gateways.pausedQueues.first?.reason ?? "the server sent no push within 30 seconds"
         throw CommandFault(ExitStatus.unreachable, "cannot reach the simulated push service: \(reason)")
     }
 

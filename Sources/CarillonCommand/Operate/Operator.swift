@@ -63,7 +63,7 @@ struct OperatorOptions: ParsableArguments {
             case .directory(let path):
                 let opened = try stores.open(directory: path, makesMissing: makesMissing, settings: StoreSettings())
                 let domain = try await HomeDomain(
-                    store: opened.store, addresses: OwnAddresses(""), scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+                    store: opened.store, addresses: PublicURLs(""), scheduler: .on(MultiThreadedEventLoopGroup.singleton),
                     logger: Logger(label: "carillon"),
                     wrappedBy: try (keyFile ?? Environment["CARILLON_KEY_FILE"]).map { path in try KeyFile.open(path) },
                     for: .command)

@@ -34,6 +34,6 @@ package enum ApprovalQuestion: Sendable {
 /// Allows everything. This is for apps and tests without an approval hook.
 package struct NoApprovalHooks: ApprovalHooks {
     package init() {}
-    package func isAsked(_ app: AppSerial) -> Bool { false }
+    package func hasHook(_ app: AppSerial) -> Bool { false }
     package func ask(_ question: ApprovalQuestion, of app: AppID, serial: AppSerial?) {}
 }

@@ -6,7 +6,7 @@ package struct Attachment: Equatable, Sendable {
     package var id: AttachmentID
     package var app: AppSerial
     /// Nil if the owner's device has another user now.
-    package var owner: Party?
+    package var owner: AttachmentPrincipal?
     /// The length of the whole file in bytes.
     package var length: Int64
     /// The number of bytes that are durably on disk.
@@ -19,7 +19,8 @@ package struct Attachment: Equatable, Sendable {
     package var expiresAt: Timestamp
 
     package init(
-        serial: AttachmentSerial, id: AttachmentID, app: AppSerial, owner: Party?, length: Int64, synced: Int64,
+        serial: AttachmentSerial, id: AttachmentID, app: AppSerial, owner: AttachmentPrincipal?, length: Int64,
+        synced: Int64,
         isComplete: Bool, digest: [UInt8]?, lifetimeSeconds: Int64, expiresAt: Timestamp
     ) {
         self.serial = serial
@@ -84,14 +85,14 @@ package struct AttachmentRequest: Sendable {
     package var owner: AttachmentUser
     package var length: Int64
     package var digest: [UInt8]?
-    package var readers: [Party]
+    package var readers: [AttachmentPrincipal]
     package var lifetimeSeconds: Int64
     /// The hash of the `Idempotency-Key`, and the hash of the request.
     package var idempotency: (key: [UInt8], fingerprint: [UInt8])?
     package var limits: AttachmentLimits
 
     package init(
-        proposed: AttachmentID, owner: AttachmentUser, length: Int64, digest: [UInt8]?, readers: [Party],
+        proposed: AttachmentID, owner: AttachmentUser, length: Int64, digest: [UInt8]?, readers: [AttachmentPrincipal],
         lifetimeSeconds: Int64, idempotency: (key: [UInt8], fingerprint: [UInt8])?, limits: AttachmentLimits
     ) {
         self.proposed = proposed

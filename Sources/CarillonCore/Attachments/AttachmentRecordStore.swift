@@ -11,7 +11,7 @@ package protocol AttachmentRecordStore: Sendable {
     func attachment(_ id: AttachmentID) async throws -> Attachment?
     /// Whether a party may fetch an attachment and has not received it. After a change of its user, a device is not a reader of
     /// attachments for the former user.
-    func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool
+    func isReader(_ principal: AttachmentPrincipal, of attachment: AttachmentSerial) async throws -> Bool
     /// Reserves the next bytes of an upload, after a check of the whole length, in one transaction. If the quotas have no room
     /// for the length any more, the upload counts only the received bytes.
     ///
@@ -22,7 +22,7 @@ package protocol AttachmentRecordStore: Sendable {
     ) async throws -> AttachmentReservation
     /// Returns the name of the quota of a party: one for all devices of a user in an app, one for a device without a user, one
     /// for the senders of an app. Nil if the device or the app was deleted.
-    func attachmentShare(of user: AttachmentUser) async throws -> String?
+    func attachmentQuotaName(of user: AttachmentUser) async throws -> String?
     /// Stores the number of bytes that are on disk, which never decreases, and the expiry of the upload.
     ///
     /// - Returns: False if the upload is complete, was removed, or belongs to a former user of its device.
@@ -36,7 +36,7 @@ package protocol AttachmentRecordStore: Sendable {
     /// Notes that a reader has received an attachment, and removes the attachment with its last reader, in one transaction.
     ///
     /// - Returns: Whether the attachment was removed. Of concurrent calls of its last readers, one returns true.
-    func attachmentReceived(_ attachment: AttachmentSerial, by reader: Party) async throws -> Bool
+    func attachmentReceived(_ attachment: AttachmentSerial, by reader: AttachmentPrincipal) async throws -> Bool
     /// Removes up to `limit` attachments in one transaction: expired attachments, attachments of a deleted owner or without a
     /// reader, and unfinished uploads of former users. Attachments that are added at the same time are not affected.
     ///

@@ -35,7 +35,7 @@ package struct Attachments: Sendable {
 
     /// An upload that was begun, or that the same request began before.
     package func begin(
-        _ owner: AttachmentUser, length: Int64, digest: [UInt8]?, readers: [Party], lifetimeSeconds: Int64,
+        _ owner: AttachmentUser, length: Int64, digest: [UInt8]?, readers: [AttachmentPrincipal], lifetimeSeconds: Int64,
         idempotency: (key: [UInt8], fingerprint: [UInt8])?
     ) async throws -> Attachment {
         guard length <= limits.fileBytes else {
@@ -86,7 +86,7 @@ package struct Attachments: Sendable {
     /// What somebody uploads or has uploaded.
     private func own(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {
         guard let attachment = try await records.attachment(id), attachment.app == owner.app,
-            attachment.owner == owner.party
+            attachment.owner == owner.principal
         else { throw Refusal.attachmentUnknown }
         return attachment
     }
@@ -105,7 +105,7 @@ package struct Attachments: Sendable {
     }
 
     /// How far an upload is. A transfer that runs is ended before, so that what is answered can be relied on.
-    package func standing(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {
+    package func state(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {
         let attachment = try await own(id, of: owner)
         if attachment.isComplete { return attachment }
         do {
@@ -126,7 +126,7 @@ package struct Attachments: Sendable {
         _ receive: @escaping @Sendable (Upload) async throws -> Void
     ) async throws -> Attachment {
         _ = try await own(id, of: owner)
-        let transfer = try transfers.begin(owner, share: try await share(of: owner))
+        let transfer = try transfers.begin(owner, quota: try await quota(of: owner))
         // Its place is taken until then.
         defer { withExtendedLifetime(transfer) {} }
         return try await inTurn(id) { turn in
@@ -151,9 +151,9 @@ package struct Attachments: Sendable {
     /// Ends the uploads of attachments in a shard that moves to another home. The senders continue the uploads there.
     package func endUploads(in shard: Shard) async { await turns.end { Shard(of: $0) == shard } }
 
-    private func share(of user: AttachmentUser) async throws -> String {
+    private func quota(of user: AttachmentUser) async throws -> String {
         // Whoever is gone has nothing to fetch, and is told so where that is looked up.
-        try await records.attachmentShare(of: user) ?? ""
+        try await records.attachmentQuotaName(of: user) ?? ""
     }
 
     private func bring(
@@ -199,7 +199,7 @@ package struct Attachments: Sendable {
     package func open(
         _ id: AttachmentID, for user: AttachmentUser
     ) async throws -> (attachment: Attachment, file: any ReadableFile, transfer: Transfer) {
-        let transfer = try transfers.begin(user, share: try await share(of: user))
+        let transfer = try transfers.begin(user, quota: try await quota(of: user))
         let attachment = try await fetchable(id, for: user)
         guard let file = try await files.open(id) else { throw Refusal.attachmentUnknown }
         return (attachment, file, transfer)
@@ -213,9 +213,9 @@ package struct Attachments: Sendable {
     }
 
     private func mayFetch(_ attachment: Attachment, _ user: AttachmentUser) async throws -> Bool {
-        if attachment.owner == user.party, attachment.app == user.app { return true }
-        if user.party == .senders, attachment.app != user.app { return false }
-        return try await records.isReader(user.party, of: attachment.serial)
+        if attachment.owner == user.principal, attachment.app == user.app { return true }
+        if user.principal == .senders, attachment.app != user.app { return false }
+        return try await records.isReader(user.principal, of: attachment.serial)
     }
 
     // MARK: Ending
@@ -223,11 +223,11 @@ package struct Attachments: Sendable {
     /// The owner wants it no more, or a reader has it.
     package func end(_ id: AttachmentID, by user: AttachmentUser) async throws {
         guard let attachment = try await records.attachment(id) else { throw Refusal.attachmentUnknown }
-        if attachment.owner == user.party, attachment.app == user.app {
+        if attachment.owner == user.principal, attachment.app == user.app {
             return try await inTurn(id) { _ in try await remove(attachment) }
         }
         guard attachment.isComplete, try await mayFetch(attachment, user) else { throw Refusal.attachmentUnknown }
-        if try await records.attachmentReceived(attachment.serial, by: user.party) {
+        if try await records.attachmentReceived(attachment.serial, by: user.principal) {
             ended.increment()
             try await files.remove([id])
         }

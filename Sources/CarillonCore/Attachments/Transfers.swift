@@ -3,14 +3,14 @@ import Synchronization
 
 /// Limits the concurrent uploads and downloads of attachments. Each has an open file and uses some memory.
 final class Transfers: Sendable {
-    private struct Share: Hashable {
+    private struct QuotaKey: Hashable {
         var app: AppSerial
         var name: String
     }
 
     private struct State {
         var counts: [AttachmentUser: Int] = [:]
-        var shares: [Share: Int] = [:]
+        var quotas: [QuotaKey: Int] = [:]
         var apps: [AppSerial: Int] = [:]
         var total = 0
     }
@@ -20,15 +20,15 @@ final class Transfers: Sendable {
 
     init(_ limits: AttachmentLimits) { self.limits = limits }
 
-    /// - Parameter share: The name of the quota of the app's user.
+    /// - Parameter quota: The name of the quota of the app's user.
     /// - Throws: ``Refusal`` if the maximum number is reached.
-    func begin(_ user: AttachmentUser, share name: String) throws(Refusal) -> Transfer {
-        let share = Share(app: user.app, name: name)
-        let isSender = user.party == .senders
+    func begin(_ user: AttachmentUser, quota name: String) throws(Refusal) -> Transfer {
+        let quota = QuotaKey(app: user.app, name: name)
+        let isSender = user.principal == .senders
         let most = isSender ? limits.transfersOfSenders : limits.transfersOfDevice
         try state.withLock { state throws(Refusal) in
             if state.counts[user, default: 0] >= most { throw Self.refusal(isSender ? "senders" : "device", of: most) }
-            if !isSender, state.shares[share, default: 0] >= limits.transfersOfUser {
+            if !isSender, state.quotas[quota, default: 0] >= limits.transfersOfUser {
                 throw Self.refusal("user", of: limits.transfersOfUser)
             }
             if state.apps[user.app, default: 0] >= limits.transfersOfApp {
@@ -42,26 +42,27 @@ final class Transfers: Sendable {
                         retryAfterSeconds: 5))
             }
             state.counts[user, default: 0] += 1
-            state.shares[share, default: 0] += 1
+            state.quotas[quota, default: 0] += 1
             state.apps[user.app, default: 0] += 1
             state.total += 1
         }
-        return Transfer { [self] in end(user, share) }
+        return Transfer { [self] in end(user, quota) }
     }
 
-    private static func refusal(_ party: String, of most: Int) -> Refusal {
+    private static func refusal(_ principal: String, of most: Int) -> Refusal {
         AttachmentRefusals.transfers(
-            "\(party)_transfers",
+            "\(principal)_transfers",
             Refusal(
-                .rateLimited, "There can be up to \(most) concurrent transfers per \(party); wait until one has finished.",
+                .rateLimited,
+                "There can be up to \(most) concurrent transfers per \(principal); wait until one has finished.",
                 retryAfterSeconds: 5))
     }
 
-    private func end(_ user: AttachmentUser, _ share: Share) {
+    private func end(_ user: AttachmentUser, _ quota: QuotaKey) {
         state.withLock { state in
             state.total -= 1
             Self.lower(&state.counts[user])
-            Self.lower(&state.shares[share])
+            Self.lower(&state.quotas[quota])
             Self.lower(&state.apps[user.app])
         }
     }

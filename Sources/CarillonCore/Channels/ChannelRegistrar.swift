@@ -14,19 +14,19 @@ package struct ChannelRegistrar: Sendable {
     private let home: any LocalHome
     private let formerChannels: FormerChannels
     private let sealer: TokenSealer
-    private let allowances: Allowances
+    private let rateLimits: RateLimits
     private let time: TimeSource
 
     package init(
         channels: any ChannelStore, directory: ChannelDirectory, home: any LocalHome, formerChannels: FormerChannels,
-        sealer: TokenSealer, allowances: Allowances, time: TimeSource
+        sealer: TokenSealer, rateLimits: RateLimits, time: TimeSource
     ) {
         self.channels = channels
         self.directory = directory
         self.home = home
         self.formerChannels = formerChannels
         self.sealer = sealer
-        self.allowances = allowances
+        self.rateLimits = rateLimits
         self.time = time
     }
 
@@ -40,7 +40,7 @@ package struct ChannelRegistrar: Sendable {
         from address: NetworkAddress? = nil
     ) async throws -> Registration {
         try Self.check(name: name)
-        try allowances.takeRegistration(of: device, from: address)
+        try rateLimits.takeRegistration(of: device, from: address)
         func open() async throws -> OpenChannelResult {
             try await directory.opening {
                 try await channels.openChannel(

@@ -9,7 +9,7 @@ package final class Publisher: Sendable {
     private let sealer: TokenSealer
     private let directory: ChannelDirectory
     private let home: any LocalHome
-    private let allowances: Allowances
+    private let rateLimits: RateLimits
     private let vapid: VapidVerifier
     private let time: TimeSource
 
@@ -19,13 +19,13 @@ package final class Publisher: Sendable {
 
     /// - Parameter addresses: The addresses of the endpoints. A VAPID token must name the origin of one of them.
     package init(
-        sealer: TokenSealer, directory: ChannelDirectory, home: any LocalHome, allowances: Allowances,
-        addresses: OwnAddresses, time: TimeSource
+        sealer: TokenSealer, directory: ChannelDirectory, home: any LocalHome, rateLimits: RateLimits,
+        addresses: PublicURLs, time: TimeSource
     ) {
         self.sealer = sealer
         self.directory = directory
         self.home = home
-        self.allowances = allowances
+        self.rateLimits = rateLimits
         vapid = VapidVerifier(addresses: addresses)
         self.time = time
     }
@@ -91,7 +91,7 @@ package final class Publisher: Sendable {
     /// Counts a message towards the rate limits of its channel, also if the message is dropped later.
     package func admitMessage(to channel: PushChannel, by credentials: VapidCredentials?) throws(Refusal) {
         try authorize(credentials, for: channel)
-        try allowances.takeMessage(to: channel.serial, of: channel.device, in: channel.app)
+        try rateLimits.takeMessage(to: channel.serial, of: channel.device, in: channel.app)
     }
 
     /// Checks the VAPID credentials of a request. A restricted channel requires its own key. Credentials that are present must be
@@ -113,9 +113,9 @@ package final class Publisher: Sendable {
         var receipt = PublishReceipt(id: id, ttl: ttl, outcome: nil)
         switch result {
         case .stored, .sent: accepted.increment()
-        case .answered(let settlement):
+        case .answered(let finalOutcome):
             accepted.increment()
-            receipt.outcome = settlement.outcome
+            receipt.outcome = finalOutcome.outcome
         case .dropped:
             dropped.increment()
             receipt.outcome = .dropped
@@ -132,7 +132,7 @@ package final class Publisher: Sendable {
                 .inboxFull, "The device's inbox is full. Retry after the device has connected or messages have expired.",
                 retryAfterSeconds: 60)
         case .failed(let fault): throw fault
-        case .originGone, .shareFull, .recorded, .settled, .notWaiting: throw Self.channelGone
+        case .originGone, .quotaFull, .recorded, .finished, .notWaiting: throw Self.channelGone
         }
         return receipt
     }

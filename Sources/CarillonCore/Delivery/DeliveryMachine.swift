@@ -40,15 +40,15 @@ package struct DeliveryMachine: Sendable {
     }
 
     package enum Action: Equatable, Sendable {
-        case give(Envelope)
+        case deliver(Envelope)
         /// Read the page from the store, and call ``loaded(_:at:)`` or ``loadFailed(_:)``.
         case load(PageRequest)
         /// No more envelopes are waiting, for the first time since the connection began.
         case caughtUp
         /// Answer the offer of an envelope of TTL 0.
-        case answerOffer(wasGiven: Bool)
+        case answerOffer(wasAccepted: Bool)
         /// Remove the envelope from the inbox with this outcome, without an answer of the device.
-        case settle(MessageID, Outcome)
+        case finish(MessageID, Outcome)
         case end(End)
     }
 
@@ -73,7 +73,7 @@ package struct DeliveryMachine: Sendable {
     private let also: Set<EnvelopeKind>
     /// The position of the last envelope that was considered.
     package private(set) var position: Int64
-    private var given = UnansweredEnvelopes()
+    private var unanswered = UnansweredEnvelopes()
     private var isLoading = false
     /// Whether the store can have more envelopes than were requested.
     private var wantsMore = true
@@ -107,7 +107,7 @@ package struct DeliveryMachine: Sendable {
     /// Whether the store can have more envelopes than were delivered.
     package var moreWaits: Bool { wantsMore || isLoading }
 
-    package var unacknowledgedCount: Int { given.count }
+    package var unacknowledgedCount: Int { unanswered.count }
 
     /// Returns the first page to load. This is the first call.
     package mutating func began() -> PageRequest { takeLoad() }
@@ -116,21 +116,21 @@ package struct DeliveryMachine: Sendable {
 
     /// An envelope was appended to the inbox, and may be delivered directly.
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
-        if wantsMore || !hasRoom(for: envelope) { given.removeExpired(at: now) }
+        if wantsMore || !hasRoom(for: envelope) { unanswered.removeExpired(at: now) }
         let isLive = !isLoading && !wantsMore && !isHeld
         guard isLive, hasRoom(for: envelope), isVolatile || envelope.position > position else {
-            if isVolatile { return [.answerOffer(wasGiven: false)] }
+            if isVolatile { return [.answerOffer(wasAccepted: false)] }
             wantsMore = true
             return nextLoad()
         }
-        let actions = give(envelope, isVolatile: isVolatile, at: now)
-        return isVolatile ? actions + [.answerOffer(wasGiven: true)] : actions
+        let actions = deliver(envelope, isVolatile: isVolatile, at: now)
+        return isVolatile ? actions + [.answerOffer(wasAccepted: true)] : actions
     }
 
     /// An envelope was queued for the inbox without an offer.
     package mutating func storedMore(at now: Timestamp) -> [Action] {
         wantsMore = true
-        given.removeExpired(at: now)
+        unanswered.removeExpired(at: now)
         return nextLoad()
     }
 
@@ -142,7 +142,7 @@ package struct DeliveryMachine: Sendable {
             withdrawn.insert(withdrawal)
             mustReload = withdrawn.count > Self.rememberedWithdrawals
         }
-        return given.remove(withdrawal) ? nextLoad() : []
+        return unanswered.remove(withdrawal) ? nextLoad() : []
     }
 
     // MARK: Loads
@@ -167,14 +167,14 @@ package struct DeliveryMachine: Sendable {
         var actions: [Action] = []
         if !page.isComplete { wantsMore = true }
         for envelope in page.envelopes where envelope.position > position {
-            guard given.count < limits.envelopes else {
+            guard unanswered.count < limits.envelopes else {
                 wantsMore = true
                 break
             }
             if isWithdrawn(envelope) || envelope.isExpired(at: now) {
                 position = envelope.position
             } else {
-                actions += give(envelope, isVolatile: false, at: now)
+                actions += deliver(envelope, isVolatile: false, at: now)
             }
         }
         actions += nextLoad()
@@ -196,10 +196,10 @@ package struct DeliveryMachine: Sendable {
     // MARK: Events of the peer
 
     /// Whether an envelope was delivered and is not answered yet.
-    package func holds(_ id: MessageID) -> Bool { given.holds(id) }
+    package func holds(_ id: MessageID) -> Bool { unanswered.holds(id) }
 
     /// The device acknowledged or rejected an envelope.
-    package mutating func settled(_ id: MessageID) -> [Action] { given.remove(id) ? nextLoad() : [] }
+    package mutating func finished(_ id: MessageID) -> [Action] { unanswered.remove(id) ? nextLoad() : [] }
 
     /// The peer does not read the sent data. Nothing more is delivered until it does.
     package mutating func outputPaused() { isOutputPaused = true }
@@ -207,13 +207,13 @@ package struct DeliveryMachine: Sendable {
     /// The peer read the sent data.
     package mutating func outputResumed(at now: Timestamp) -> [Action] {
         isOutputPaused = false
-        given.removeExpired(at: now)
+        unanswered.removeExpired(at: now)
         return nextLoad()
     }
 
     /// The connection ended. Envelopes of TTL 0 that were delivered and not answered are lost.
     package mutating func disconnected() -> [Action] {
-        given.takeVolatile().map { .settle($0, .dropped) }
+        unanswered.takeVolatile().map { .finish($0, .dropped) }
     }
 
     // MARK: Moves to another home
@@ -233,9 +233,9 @@ package struct DeliveryMachine: Sendable {
     /// - Parameter written: The position of the last envelope that was written to the peer.
     /// - Returns: The envelopes that were taken back.
     package mutating func takeBack(after written: Int64) -> (envelopes: [MessageID], actions: [Action]) {
-        let taken = given.take(after: written)
+        let taken = unanswered.take(after: written)
         if let first = taken.stored.map(\.position).min() { position = min(position, first - 1) }
-        return (taken.stored + taken.volatile, taken.volatile.map { .settle($0, .dropped) })
+        return (taken.stored + taken.volatile, taken.volatile.map { .finish($0, .dropped) })
     }
 
     /// The device stays at its home. Envelopes that were stored meanwhile are loaded.
@@ -248,7 +248,7 @@ package struct DeliveryMachine: Sendable {
     /// have answered earlier envelopes at that home, and the connection is not notified of these answers. So the window does not
     /// wait for them.
     package mutating func arrivedAgain(at now: Timestamp) -> [Action] {
-        given.forgetStored()
+        unanswered.forgetStored()
         return moved(at: now)
     }
 
@@ -257,23 +257,24 @@ package struct DeliveryMachine: Sendable {
     // MARK: The window
 
     private func hasRoom(for envelope: Envelope) -> Bool {
-        given.count < limits.envelopes && (given.count == 0 || given.bytes + envelope.byteCount <= limits.bytes)
+        unanswered.count < limits.envelopes
+            && (unanswered.count == 0 || unanswered.bytes + envelope.byteCount <= limits.bytes)
     }
 
-    private mutating func give(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
+    private mutating func deliver(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
         position = max(position, envelope.position)
         if let only, !only.contains(envelope.kind.number) { return [] }
-        guard version >= envelope.behaviour.knownSince || also.contains(envelope.kind.number) else {
-            return envelope.behaviour.isForAnyClient ? [] : [.settle(envelope.id, .unsupported)]
+        guard version >= envelope.behaviour.firstVersion || also.contains(envelope.kind.number) else {
+            return envelope.behaviour.isForAnyClient ? [] : [.finish(envelope.id, .unsupported)]
         }
-        given.add(envelope, isVolatile: isVolatile, at: now)
-        return [.give(envelope)]
+        unanswered.add(envelope, isVolatile: isVolatile, at: now)
+        return [.deliver(envelope)]
     }
 
     /// Requests the next load if more envelopes are waiting and at least half of the window is free, so that loads are not too
     /// small.
     private mutating func nextLoad() -> [Action] {
-        guard wantsMore, !isLoading, !isHeld, given.count <= limits.envelopes / 2, given.bytes <= limits.bytes / 2
+        guard wantsMore, !isLoading, !isHeld, unanswered.count <= limits.envelopes / 2, unanswered.bytes <= limits.bytes / 2
         else { return [] }
         return [.load(takeLoad())]
     }
@@ -282,7 +283,7 @@ package struct DeliveryMachine: Sendable {
         isLoading = true
         wantsMore = false
         return PageRequest(
-            after: position, limit: limits.envelopes - given.count + limits.lookAhead,
-            bytes: min(limits.bytes - given.bytes, limits.outputBytes))
+            after: position, limit: limits.envelopes - unanswered.count + limits.lookAhead,
+            bytes: min(limits.bytes - unanswered.bytes, limits.outputBytes))
     }
 }

@@ -6,13 +6,13 @@ package protocol LiveSession: AnyObject, Sendable {
     /// An envelope was queued for the inbox. The session delivers it now if the window has room.
     func offer(_ envelope: Envelope)
     /// An envelope of TTL 0 is offered. The session delivers it now, or answers that it cannot be delivered.
-    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (_ wasGiven: Bool) -> Void)
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (_ wasAccepted: Bool) -> Void)
     /// An envelope was queued for the inbox and is not offered.
     func storedMore()
     /// Envelopes were withdrawn. `done` is called when they can no longer be delivered.
     func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void)
     /// The device acknowledged or rejected envelopes over another connection.
-    func settled(_ ids: [MessageID])
+    func finished(_ ids: [MessageID])
     /// The service providers of the device's user have changed.
     func providersChanged()
     func end(because reason: SessionEnd)

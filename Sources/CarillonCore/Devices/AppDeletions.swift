@@ -9,7 +9,7 @@ package struct AppDeletions: Sendable {
     private let directory: ChannelDirectory
     private let home: any LocalHome
     private let others: OtherHomes
-    private let news: RemovalNews
+    private let notifier: RemovalNotifier
     private let pending = PendingDeletions()
     private let time: TimeSource
 
@@ -23,7 +23,7 @@ package struct AppDeletions: Sendable {
         self.directory = directory
         self.home = home
         self.others = others
-        news = RemovalNews(home: home, others: others, directory: directory)
+        notifier = RemovalNotifier(home: home, others: others, directory: directory)
         self.time = time
     }
 
@@ -61,7 +61,7 @@ package struct AppDeletions: Sendable {
     }
 
     /// Notes that another home removed devices of this home.
-    package func note(_ removed: RemovedDevices) { news.note(removed) }
+    package func note(_ removed: RemovedDevices) { notifier.note(removed) }
 
     /// Removes the first rows of deleted apps and devices, so that small deletions finish soon. The sweep removes the other rows.
     package func begin() async throws {
@@ -79,7 +79,7 @@ package struct AppDeletions: Sendable {
     package func proceed() async throws -> Bool {
         if pending.isFull { try await notifyAgain() }
         let step = try await deletions.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
-        news.note(step.removed)
+        notifier.note(step.removed)
         if step.removed.devices.contains(where: { !home.has($0) }) { pending.add(step.removed) }
         try await notifyAgain()
         return step.isDone

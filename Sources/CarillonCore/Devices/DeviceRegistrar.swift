@@ -6,9 +6,9 @@ package struct DeviceRegistrar: Sendable {
     let devices: any DeviceStore
     let home: any LocalHome
     private let others: OtherHomes
-    let removals: RemovalNews
-    private let allowances: Allowances
-    private let news: StatusNews
+    let removals: RemovalNotifier
+    private let rateLimits: RateLimits
+    private let notifier: StatusNotifier
     private let formerChannels: FormerChannels
     private let subscriptions: any DeviceListener
     private let approvalHooks: any RegistrationApproval
@@ -18,17 +18,17 @@ package struct DeviceRegistrar: Sendable {
 
     package init(
         devices: any DeviceStore, home: any LocalHome, others: OtherHomes = .none, directory: ChannelDirectory,
-        news: StatusNews, formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
+        notifier: StatusNotifier, formerChannels: FormerChannels, subscriptions: any DeviceListener, rateLimits: RateLimits,
         approvalHooks: any RegistrationApproval, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.home = home
         self.others = others
-        removals = RemovalNews(home: home, others: others, directory: directory)
-        self.news = news
+        removals = RemovalNotifier(home: home, others: others, directory: directory)
+        self.notifier = notifier
         self.formerChannels = formerChannels
         self.subscriptions = subscriptions
-        self.allowances = allowances
+        self.rateLimits = rateLimits
         self.approvalHooks = approvalHooks
         seen = SeenDevices(time: time)
         self.time = time
@@ -50,12 +50,12 @@ package struct DeviceRegistrar: Sendable {
     /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device;
     ///   ``HomeFault/unreachable`` if this home has no shard now. In both cases nothing was done.
     package func register(
-        app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil,
+        app: AppID, registration: String? = nil, reporting profile: DeviceProfile? = nil,
         of user: () async throws -> UserClaim? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil,
         in shard: Shard? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
         try await checkHas(registration, of: app, in: shard)
-        try allowances.takeDevice(from: address)
+        try rateLimits.takeDevice(from: address)
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
         try await approvalHooks.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
@@ -70,16 +70,16 @@ package struct DeviceRegistrar: Sendable {
             // A new device has the proposed identifier, and no subscriptions yet.
             if profile != nil, device.id != proposed { try await subscriptions.deviceChanged(device.serial) }
             // The device that lost its token can belong to another home.
-            if changesStatus { await news.notifyIfPossible(alsoElsewhere: true) }
+            if changesStatus { await notifier.notifyIfPossible(alsoElsewhere: true) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .handedOver(let device, let ended, let changesStatus):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
             // The device that lost its token can belong to another home.
-            if changesStatus { await news.notifyIfPossible(alsoElsewhere: true) }
+            if changesStatus { await notifier.notifyIfPossible(alsoElsewhere: true) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .refused(let refusal): throw refusal
-        case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
+        case .addressFull: throw rateLimits.refuseAnonymousDevice(from: address)
         case .notAllowed:
             guard key == nil else {
                 throw Refusal(.credentialInvalid, "The client key was revoked; register the device with another client key.")
@@ -127,16 +127,16 @@ package struct DeviceRegistrar: Sendable {
     ) async throws -> Device {
         let hash = userAgent.hash
         try home.checkHas(Shard(ofUserAgent: hash))
-        try allowances.takeDevice(from: address)
-        let share = try allowances.anonymousShare(of: address)
+        try rateLimits.takeDevice(from: address)
+        let quota = try rateLimits.anonymousQuota(of: address)
         try await approvalHooks.ask(.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         let proposed = DeviceID(random: random, in: Shard(ofUserAgent: hash))
-        let new = NewDevice(proposed, app: app, isAnonymous: true, share: share)
+        let new = NewDevice(proposed, app: app, isAnonymous: true, quota: quota)
         let inserted = try await devices.insertDevice(new, at: time.now(), credential: .fixed(hash))
         switch inserted {
         case .stored(let device, _), .handedOver(let device, _, _): return device
         case .refused(let refusal): throw refusal
-        case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
+        case .addressFull: throw rateLimits.refuseAnonymousDevice(from: address)
         case .notAllowed: throw unknownApp(app)
         }
     }
@@ -160,11 +160,11 @@ package struct DeviceRegistrar: Sendable {
         of user: () async throws -> UserClaim? = { nil },
         _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws -> DeviceRegistration {
-        try allowances.takeRegistration(of: device.serial, from: address)
+        try rateLimits.takeRegistration(of: device.serial, from: address)
         let user = try await user()
         try await approveToken(of: device, user, change)
         return try await changeRegistration(of: device) { current throws(Refusal) in
-            .says(try change(current.profile), confirms: confirms, user: user)
+            .reports(try change(current.profile), confirms: confirms, user: user)
         }
     }
 
@@ -172,7 +172,7 @@ package struct DeviceRegistrar: Sendable {
     private func approveToken(
         of device: Device, _ user: UserClaim?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws {
-        guard try await approvalHooks.isAsked(device.app) else { return }
+        guard try await approvalHooks.hasHook(device.app) else { return }
         let current = try await registration(of: device)
         let profile = try change(current.profile)
         guard profile.address != nil, !profile.hasToken(of: current.profile) else { return }
@@ -206,7 +206,7 @@ package struct DeviceRegistrar: Sendable {
         if decision.isStatusChanged || decision.displaced != nil {
             try await subscriptions.deviceChanged(device.serial)
             let isElsewhere = decision.displaced.map { !home.has($0.device) } ?? false
-            await news.notifyIfPossible(alsoElsewhere: isElsewhere)
+            await notifier.notifyIfPossible(alsoElsewhere: isElsewhere)
         }
         return decision.registration
     }
@@ -220,7 +220,7 @@ package struct DeviceRegistrar: Sendable {
 
     /// Resets the badge. The next alert that counts has the badge 1.
     package func resetBadge(of device: Device, from address: NetworkAddress?) async throws {
-        try allowances.takeRegistration(of: device.serial, from: address)
+        try rateLimits.takeRegistration(of: device.serial, from: address)
         guard try await devices.resetBadge(of: device.serial) else { throw Self.deviceGone }
     }
 
@@ -258,7 +258,7 @@ package struct DeviceRegistrar: Sendable {
     ///
     /// - Parameter secret: In base64url.
     package func renewCredential(of device: Device, secret: String, from address: NetworkAddress?) async throws {
-        try allowances.takeRegistration(of: device.serial, from: address)
+        try rateLimits.takeRegistration(of: device.serial, from: address)
         guard secret.utf8.count == 32, let bytes = Base64URL.decode(secret) else {
             throw Refusal(.fieldInvalid, "\"secret\" must be 32 random characters of base64url.")
         }

@@ -111,7 +111,7 @@ package enum RegistrationRequest: Sendable {
     case nothing
     /// The device reports a profile. `confirms`: whether it reports its address too. `user`: nil if it reports nothing about its
     /// user.
-    case says(DeviceProfile, confirms: Bool, user: UserClaim? = nil)
+    case reports(DeviceProfile, confirms: Bool, user: UserClaim? = nil)
     /// The device is suspended or resumed.
     case becomes(DeviceRegistration)
 }
@@ -169,7 +169,7 @@ package struct NewDevice: Sendable {
     package var key: KeyID?
     package var isAnonymous: Bool
     /// For an anonymous device: its network address, and the limit of devices of an address.
-    package var share: AddressShare?
+    package var quota: AddressQuota?
     /// The profile that the device reports; nil if it reports none, and then a stored profile stays.
     package var profile: DeviceProfile?
     /// The user that the device reports; nil if it reports none, and then a stored user stays.
@@ -177,7 +177,7 @@ package struct NewDevice: Sendable {
 
     package init(
         _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false,
-        share: AddressShare? = nil,
+        quota: AddressQuota? = nil,
         profile: DeviceProfile? = nil, user: UserClaim? = nil
     ) {
         self.proposed = proposed
@@ -185,7 +185,7 @@ package struct NewDevice: Sendable {
         self.registration = registration
         self.key = key
         self.isAnonymous = isAnonymous
-        self.share = share
+        self.quota = quota
         self.profile = profile
         self.user = user
     }

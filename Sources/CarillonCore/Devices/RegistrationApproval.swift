@@ -19,7 +19,7 @@ package enum RegistrationQuestion: Sendable {
 /// Requests approval of changes of devices from apps.
 package protocol RegistrationApproval: Sendable {
     /// Whether the app has an approval hook. If not, every change is allowed.
-    func isAsked(_ app: AppSerial) async throws -> Bool
+    func hasHook(_ app: AppSerial) async throws -> Bool
     /// - Parameter serial: The serial number of the app; nil if the caller does not have it. A lookup by name can read a list of
     ///   apps.
     /// - Throws: ``Refusal`` if the app refuses, or if it did not answer in time.

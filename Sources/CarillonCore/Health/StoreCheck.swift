@@ -6,7 +6,7 @@
 /// - *checking*: further requests wait for the check. The state ends with the answer of the check, or after the limit.
 /// - *late*: the check has no answer yet. Requests are answered at once. The state ends with the answer of the check.
 package struct StoreCheck<Waiter> {
-    package enum Asked: Equatable, Sendable {
+    package enum Decision: Equatable, Sendable {
         /// Begin a check, and call ``limitElapsed(_:)`` with this number after the limit.
         case begin(Int)
         /// The waiter receives the answer of the running check.
@@ -28,7 +28,7 @@ package struct StoreCheck<Waiter> {
     package init(limit: Duration = .seconds(5)) { self.limit = limit }
 
     /// - Parameter oldestChange: How long the oldest change that is not on disk has waited.
-    package mutating func asked(_ waiter: Waiter, oldestChange: Duration) -> Asked {
+    package mutating func requested(_ waiter: Waiter, oldestChange: Duration) -> Decision {
         if oldestChange > limit { return .unusable(fault("a change has waited for the disk for more than \(seconds)")) }
         switch state {
         case .idle:

@@ -7,7 +7,7 @@ extension HomeRuntime: Home {
     ) async throws(HomeFault) -> Arrived {
         do {
             guard let arrival = try await arrival(of: name, proof, as: session, load, openedAt: openedAt) else {
-                return .notKnown
+                return .unknownDevice
             }
             // If the session did not join because the device has a newer session, the listener is not called.
             if arrival.isJoined { arrivalListener?.arrived(arrival.arrived.device, version, session) }
@@ -25,19 +25,19 @@ extension HomeRuntime: Home {
         return await inbox.read(device, load)
     }
 
-    package func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) {
+    package func finish(_ answer: EnvelopeAnswer, of device: DeviceSerial) {
         guard let gate else {
-            inbox.settle(answer.id, device: device, answer.outcome, code: answer.code)
+            inbox.finish(answer.id, device: device, answer.outcome, code: answer.code)
             return
         }
         let shard = Shard(of: device)
         if gate.enterNow(shard) {
-            inbox.settle(answer.id, device: device, answer.outcome, code: answer.code)
+            inbox.finish(answer.id, device: device, answer.outcome, code: answer.code)
             return gate.leave(shard)
         }
         let isKept = gate.whenDecided(shard) { [weak self] in
             guard let self else { return }
-            if gate.has(shard) { settle(answer, of: device) } else { laterHome(shard)?.settle(answer, of: device) }
+            if gate.has(shard) { finish(answer, of: device) } else { newHome(shard)?.finish(answer, of: device) }
         }
         // The envelope is delivered again.
         if !isKept { sessions.end([device], because: .storageUnavailable) }

@@ -47,10 +47,10 @@ extension HomeRuntime: LocalHome {
         await inside(device) { await inbox.deliver(keptBy: device, make) } ?? .failed(Self.isMoving)
     }
 
-    package func giveOnce(
+    package func sendWithoutStoring(
         to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope
     ) async -> Bool {
-        await inside(device) { await inbox.giveOnce(to: device, make) } ?? false
+        await inside(device) { await inbox.sendWithoutStoring(to: device, make) } ?? false
     }
 
     static let isMoving = StoreFault(.unreachable, "the device is moving to another home")
@@ -98,17 +98,17 @@ extension HomeRuntime: LocalHome {
         try await inside(of: device) { try await inbox.takeOut(envelopes, of: device, as: outcome) }
     }
 
-    package func settle(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws {
-        try await inside(of: device) { try await inbox.settle(answers, device: device) }
+    package func finish(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws {
+        try await inside(of: device) { try await inbox.finish(answers, device: device) }
     }
 
     @discardableResult
-    package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool {
-        guard let gate else { return inbox.settle(id, device: device, outcome, code: code) }
+    package func finish(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool {
+        guard let gate else { return inbox.finish(id, device: device, outcome, code: code) }
         let shard = Shard(of: device)
         guard gate.enterNow(shard) else { return false }
         defer { gate.leave(shard) }
-        return inbox.settle(id, device: device, outcome, code: code)
+        return inbox.finish(id, device: device, outcome, code: code)
     }
 
     package func flush(_ device: DeviceSerial) async { await inbox.flush(device) }

@@ -60,7 +60,7 @@ package final class HomeRuntime: Sendable {
     }
 
     /// Returns the home that has a shard after a move; nil if the home has no finder.
-    func laterHome(_ shard: Shard) -> (any Home)? { finder.load()?.value(shard) }
+    func newHome(_ shard: Shard) -> (any Home)? { finder.load()?.value(shard) }
 
     /// Handles requests (``Home/handle(_:)``) from now on. Call this method once. The home keeps the handler, which must not have
     /// a strong reference to the home.

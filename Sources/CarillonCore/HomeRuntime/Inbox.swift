@@ -42,7 +42,7 @@ package final class Inbox: Sendable {
         switch mode {
         case .kept: keep(device, isOffered: false, { (make($0), rules) }, then)
         case .keptAndOffered: keep(device, isOffered: true, { (make($0), rules) }, then)
-        case .now where rules.idempotency == nil: give(device, nil, rules, make, then)
+        case .now where rules.idempotency == nil: sendVolatile(device, nil, rules, make, then)
         case .now: claim(device, rules, make, then)
         }
     }
@@ -66,7 +66,7 @@ package final class Inbox: Sendable {
     }
 
     /// Sends an envelope to the device's connection without storing it. Returns false if no connection accepts it.
-    package func giveOnce(
+    package func sendWithoutStoring(
         to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope
     ) async -> Bool {
         await withCheckedContinuation { continuation in
@@ -102,7 +102,7 @@ package final class Inbox: Sendable {
     /// Sends an envelope to the device's connection, if there is one that accepts it.
     ///
     /// - Parameter claimed: The identifier of an envelope that is stored already.
-    private func give(
+    private func sendVolatile(
         _ device: DeviceSerial, _ claimed: MessageID?, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
         _ then: @escaping @Sendable (MessageID, InboxResult) -> Void
     ) {
@@ -112,9 +112,9 @@ package final class Inbox: Sendable {
             if claimed == nil, !writer.enqueue(.append(envelope.trace, rules), urgency: .offered) {
                 return ({ then(envelope.id, .failed(Self.queueFull)) }, nil)
             }
-            let answer: @Sendable (Bool) -> Void = { [self] wasGiven in
-                if !wasGiven { drop(envelope.id, of: device, isClaimed: claimed != nil) }
-                then(envelope.id, wasGiven ? .sent : .dropped)
+            let answer: @Sendable (Bool) -> Void = { [self] wasAccepted in
+                if !wasAccepted { drop(envelope.id, of: device, isClaimed: claimed != nil) }
+                then(envelope.id, wasAccepted ? .sent : .dropped)
             }
             return hasSession ? (nil, .offerVolatile(envelope, answer: answer)) : ({ answer(false) }, nil)
         }
@@ -129,14 +129,14 @@ package final class Inbox: Sendable {
         let id = newID(for: device)
         let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { [self] result in
             guard result.isStored else { return then(id, result) }
-            give(device, id, rules, make, then)
+            sendVolatile(device, id, rules, make, then)
         }
         if !isQueued { then(id, .failed(Self.queueFull)) }
     }
 
     /// Removes a message of TTL 0 that no device received. If the message has an idempotency key, the outcome is stored instead.
     private func drop(_ id: MessageID, of device: DeviceSerial, isClaimed: Bool) {
-        if isClaimed { settle(id, device: device, .dropped, code: nil) } else { writer.dropped(id) }
+        if isClaimed { finish(id, device: device, .dropped, code: nil) } else { writer.dropped(id) }
     }
 
     private static let queueFull = StoreFault(.unavailable, "too many writes are queued")
@@ -184,7 +184,7 @@ package final class Inbox: Sendable {
     package func arrival(of name: DeviceName, _ load: PageRequest) async throws -> ArrivedDevice? {
         guard let arrival = try await store.arrival(of: name, load, at: time.now()) else { return nil }
         let page = arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread
-        return ArrivedDevice(device: arrival.device, page: page, said: arrival.said)
+        return ArrivedDevice(device: arrival.device, page: page, reported: arrival.reported)
     }
 
     package func waitingCount(device: DeviceSerial) async throws -> Int {
@@ -199,18 +199,18 @@ package final class Inbox: Sendable {
     ///
     /// - Returns: Whether the result was accepted.
     @discardableResult
-    package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool {
-        writer.settled(id, device: device, Settlement(outcome, code: code, at: time.now()))
+    package func finish(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool {
+        writer.finished(id, device: device, FinalOutcome(outcome, code: code, at: time.now()))
     }
 
     /// Finishes envelopes whose results a device reported in another way than by its session. Returns when the results are on
     /// disk.
     ///
     /// - Throws: ``StoreFault`` if a result of the device is not on disk.
-    package func settle(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws {
+    package func finish(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws {
         guard !answers.isEmpty else { return }
         let areTaken = take(answers, of: device)
-        sessions.call(.settled(answers.map(\.id)), ofDevice: device)
+        sessions.call(.finished(answers.map(\.id)), ofDevice: device)
         try await writer.write(allOf: device)
         if !areTaken { throw Self.queueFull }
     }
@@ -229,7 +229,7 @@ package final class Inbox: Sendable {
 
     private func take(_ answers: [EnvelopeAnswer], of device: DeviceSerial) -> Bool {
         var areTaken = true
-        for answer in answers where !settle(answer.id, device: device, answer.outcome, code: answer.code) {
+        for answer in answers where !finish(answer.id, device: device, answer.outcome, code: answer.code) {
             areTaken = false
         }
         return areTaken
@@ -247,10 +247,10 @@ package final class Inbox: Sendable {
     /// Withdraws a message for its sender. When this method returns, no session can deliver the message. Returns false if it was
     /// no longer waiting.
     package func cancel(_ id: MessageID) async throws -> Bool {
-        guard let record = try await record(of: id), record.settlement == nil else { return false }
-        let settlement = Settlement(.cancelled, at: time.now())
-        let result = try await writer.write(.settle(id, device: nil, settlement))
-        guard result == .settled else { return false }
+        guard let record = try await record(of: id), record.finalOutcome == nil else { return false }
+        let finalOutcome = FinalOutcome(.cancelled, at: time.now())
+        let result = try await writer.write(.finish(id, device: nil, finalOutcome))
+        guard result == .finished else { return false }
         await withdraw(.envelope(id.position), from: record.device)
         return true
     }
@@ -259,8 +259,8 @@ package final class Inbox: Sendable {
     /// has an outcome already, or does not exist.
     package func takeBack(_ id: MessageID, from device: DeviceSerial) async throws -> Bool {
         try await writer.write(allOf: device)
-        let settlement = Settlement(.cancelled, at: time.now())
-        guard try await writer.write(.settle(id, device: nil, settlement)) == .settled else { return false }
+        let finalOutcome = FinalOutcome(.cancelled, at: time.now())
+        guard try await writer.write(.finish(id, device: nil, finalOutcome)) == .finished else { return false }
         await withdraw(.envelope(id.position), from: device)
         return true
     }

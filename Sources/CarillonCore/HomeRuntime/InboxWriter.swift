@@ -77,34 +77,34 @@ package final class InboxWriter: Sendable {
             }
         }
         switch result {
-        case .answered: return .settled
+        case .answered: return .finished
         case .failed(let fault): throw fault
         default: return result
         }
     }
 
     /// Queues the removal of a message of TTL 0 that no device received.
-    func dropped(_ id: MessageID) { perform(state.withLock { $0.queue.dropped(id) }, settlement: nil) }
+    func dropped(_ id: MessageID) { perform(state.withLock { $0.queue.dropped(id) }, finalOutcome: nil) }
 
     /// Queues the result that a device reported for an envelope.
     ///
     /// - Returns: False if the result was not queued, because too many are. Then the device's session ends, so that the envelope
     ///   is delivered again.
     @discardableResult
-    package func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) -> Bool {
-        let overtaken = state.withLock { $0.queue.settled(id, device: device, settlement) }
-        perform(overtaken, settlement: settlement)
+    package func finished(_ id: MessageID, device: DeviceSerial, _ finalOutcome: FinalOutcome) -> Bool {
+        let overtaken = state.withLock { $0.queue.finished(id, device: device, finalOutcome) }
+        perform(overtaken, finalOutcome: finalOutcome)
         guard case .refused = overtaken else { return true }
         // Not called here, because the caller can be the session.
         scheduler.run(.zero) { [sessions] in sessions.end([device], because: .storageUnavailable) }
         return false
     }
 
-    private func perform(_ overtaken: CommitQueue<Waiter>.Overtaken, settlement: Settlement?) {
+    private func perform(_ overtaken: CommitQueue<Waiter>.Overtaken, finalOutcome: FinalOutcome?) {
         switch overtaken {
         case .write(let waiter):
             sparedWrites.increment()
-            if let settlement { waiter?(.answered(settlement)) }
+            if let finalOutcome { waiter?(.answered(finalOutcome)) }
         case .queued(let action):
             perform(action)
         case .refused:

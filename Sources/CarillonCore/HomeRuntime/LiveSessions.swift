@@ -294,10 +294,10 @@ package final class LiveSessions: Sendable {
 
     /// Ends a move. If the shard has another home, its sessions leave with ``MoveEnd/gone``. A link then connects its session at
     /// the new home. A session without a link ends.
-    func moved(_ shard: Shard, isGiven: Bool) {
+    func moved(_ shard: Shard, isReleased: Bool) {
         let presences = box(of: shard).presences.withLock { presences in
             let moved = presences.filter { Shard(of: $0.key) == shard }
-            guard isGiven else { return moved }
+            guard isReleased else { return moved }
             for device in moved.keys {
                 // The remaining calls are made in their order.
                 let calls = presences.removeValue(forKey: device)?.calls
@@ -306,9 +306,9 @@ package final class LiveSessions: Sendable {
             return moved
         }
         for (device, presence) in presences {
-            for session in presence.sessions { call(.moved(isGiven ? .gone : .stays), to: session, of: device) }
+            for session in presence.sessions { call(.moved(isReleased ? .gone : .stays), to: session, of: device) }
             // A waiter can have been added while the shard was closed.
-            if isGiven { for waiter in presence.waiters.values { waiter.end(because: .moved) } }
+            if isReleased { for waiter in presence.waiters.values { waiter.end(because: .moved) } }
         }
     }
 

@@ -3,10 +3,10 @@ package import CarillonWire
 /// A call that a home makes to a session of a device. See the functions of ``LiveSession``.
 package enum SessionCall: Sendable {
     case offer(Envelope)
-    case offerVolatile(Envelope, answer: @Sendable (_ wasGiven: Bool) -> Void)
+    case offerVolatile(Envelope, answer: @Sendable (_ wasAccepted: Bool) -> Void)
     case storedMore
     case withdrew(DeliveryMachine.Withdrawal, done: @Sendable () -> Void)
-    case settled([MessageID])
+    case finished([MessageID])
     case providersChanged
     case end(SessionEnd)
     case moving(done: @Sendable () -> Void)
@@ -19,7 +19,7 @@ package enum SessionCall: Sendable {
         case .offerVolatile(let envelope, let answer): session.offerVolatile(envelope, answer: answer)
         case .storedMore: session.storedMore()
         case .withdrew(let withdrawal, let done): session.withdrew(withdrawal, done: done)
-        case .settled(let ids): session.settled(ids)
+        case .finished(let ids): session.finished(ids)
         case .providersChanged: session.providersChanged()
         case .end(let reason): session.end(because: reason)
         case .moving(let done): session.moving(done: done)

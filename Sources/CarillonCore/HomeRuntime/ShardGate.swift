@@ -207,7 +207,7 @@ package final class ShardGate: Sendable {
     package func reopen(_ shard: Shard) { decide(shard) { _ in } }
 
     /// Removes the closed shard from the home. Waiting calls throw ``HomeFault/moved(to:)``.
-    package func give(_ shard: Shard) { decide(shard) { $0.remove(shard) } }
+    package func remove(_ shard: Shard) { decide(shard) { $0.remove(shard) } }
 
     /// Adds a shard to the home.
     package func take(_ shard: Shard) { state.withLock { $0.owned.insert(shard) } }

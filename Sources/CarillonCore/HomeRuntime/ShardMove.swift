@@ -22,18 +22,18 @@ package struct ShardMove: Sendable {
         /// Ends the work of the home's features on a closed shard, writes the data of the shard that is only in their memory, and
         /// removes the other data from memory. Returns whether that was done in time. It can be called again before it has
         /// returned.
-        package var giveUp: @Sendable (Shard) async -> Bool
+        package var release: @Sendable (Shard) async -> Bool
         /// Begins the work of the home's features for a shard that the home has from now on.
         package var took: @Sendable (Shard) async -> Void
 
         package init(
-            _ home: HomeRuntime, node: NodeNumber, place: Int, giveUp: @escaping @Sendable (Shard) async -> Bool,
+            _ home: HomeRuntime, node: NodeNumber, place: Int, release: @escaping @Sendable (Shard) async -> Bool,
             took: @escaping @Sendable (Shard) async -> Void
         ) {
             self.home = home
             self.node = node
             self.place = place
-            self.giveUp = giveUp
+            self.release = release
             self.took = took
         }
     }
@@ -47,9 +47,9 @@ package struct ShardMove: Sendable {
     /// The longest wait for calls under way.
     package static let longestDrain = Duration.milliseconds(300)
     /// The longest wait for the work of features, and until everything is written.
-    package static let longestGiveUp = Duration.milliseconds(200)
+    package static let longestRelease = Duration.milliseconds(200)
     /// The longest wait for sessions.
-    package static let longestHold = Duration.milliseconds(100)
+    package static let longestSessionPause = Duration.milliseconds(100)
 
     private let longestClosing: Duration
 
@@ -81,17 +81,17 @@ package struct ShardMove: Sendable {
         }
         let end = ContinuousClock.now + longestClosing
         guard await gate.close(shard, atMost: Self.time(until: end, atMost: Self.longestDrain)) else { return .busy }
-        guard await hasGivenUp(shard, source, gate, before: end) else {
+        guard await hasReleased(shard, source, gate, before: end) else {
             gate.reopen(shard)
             return .busy
         }
         // An envelope that a session read at the former home must not be delivered after its sender withdrew it at the new home.
         let sessions = source.home.sessions
-        let areHeld = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestHold)) { done in
+        let arePaused = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestSessionPause)) { done in
             sessions.moving(shard, done: done)
         }
         do {
-            guard areHeld, try await assign(shard, from: source, to: target, before: end) else {
+            guard arePaused, try await assign(shard, from: source, to: target, before: end) else {
                 stay(shard, at: source, gate)
                 return .busy
             }
@@ -103,8 +103,8 @@ package struct ShardMove: Sendable {
         target.home.sessions.expect(sessions.devices(in: shard))
         target.home.take(shard)
         homes.move(ShardSet([shard]), to: target.place)
-        gate.give(shard)
-        sessions.moved(shard, isGiven: true)
+        gate.remove(shard)
+        sessions.moved(shard, isReleased: true)
         await target.took(shard)
         return .moved
     }
@@ -117,14 +117,14 @@ package struct ShardMove: Sendable {
 
     /// Returns whether the features of the home released the shard, and everything is written. If that takes too long, it
     /// continues while the shard is open again: data that is removed from memory then is read again.
-    private func hasGivenUp(
+    private func hasReleased(
         _ shard: Shard, _ source: Participant, _ gate: ShardGate, before end: ContinuousClock.Instant
     ) async -> Bool {
         let outcome = Outcome()
-        _ = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestGiveUp)) { done in
+        _ = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestRelease)) { done in
             // Ends with the work.
             Task {
-                if await source.giveUp(shard), await source.home.hasWritten() { outcome.isDone.withLock { $0 = true } }
+                if await source.release(shard), await source.home.hasWritten() { outcome.isDone.withLock { $0 = true } }
                 done()
             }
         }
@@ -137,7 +137,7 @@ package struct ShardMove: Sendable {
 
     private func stay(_ shard: Shard, at source: Participant, _ gate: ShardGate) {
         gate.reopen(shard)
-        source.home.sessions.moved(shard, isGiven: false)
+        source.home.sessions.moved(shard, isReleased: false)
     }
 
     /// Writes the new home of the shard. Positions that the new home assigns are later than those of the former home.

@@ -3,7 +3,7 @@ package enum Arrived: Sendable {
     /// The connection is the device's session. The page is ``InboxPage/unread`` if it must be loaded.
     case device(ArrivedDevice)
     /// There is no such device, or the proof is not valid. The connection is not a session.
-    case notKnown
+    case unknownDevice
     /// The device or its inbox cannot be read. The connection is not a session.
     case failed(StoreFault)
 

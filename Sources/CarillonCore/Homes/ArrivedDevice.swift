@@ -3,5 +3,5 @@ package struct ArrivedDevice: Sendable {
     package var device: Device
     package var page: InboxPage
     /// The revisions of the device's reports that the server has stored.
-    package var said: ReportedRevisions
+    package var reported: ReportedRevisions
 }

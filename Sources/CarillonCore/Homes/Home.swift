@@ -24,7 +24,7 @@ package protocol Home: AnyObject, Sendable {
     func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
     /// Finishes an envelope for which a device reported a result. A result that cannot be written is kept and written later. If
     /// too many results are kept, the device's session ends.
-    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial)
+    func finish(_ answer: EnvelopeAnswer, of device: DeviceSerial)
     /// Removes a session that ended. A newer session of the device stays. An unknown session is ignored.
     func leave(_ session: any LiveSession, of device: DeviceSerial)
     /// Removes a session whose arrival ended with ``HomeFault/outcomeUnknown``. The caller may not have the serial of the device

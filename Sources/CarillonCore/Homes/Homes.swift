@@ -151,7 +151,7 @@ package final class Homes: Sendable {
                 name, proof, .nothing, speaking: version, openedAt: openedAt, as: session)
             switch arrived {
             case .device: return .joined
-            case .notKnown: return .deviceGone
+            case .unknownDevice: return .deviceGone
             case .failed(let fault): return .failed(fault)
             }
         } catch {

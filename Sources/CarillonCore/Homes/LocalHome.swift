@@ -49,7 +49,7 @@ package protocol LocalHome: AnyObject, Sendable {
     /// Sends an envelope to the device's connection without storing it.
     ///
     /// - Returns: Whether a connection accepted the envelope.
-    func giveOnce(to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope) async -> Bool
+    func sendWithoutStoring(to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope) async -> Bool
 
     // MARK: Inboxes
 
@@ -79,13 +79,13 @@ package protocol LocalHome: AnyObject, Sendable {
     /// disk.
     ///
     /// - Throws: ``StoreFault`` if a result of an envelope of the device is not on disk.
-    func settle(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws
+    func finish(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws
     /// Finishes an envelope whose result a device reported. A result that cannot be written is kept and written later. If too
     /// many results are kept, the device's session ends.
     ///
     /// - Returns: Whether the result was accepted.
     @discardableResult
-    func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool
+    func finish(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool
     /// Waits until each earlier change of the device is on disk, or failed.
     func flush(_ device: DeviceSerial) async
 

@@ -1,5 +1,5 @@
 /// A reader or uploader of attachments: a device, or all senders of the app together.
-package enum Party: Hashable, Sendable {
+package enum AttachmentPrincipal: Hashable, Sendable {
     case device(DeviceSerial)
     case senders
 
@@ -17,10 +17,10 @@ package enum Party: Hashable, Sendable {
 /// A device of an app, or its senders.
 package struct AttachmentUser: Hashable, Sendable {
     package var app: AppSerial
-    package var party: Party
+    package var principal: AttachmentPrincipal
 
-    package init(app: AppSerial, party: Party) {
+    package init(app: AppSerial, principal: AttachmentPrincipal) {
         self.app = app
-        self.party = party
+        self.principal = principal
     }
 }

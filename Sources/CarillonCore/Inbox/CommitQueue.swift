@@ -144,17 +144,17 @@ package struct CommitQueue<Waiter> {
     }
 
     /// Queues the result of a device for an envelope whose write may not be done yet.
-    package mutating func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) -> Overtaken {
+    package mutating func finished(_ id: MessageID, device: DeviceSerial, _ finalOutcome: FinalOutcome) -> Overtaken {
         if let index = gathered[id.position]?.index, case .append(let envelope, let rules) = entries[index].operation,
             envelope.id == id, envelope.device == device
         {
             gathered[id.position] = nil
-            change(index, to: .record(envelope, rules, settlement))
+            change(index, to: .record(envelope, rules, finalOutcome))
             let waiter = entries[index].waiter
             entries[index].waiter = nil
             return .write(waiter)
         }
-        return follow(.settle(id, device: device, settlement))
+        return follow(.finish(id, device: device, finalOutcome))
     }
 
     /// Queues the removal of a message of TTL 0 that no device received. Its sender is notified, so that nothing of the message

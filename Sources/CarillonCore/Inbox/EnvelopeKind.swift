@@ -24,14 +24,14 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         /// It has a sender who may ask what became of it.
         package var keepsOutcome: Bool
         /// A full inbox refuses it. What is not refused takes room all the same.
-        package var needsRoom: Bool
+        package var isRefusedWhenFull: Bool
         /// It tells of something that is written with it, and is nothing without it.
         package var needsEffect: Bool
         /// A device that sleeps may be woken for it.
         package var mayWake: Bool
         /// The first version of Carillon's extension whose clients know it; 0: those that speak nothing but Mozilla's protocol
         /// do. For a client that does not it leaves the inbox as unsupported.
-        package var knownSince: Int
+        package var firstVersion: Int
         /// Whether the envelope leaves the inbox when the device's user changes.
         package var userChange: UserChangeExtent
         /// It stays in the inbox of a client that does not know it: the vendor's service may show it all the same, or the app has
@@ -45,40 +45,40 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         switch self {
         case .message:
             Behaviour(
-                endsWithOrigin: true, endsOrigin: false, keepsOutcome: true, needsRoom: true, needsEffect: false,
-                mayWake: true, knownSince: 0, userChange: .endsIfOfUser)
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: true, isRefusedWhenFull: true, needsEffect: false,
+                mayWake: true, firstVersion: 0, userChange: .endsIfOfUser)
         case .channelClosed, .channelError:
             Behaviour(
-                endsWithOrigin: false, endsOrigin: true, keepsOutcome: false, needsRoom: false, needsEffect: false,
-                mayWake: false, knownSince: 1, userChange: .stays)
+                endsWithOrigin: false, endsOrigin: true, keepsOutcome: false, isRefusedWhenFull: false, needsEffect: false,
+                mayWake: false, firstVersion: 1, userChange: .stays)
         case .pingFailed, .recovered:
             Behaviour(
-                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: false, knownSince: 1, userChange: .endsIfOfUser)
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, isRefusedWhenFull: false, needsEffect: true,
+                mayWake: false, firstVersion: 1, userChange: .endsIfOfUser)
         case .deviceStatus:
             Behaviour(
-                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: false, knownSince: 2, userChange: .stays)
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, isRefusedWhenFull: false, needsEffect: true,
+                mayWake: false, firstVersion: 2, userChange: .stays)
         case .fired:
             Behaviour(
-                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: true, knownSince: 4, userChange: .endsIfOfUser, isForAnyClient: true)
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, isRefusedWhenFull: true, needsEffect: true,
+                mayWake: true, firstVersion: 4, userChange: .endsIfOfUser, isForAnyClient: true)
         case .update:
             Behaviour(
-                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: true, knownSince: 5, userChange: .ends, isForAnyClient: true, isNotifiedToOrigin: true)
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, isRefusedWhenFull: true, needsEffect: true,
+                mayWake: true, firstVersion: 5, userChange: .ends, isForAnyClient: true, isNotifiedToOrigin: true)
         case .retraction:
             Behaviour(
-                endsWithOrigin: false, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: false, knownSince: 5, userChange: .ends, isForAnyClient: true)
+                endsWithOrigin: false, endsOrigin: false, keepsOutcome: false, isRefusedWhenFull: false, needsEffect: true,
+                mayWake: false, firstVersion: 5, userChange: .ends, isForAnyClient: true)
         case .serviceRequest, .serviceReply:
             Behaviour(
-                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: true, knownSince: 6, userChange: .ends, isForAnyClient: true)
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, isRefusedWhenFull: true, needsEffect: true,
+                mayWake: true, firstVersion: 6, userChange: .ends, isForAnyClient: true)
         case .serviceNotice:
             Behaviour(
-                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: true, knownSince: 6, userChange: .ends, isForAnyClient: true)
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, isRefusedWhenFull: false, needsEffect: true,
+                mayWake: true, firstVersion: 6, userChange: .ends, isForAnyClient: true)
         }
     }
 }

@@ -5,9 +5,9 @@ package enum InboxOperation: Equatable, Sendable {
     /// Appends an envelope, which waits from then on. An envelope that reports the end of a channel also closes the channel.
     case append(Envelope, AppendRules)
     /// Ends a waiting envelope. `device`: nil for the sender, which can end any message whose identifier it has.
-    case settle(MessageID, device: DeviceSerial?, Settlement)
+    case finish(MessageID, device: DeviceSerial?, FinalOutcome)
     /// Writes the outcome of a message that never waited in the store.
-    case record(Envelope, AppendRules, Settlement)
+    case record(Envelope, AppendRules, FinalOutcome)
     /// Removes a message of TTL 0 that no device received. Its sender was notified, and no row remains.
     case forget(MessageID)
     /// Replaces a waiting message by a message of TTL 0 that was dropped before it was stored. No row of the dropped message is
@@ -28,7 +28,7 @@ extension InboxOperation {
     package var device: DeviceSerial? {
         switch self {
         case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.device
-        case .settle(_, let device, _): device
+        case .finish(_, let device, _): device
         case .end(let origin, _, _): origin.device
         case .changeUser(let device, _, _): device
         case .forget, .expire: nil
@@ -39,7 +39,7 @@ extension InboxOperation {
     package var byteCount: Int {
         switch self {
         case .append(let envelope, _): Envelope.overhead + envelope.byteCount
-        case .record, .settle, .forget, .replace, .expire, .end, .changeUser: Envelope.overhead
+        case .record, .finish, .forget, .replace, .expire, .end, .changeUser: Envelope.overhead
         }
     }
 }
@@ -98,8 +98,8 @@ package enum InboxResult: Equatable, Sendable {
     /// The inbox has no room.
     case full
     /// The consumer's quota of the inbox is used up.
-    case shareFull
-    case settled
+    case quotaFull
+    case finished
     /// No envelope with this identifier was waiting.
     case notWaiting
     /// This change cannot be stored. The other changes of its group are stored.
@@ -108,7 +108,7 @@ package enum InboxResult: Equatable, Sendable {
     // No store returns the following.
 
     /// The device answered before the envelope was on disk.
-    case answered(Settlement)
+    case answered(FinalOutcome)
     /// A live connection took the envelope, which is not kept.
     case sent
     /// No connection took the envelope.

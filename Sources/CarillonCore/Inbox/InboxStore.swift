@@ -48,12 +48,12 @@ package struct Arrival: Equatable, Sendable {
     /// Nil if the envelopes cannot be read.
     package var envelopes: [Envelope]?
     /// The revisions of the device's reports that the server has stored, for the answer to the device.
-    package var said: ReportedRevisions
+    package var reported: ReportedRevisions
 
-    package init(device: Device, envelopes: [Envelope]?, said: ReportedRevisions = .none) {
+    package init(device: Device, envelopes: [Envelope]?, reported: ReportedRevisions = .none) {
         self.device = device
         self.envelopes = envelopes
-        self.said = said
+        self.reported = reported
     }
 }
 

@@ -22,7 +22,7 @@ package enum Outcome: String, CaseIterable, Sendable {
 }
 
 /// The end of an envelope, with which it leaves the inbox.
-package struct Settlement: Equatable, Sendable {
+package struct FinalOutcome: Equatable, Sendable {
     package var outcome: Outcome
     /// The code that the device reported with the outcome.
     package var code: Int?
@@ -42,15 +42,15 @@ package struct MessageRecord: Equatable, Sendable {
     package var acceptedAt: Timestamp
     package var expiresAt: Timestamp
     /// Nil while the message is waiting.
-    package var settlement: Settlement?
+    package var finalOutcome: FinalOutcome?
 
     package init(
-        device: DeviceSerial, app: AppSerial, acceptedAt: Timestamp, expiresAt: Timestamp, settlement: Settlement?
+        device: DeviceSerial, app: AppSerial, acceptedAt: Timestamp, expiresAt: Timestamp, finalOutcome: FinalOutcome?
     ) {
         self.device = device
         self.app = app
         self.acceptedAt = acceptedAt
         self.expiresAt = expiresAt
-        self.settlement = settlement
+        self.finalOutcome = finalOutcome
     }
 }

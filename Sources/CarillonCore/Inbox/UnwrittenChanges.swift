@@ -65,7 +65,7 @@ extension InboxOperation {
     var id: MessageID? {
         switch self {
         case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.id
-        case .settle(let id, _, _), .forget(let id), .expire(let id, _): id
+        case .finish(let id, _, _), .forget(let id), .expire(let id, _): id
         case .end, .changeUser: nil
         }
     }
@@ -73,7 +73,7 @@ extension InboxOperation {
     /// The operation without the body of its envelope, if it writes an outcome: an outcome has no body.
     fileprivate var withoutBody: InboxOperation {
         switch self {
-        case .record(let envelope, let rules, let settlement): .record(envelope.trace, rules, settlement)
+        case .record(let envelope, let rules, let finalOutcome): .record(envelope.trace, rules, finalOutcome)
         case .replace(let envelope, let rules): .replace(envelope.trace, rules)
         default: self
         }
@@ -81,7 +81,7 @@ extension InboxOperation {
 
     /// Whether a later change is the same as this one.
     fileprivate func repeats(_ later: InboxOperation) -> Bool {
-        guard case .settle(let id, _, let settlement) = self, case .settle(id, _, let other) = later else { return false }
-        return settlement.outcome == other.outcome && settlement.code == other.code
+        guard case .finish(let id, _, let finalOutcome) = self, case .finish(id, _, let other) = later else { return false }
+        return finalOutcome.outcome == other.outcome && finalOutcome.code == other.code
     }
 }

@@ -28,7 +28,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     }
 
     private struct State {
-        var shares: WorkShares
+        var slots: WorkSlots
         var pace: WorkPace
         /// Results that the store could not write. Their work is not done again until they are written.
         var unwritten: [Ended] = []
@@ -50,10 +50,10 @@ package final class LeasedWork<User: WorkUser>: Sendable {
         self.shards = shards
         self.user = user
         self.time = time
-        state = Mutex(State(shares: WorkShares(slots: limits.underWay), pace: WorkPace(limits: limits)))
+        state = Mutex(State(slots: WorkSlots(slots: limits.underWay), pace: WorkPace(limits: limits)))
     }
 
-    package var underWay: Int { state.withLock { $0.shares.underWay } }
+    package var underWay: Int { state.withLock { $0.slots.underWay } }
 
     /// Prepares the work. This must be called once, before the first round.
     package func begin() async throws {
@@ -91,19 +91,19 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     // MARK: Beginning
 
     private func begin(at now: Timestamp) async throws -> (begun: [Begun], isAll: Bool) {
-        let (room, busySets) = state.withLock { state in
+        let (freeSlots, busySets) = state.withLock { state in
             (
-                state.pace.room(at: now),
+                state.pace.freeSlots(at: now),
                 BusyPeerSets(
-                    proven: state.shares.busy(onTrial: false), onTrial: state.shares.busy(onTrial: true))
+                    proven: state.slots.busy(onTrial: false), onTrial: state.slots.busy(onTrial: true))
             )
         }
-        guard room > 0 else { return ([], true) }
-        let due = try await store.dueWork(in: shards(), at: now, besides: busySets, limit: max(8, 2 * room))
+        guard freeSlots > 0 else { return ([], true) }
+        let due = try await store.dueWork(in: shards(), at: now, besides: busySets, limit: max(8, 2 * freeSlots))
         let (candidates, chosen) = state.withLock { state in
             let answered = Set(state.unwritten.map(\.item.due.serial))
             let candidates = due.filter { !answered.contains($0.serial) }
-            let chosen = state.shares.begin(candidates, room: room)
+            let chosen = state.slots.begin(candidates, freeSlots: freeSlots)
             state.pace.began(chosen.count)
             return (candidates, chosen)
         }
@@ -119,7 +119,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
                 try? await finish(Ended(item: item, result: .impossible(reason: reason), begunAt: now, at: now))
             }
         }
-        return (begun, chosen.count == room || chosen.count == candidates.count)
+        return (begun, chosen.count == freeSlots || chosen.count == candidates.count)
     }
 
     private func lease(_ chosen: [DueWork], at now: Timestamp) async throws -> [LeasedItem<User.Subject>] {
@@ -127,7 +127,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
         defer {
             state.withLock { state in
                 for work in notLeased.values {
-                    state.shares.ended(work)
+                    state.slots.ended(work)
                     state.pace.ended()
                 }
             }
@@ -141,7 +141,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
 
     private func free(_ item: LeasedItem<User.Subject>) {
         state.withLock { state in
-            state.shares.ended(item.due)
+            state.slots.ended(item.due)
             state.pace.ended()
         }
     }
@@ -149,9 +149,9 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     // MARK: Ending
 
     private func finish(_ ended: Ended) async throws {
-        var standing = ended.item.standing
-        let rests = standing.called(ended.result, begunAt: ended.begunAt, at: ended.at)
-        let end = WorkEnd(of: ended.item, at: ended.at, standing: standing, peerRestsUntil: rests)
+        var health = ended.item.health
+        let rests = health.called(ended.result, begunAt: ended.begunAt, at: ended.at)
+        let end = WorkEnd(of: ended.item, at: ended.at, health: health, peerRestsUntil: rests)
         do {
             try await user.ended(ended.item.subject, ended.result, end)
         } catch {

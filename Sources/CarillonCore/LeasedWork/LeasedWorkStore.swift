@@ -15,7 +15,7 @@ package protocol LeasedWorkStore: Sendable {
     func dueWork(in shards: ShardSet, at now: Timestamp, besides busy: BusyPeerSets, limit: Int) async throws -> [DueWork]
 }
 
-/// See ``WorkShares/busy(onTrial:)``.
+/// See ``WorkSlots/busy(onTrial:)``.
 package struct BusyPeerSets: Equatable, Sendable {
     package var proven: BusyPeers
     package var onTrial: BusyPeers
@@ -56,12 +56,12 @@ package struct StoredLease: Equatable, Sendable {
 package struct LeasedItem<Subject: Equatable & Sendable>: Equatable, Sendable {
     package var lease: WorkLease
     package var due: DueWork
-    package var standing: EndpointHealth
+    package var health: EndpointHealth
     package var subject: Subject
-    package init(lease: WorkLease, due: DueWork, standing: EndpointHealth, subject: Subject) {
+    package init(lease: WorkLease, due: DueWork, health: EndpointHealth, subject: Subject) {
         self.lease = lease
         self.due = due
-        self.standing = standing
+        self.health = health
         self.subject = subject
     }
 }
@@ -82,17 +82,17 @@ package struct WorkEnd: Equatable, Sendable {
     package var app: AppSerial
     package var peer: String
     package var at: Timestamp
-    package var standing: EndpointHealth
+    package var health: EndpointHealth
     package var peerRestsUntil: Timestamp
 
     package init<Subject>(
-        of item: LeasedItem<Subject>, at: Timestamp, standing: EndpointHealth, peerRestsUntil: Timestamp
+        of item: LeasedItem<Subject>, at: Timestamp, health: EndpointHealth, peerRestsUntil: Timestamp
     ) {
         lease = item.lease
         app = item.due.app
         peer = item.due.peer
         self.at = at
-        self.standing = standing
+        self.health = health
         self.peerRestsUntil = peerRestsUntil
     }
 }

@@ -16,24 +16,24 @@ package struct WorkPace: Sendable {
     private let limits: Limits
     package private(set) var underWay = 0
     /// The budget in thousandths of a call.
-    private var allowance: Int64 = 0
+    private var budget: Int64 = 0
     private var refilledAt: Timestamp?
 
     package init(limits: Limits = Limits()) { self.limits = limits }
 
     /// Returns the number of calls that may begin now.
-    package mutating func room(at now: Timestamp) -> Int {
+    package mutating func freeSlots(at now: Timestamp) -> Int {
         let most = Int64(max(limits.perSecond * 100, 1000))
         // If the clock was set back, no time is added.
         let passed = refilledAt.map { max(0, min(now.milliseconds - $0.milliseconds, 1000)) } ?? 1000
-        allowance = min(most, allowance + passed * Int64(limits.perSecond))
+        budget = min(most, budget + passed * Int64(limits.perSecond))
         refilledAt = now
-        return max(0, min(limits.underWay - underWay, Int(allowance / 1000)))
+        return max(0, min(limits.underWay - underWay, Int(budget / 1000)))
     }
 
     package mutating func began(_ count: Int) {
         underWay += count
-        allowance -= Int64(count) * 1000
+        budget -= Int64(count) * 1000
     }
 
     package mutating func ended() { underWay -= 1 }

@@ -21,7 +21,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case rateRefusals = "carillon_rate_refusals_total"
     case logLinesWithheld = "carillon_log_lines_withheld_total"
 
-    case shareRefusals = "carillon_share_refusals_total"
+    case quotaRefusals = "carillon_share_refusals_total"
     case answerBytes = "carillon_answer_bytes"
     case answersRefused = "carillon_answers_refused_total"
 
@@ -151,7 +151,7 @@ extension ServerMetric {
         case .refusals: "Requests refused, by the code of the error catalogue."
         case .rateRefusals: "Requests refused because of a rate limit, by the owner of the limit."
         case .logLinesWithheld: "Log lines that were withheld because the same line was logged less than a minute before."
-        case .shareRefusals: "Requests refused because a device or an address had used up its quota, by quota."
+        case .quotaRefusals: "Requests refused because a device or an address had used up its quota, by quota."
         case .answerBytes: "Bytes of answers that are not complete or not read by their clients."
         case .answersRefused: "Answers refused because all answers together had reached their limit of bytes."
         case .messages: "Messages that senders posted, by result."
@@ -230,7 +230,7 @@ extension ServerMetric {
         switch self {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
-        case .rateRefusals, .shareRefusals, .attachmentsRefused: ["of"]
+        case .rateRefusals, .quotaRefusals, .attachmentsRefused: ["of"]
         case .messages, .matrixNotifications, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .approvalHooks,
             .updatesOffered, .updateResults, .serviceRequests, .shardMoves, .homeRequests:
             ["result"]

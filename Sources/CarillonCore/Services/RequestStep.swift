@@ -2,7 +2,7 @@
 /// request has no effect.
 package enum RequestStep: FeatureEffect {
     /// - Parameter between: The users of the two devices at the time when the request was allowed.
-    case made(ServiceRequest, between: RequestParties)
+    case made(ServiceRequest, between: RequestUsers)
     case received(RequestSerial)
     /// The provider is notified that the consumer cancelled the request.
     case unwanted(RequestSerial)

@@ -8,7 +8,7 @@ package struct ServiceDelivery: HomeQuestion {
 
     enum Change: Sendable {
         /// The request is made. The envelope of the event is the envelope of the request.
-        case made(NewRequest, between: RequestParties)
+        case made(NewRequest, between: RequestUsers)
         case step(RequestStep)
     }
 
@@ -31,7 +31,7 @@ package struct ServiceDelivery: HomeQuestion {
     func envelope(_ id: MessageID) -> (Envelope, AppendRules) {
         let step =
             switch change {
-            case .made(let request, let parties): RequestStep.made(request.inEnvelope(id), between: parties)
+            case .made(let request, let users): RequestStep.made(request.inEnvelope(id), between: users)
             case .step(let given): given
             }
         let envelope = Envelope(

@@ -74,7 +74,7 @@ package enum RequestBeginning: Equatable, Sendable {
 }
 
 /// The users of a consumer and a provider. A request is valid only while both have the users with which it was allowed.
-package struct RequestParties: Equatable, Sendable {
+package struct RequestUsers: Equatable, Sendable {
     package var consumer: ServiceReach.Caller
     /// Nil for a backend device without a user.
     package var provider: UserID?

@@ -53,7 +53,7 @@ package protocol ServiceStore: Sendable {
     /// Returns the request of an id if any device made it. Otherwise returns the result of ``serviceProviders(for:_:limit:)`` for
     /// one device of an app. Both are one read. The users in the reach are compared again when the request is made
     /// (``RequestStep/made(_:between:)``): if a user changed in between, the request is refused.
-    func asking(
+    func requestBeginning(
         _ id: ServiceRequestID, by caller: DeviceSerial, to provider: DeviceID, of app: AppID
     ) async throws -> RequestBeginning
     /// Returns the number of requests of a device that have no result, except requests of a former user. The limit

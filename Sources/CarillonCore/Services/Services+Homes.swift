@@ -19,7 +19,7 @@ extension Services {
     }
 
     func offer(_ request: FrontRequest) async throws -> Bool {
-        if home.has(request.device) { return await give(request) }
+        if home.has(request.device) { return await deliverFront(request) }
         return try await others.ask(request)
     }
 
@@ -71,8 +71,8 @@ extension Services {
     }
 
     /// Offers a front request to the connection of a device of this home.
-    package func give(_ request: FrontRequest) async -> Bool {
-        await home.giveOnce(to: request.device) { id in request.envelope(id) }
+    package func deliverFront(_ request: FrontRequest) async -> Bool {
+        await home.sendWithoutStoring(to: request.device) { id in request.envelope(id) }
     }
 
     /// Returns the devices with a connection at this home.

@@ -12,7 +12,7 @@ package struct Services: Sendable {
     let documents: AppDocuments
     let home: any LocalHome
     let others: OtherHomes
-    private let allowances: Allowances
+    private let rateLimits: RateLimits
     let time: TimeSource
 
     let made = ServerMetric.serviceRequests.counter("made")
@@ -21,17 +21,17 @@ package struct Services: Sendable {
     private let cancelled = ServerMetric.serviceRequests.counter("cancelled")
     private let failed = ServerMetric.serviceRequests.counter("failed")
     let refused = ServerMetric.serviceRequests.counter("refused")
-    private let shareFull = ServerMetric.serviceRequests.counter("share_full")
+    private let quotaFull = ServerMetric.serviceRequests.counter("share_full")
 
     package init(
-        store: any ServiceStore, documents: AppDocuments, home: any LocalHome, others: OtherHomes, allowances: Allowances,
+        store: any ServiceStore, documents: AppDocuments, home: any LocalHome, others: OtherHomes, rateLimits: RateLimits,
         time: TimeSource
     ) {
         self.store = store
         self.documents = documents
         self.home = home
         self.others = others
-        self.allowances = allowances
+        self.rateLimits = rateLimits
         self.time = time
     }
 
@@ -61,9 +61,9 @@ package struct Services: Sendable {
     ///
     /// - Returns: The time until which the provider can answer.
     package func ask(_ call: Call, by consumer: Device) async throws -> Timestamp {
-        try allowances.takeServiceRequest(by: consumer.serial)
+        try rateLimits.takeServiceRequest(by: consumer.serial)
         let reach: ServiceReach?
-        switch try await store.asking(call.header.id, by: consumer.serial, to: call.device, of: call.app) {
+        switch try await store.requestBeginning(call.header.id, by: consumer.serial, to: call.device, of: call.app) {
         case .made(let earlier): return try same(earlier, call, consumer)
         case .new(let found): reach = found
         }
@@ -78,13 +78,13 @@ package struct Services: Sendable {
         // A backend device serves many users and needs the user. A user's device has only its own user.
         if provider.cluster != nil { header.user = reach.caller.user?.text }
         let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, call.content)
-        let parties = RequestParties(consumer: reach.caller, provider: provider.user)
+        let users = RequestUsers(consumer: reach.caller, provider: provider.user)
         let request = NewRequest(
             id: call.header.id, consumer: consumer.serial, consumerApp: consumer.app, provider: provider.device,
             providerApp: provider.app, fingerprint: call.fingerprint, expiresAt: expiresAt)
         let delivered = await deliver(
             event, .request, to: provider.device, of: provider.app, until: expiresAt, shareOf: consumer.serial,
-            .made(request, between: parties))
+            .made(request, between: users))
         switch delivered {
         case .stored, .answered, .sent:
             made.increment()
@@ -92,8 +92,8 @@ package struct Services: Sendable {
         case .full:
             refused.increment()
             throw Refusal(.inboxFull, "The provider's inbox is full; retry later.", retryAfterSeconds: 60)
-        case .shareFull:
-            shareFull.increment()
+        case .quotaFull:
+            quotaFull.increment()
             throw Refusal(
                 .inboxFull,
                 "The requests of this device fill \(InboxLimits.consumerPercent) % of the provider's inbox, the limit for one consumer; retry after the provider has received some.",

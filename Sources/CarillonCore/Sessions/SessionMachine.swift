@@ -16,7 +16,7 @@ package struct SessionMachine: Sendable {
     package enum Action: Equatable, Sendable {
         case send(ServerFrame)
         /// Authenticate the client, make the connection a session of its device, read this page of its inbox, and call
-        /// ``identified(_:_:said:at:)`` or ``identificationRefused(_:_:)``.
+        /// ``identified(_:_:reported:at:)`` or ``identificationRefused(_:_:)``.
         case identify(ClientFrame.Hello, PageRequest)
         /// Make the connection a session of the device, read this page of its inbox, and call ``loaded(_:at:)`` or
         /// ``loadFailed(_:)``. The device was stored with its first channel.
@@ -24,9 +24,9 @@ package struct SessionMachine: Sendable {
         case load(PageRequest, DeviceSerial)
         /// Perform the request, and call ``answered(_:)``.
         case perform(Request)
-        case settle(MessageID, DeviceSerial, Outcome, code: Int?)
+        case finish(MessageID, DeviceSerial, Outcome, code: Int?)
         /// Answer an offer of an envelope of TTL 0.
-        case answerOffer(wasGiven: Bool)
+        case answerOffer(wasAccepted: Bool)
         case ping
         case close(CloseCode, String)
     }
@@ -127,7 +127,7 @@ package struct SessionMachine: Sendable {
     private static let performedAtOnce = 16
     /// The first version in which clients can send the requests of the HTTP API over the socket.
     private static let asksSince = 3
-    private static let hearsServicesSince = EnvelopeKind.serviceNotice.behaviour.knownSince
+    private static let hearsServicesSince = EnvelopeKind.serviceNotice.behaviour.firstVersion
 
     private let settings: Settings
     private var state = State.awaitingHello
@@ -213,17 +213,17 @@ package struct SessionMachine: Sendable {
             }
             return updates.flatMap { update in
                 let isDelivered = (update.code ?? ResultCode.delivered) == ResultCode.delivered
-                return settled(update.version, isDelivered ? .acknowledged : .failed, update.code, in: &open)
+                return finished(update.version, isDelivered ? .acknowledged : .failed, update.code, in: &open)
             }
         case .nack(let version, let code):
-            return settled(version, .failed, code ?? ResultCode.other, in: &open)
+            return finished(version, .failed, code ?? ResultCode.other, in: &open)
         }
     }
 
-    private static func settled(_ version: String, _ outcome: Outcome, _ code: Int?, in open: inout Open) -> [Action] {
+    private static func finished(_ version: String, _ outcome: Outcome, _ code: Int?, in open: inout Open) -> [Action] {
         guard let device = open.device, let id = MessageID(version) else { return [] }
-        return [.settle(id, device, outcome, code: code)]
-            + deliver(open.delivery.settled(id), to: device, isCarillon: open.isCarillon)
+        return [.finish(id, device, outcome, code: code)]
+            + deliver(open.delivery.finished(id), to: device, isCarillon: open.isCarillon)
     }
 
     private static func performNext(in open: inout Open) -> [Action] {
@@ -254,9 +254,9 @@ package struct SessionMachine: Sendable {
 
     /// - Parameters:
     ///   - page: The page that was read of the device's inbox. The session was notified of each later change.
-    ///   - said: The revisions of the device's reports that the server has.
+    ///   - reported: The revisions of the device's reports that the server has.
     package mutating func identified(
-        _ identity: Identity, _ page: InboxPage = .unread, said: ReportedRevisions = .none, at now: Timestamp
+        _ identity: Identity, _ page: InboxPage = .unread, reported: ReportedRevisions = .none, at now: Timestamp
     ) -> [Action] {
         guard case .identifying(let identifying) = state else { return [] }
         var open = Open(
@@ -266,7 +266,7 @@ package struct SessionMachine: Sendable {
             open.isCarillon
             ? ServerFrame.Hello.Carillon(
                 version: open.version, keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description,
-                history: settings.history, deviceRevision: said.device, servicesRevision: said.services,
+                history: settings.history, deviceRevision: reported.device, servicesRevision: reported.services,
                 also: open.supportsServices && open.version < Self.hearsServicesSince ? ["services"] : [])
             : nil
         var actions: [Action] = [.send(.hello(.init(uaid: identity.uaid, carillon: extensions)))]
@@ -333,7 +333,7 @@ package struct SessionMachine: Sendable {
 
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
         let actions = withDelivery { $0.offered(envelope, isVolatile: isVolatile, at: now) }
-        return actions.isEmpty && isVolatile ? [.answerOffer(wasGiven: false)] : actions
+        return actions.isEmpty && isVolatile ? [.answerOffer(wasAccepted: false)] : actions
     }
 
     package mutating func storedMore(at now: Timestamp) -> [Action] { withDelivery { $0.storedMore(at: now) } }
@@ -360,8 +360,8 @@ package struct SessionMachine: Sendable {
     }
 
     /// The device acknowledged or rejected envelopes over another connection.
-    package mutating func settledElsewhere(_ ids: [MessageID]) -> [Action] {
-        withDelivery { delivery in ids.flatMap { delivery.settled($0) } }
+    package mutating func finishedElsewhere(_ ids: [MessageID]) -> [Action] {
+        withDelivery { delivery in ids.flatMap { delivery.finished($0) } }
     }
 
     /// The service providers of the device's user have changed. One frame reports all changes until it is sent.
@@ -495,11 +495,11 @@ package struct SessionMachine: Sendable {
     ) -> [Action] {
         actions.compactMap { action in
             switch action {
-            case .give(let envelope): .send(ServerFrame(envelope))
+            case .deliver(let envelope): .send(ServerFrame(envelope))
             case .load(let load): .load(load, device)
             case .caughtUp: isCarillon ? .send(.caughtUp) : nil
-            case .answerOffer(let wasGiven): .answerOffer(wasGiven: wasGiven)
-            case .settle(let id, let outcome): .settle(id, device, outcome, code: nil)
+            case .answerOffer(let wasAccepted): .answerOffer(wasAccepted: wasAccepted)
+            case .finish(let id, let outcome): .finish(id, device, outcome, code: nil)
             case .end(.deviceGone): .close(.gone, goneReason)
             case .end(.failed): .close(.internalError, "storage_unavailable: connect again later")
             }

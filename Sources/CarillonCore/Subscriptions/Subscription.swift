@@ -120,7 +120,7 @@ package enum SubscriptionLimits {
     /// Different expressions that conditions of one item compare. Each update of the item evaluates all of them.
     package static let comparedPerItem = 1000
     /// The part of each of these limits of an item that one user, or one device without a user, can use.
-    package static let sharePercent = 5
+    package static let quotaPercent = 5
     /// Nodes in the syntax tree of an expression that a condition compares.
     package static let comparedNodes = 20
     /// The bytes of a notification in the form that Apple's push service receives.

@@ -12,7 +12,7 @@ package struct SubscriptionQuestion: Sendable {
 /// Calls the approval hooks of apps for subscriptions of their devices.
 package protocol SubscriptionApproval: Sendable {
     /// Whether the app has an approval hook for subscriptions. Without a hook every subscription is allowed.
-    func isAsked(_ app: AppSerial) async throws -> Bool
+    func hasHook(_ app: AppSerial) async throws -> Bool
     /// - Throws: ``Refusal`` if the hook refuses the subscription or does not answer in time.
     func ask(_ question: SubscriptionQuestion, of app: AppID, serial: AppSerial) async throws
 }

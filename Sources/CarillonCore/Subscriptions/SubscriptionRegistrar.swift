@@ -9,7 +9,7 @@ package struct SubscriptionRegistrar: Sendable {
     let rulesBeingSet = RulesBeingSet()
     private let home: any LocalHome
     let others: OtherHomes
-    private let allowances: Allowances
+    private let rateLimits: RateLimits
     private let approvalHooks: any SubscriptionApproval
     private let payloadSize: Firings.PayloadSize
     private let time: TimeSource
@@ -17,7 +17,7 @@ package struct SubscriptionRegistrar: Sendable {
 
     package init(
         store: any SubscriptionStore, engine: ItemEngine, items: AppItems, home: any LocalHome, others: OtherHomes,
-        allowances: Allowances, approvalHooks: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize,
+        rateLimits: RateLimits, approvalHooks: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize,
         time: TimeSource, random: RandomSource
     ) {
         self.store = store
@@ -25,7 +25,7 @@ package struct SubscriptionRegistrar: Sendable {
         self.items = items
         self.home = home
         self.others = others
-        self.allowances = allowances
+        self.rateLimits = rateLimits
         self.approvalHooks = approvalHooks
         self.payloadSize = payloadSize
         self.time = time
@@ -42,7 +42,7 @@ package struct SubscriptionRegistrar: Sendable {
     package func put(
         _ definition: Subscription.Definition, of device: Device, from address: NetworkAddress?
     ) async throws -> (subscription: Subscription, isNew: Bool) {
-        try allowances.takeRegistration(of: device.serial, from: address)
+        try rateLimits.takeRegistration(of: device.serial, from: address)
         for _ in 0..<Self.changeAttempts {
             if let put = try await put(definition, changing: nil, of: device) { return put }
         }
@@ -55,7 +55,7 @@ package struct SubscriptionRegistrar: Sendable {
         _ id: SubscriptionID, of device: Device, from address: NetworkAddress?,
         _ change: (inout Subscription.Definition) throws(Refusal) -> Void
     ) async throws -> Subscription {
-        try allowances.takeRegistration(of: device.serial, from: address)
+        try rateLimits.takeRegistration(of: device.serial, from: address)
         for _ in 0..<Self.changeAttempts {
             let present = try await find(id, of: device)
             var definition = present.definition
@@ -109,7 +109,7 @@ package struct SubscriptionRegistrar: Sendable {
     private func approve(
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws {
-        guard try await approvalHooks.isAsked(device.app) else { return }
+        guard try await approvalHooks.hasHook(device.app) else { return }
         var known = present
         if present == nil, let key = definition.key {
             known = try await store.subscriptions(

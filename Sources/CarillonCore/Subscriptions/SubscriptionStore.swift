@@ -142,7 +142,7 @@ package protocol SubscriptionStore: Sendable {
     /// ``SubscriptionLimits/throttledFirings`` and ``SubscriptionLimits/throttledBytes`` of a device.
     ///
     /// - Returns: A result for each firing.
-    func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [ThrottleResult]
+    func throttle(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [ThrottleResult]
     /// Returns throttled firings that are due, in the order of their due times. The call removes nothing:
     /// ``Effect/throttledNotified(_:at:)`` is applied once for each firing.
     func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring]
@@ -192,7 +192,7 @@ package enum ThrottleResult: Equatable, Sendable {
     /// The firing must be delivered now.
     case due
     /// The firing is stored, and replaces this number of firings that waited before it.
-    case held(insteadOf: Int)
+    case throttled(insteadOf: Int)
     /// The firing is not valid any more.
     case late
     /// The throttled firings of the device have reached a limit.

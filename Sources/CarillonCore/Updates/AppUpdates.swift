@@ -9,15 +9,15 @@ package struct AppUpdates: Sendable {
     private let logs: UpdateLogs
     private let delivery: UpdateDelivery
     private let limits: UpdateLimits
-    private let previews: SharedTurns
-    private let listings: SharedTurns
+    private let previews: RequestLimiter
+    private let listings: RequestLimiter
     private let time: TimeSource
     private let ticks: TickSource
     private let random: RandomSource
 
     package init(
         store: any UpdateStore, documents: AppDocuments, logs: UpdateLogs, delivery: UpdateDelivery, limits: UpdateLimits,
-        previews: SharedTurns, listings: SharedTurns, time: TimeSource, ticks: TickSource, random: RandomSource
+        previews: RequestLimiter, listings: RequestLimiter, time: TimeSource, ticks: TickSource, random: RandomSource
     ) {
         self.store = store
         self.documents = documents
@@ -147,7 +147,7 @@ package struct AppUpdates: Sendable {
         let facts = logs.facts(binding, of: device.id, device.appID, by: rules)
         return DeviceReport(
             profile: binding.profile, verdict: audience.verdict(for: facts, source: source),
-            says: binding.values.values.keys.sorted())
+            reportedParameters: binding.values.values.keys.sorted())
     }
 
     private static let pageSize = 1000

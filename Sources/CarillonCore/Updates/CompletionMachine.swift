@@ -69,7 +69,7 @@ package struct CompletionMachine: Equatable, Sendable {
     package var isInInbox: Bool { state == .waiting && attempt > 0 && dueAt == nil }
 
     /// Whether later updates with the same order key wait for this one.
-    package var holdsUpOthers: Bool { !state.isFinal && state != .parked }
+    package var blocksOthers: Bool { !state.isFinal && state != .parked }
 
     /// Notes that the update was put into the device's inbox.
     package mutating func offered() {
@@ -192,7 +192,7 @@ package struct CompletionMachine: Equatable, Sendable {
     /// received the update.
     ///
     /// The device may finish an update that it received. An update that must be sent again ends until the device returns.
-    package mutating func left(at now: Timestamp) -> Bool {
+    package mutating func leftAudience(at now: Timestamp) -> Bool {
         guard mayBeKnown else { return true }
         if !state.isFinal, isInInbox || dueAt.map({ $0 <= now }) ?? false { finish(.gone) }
         return false

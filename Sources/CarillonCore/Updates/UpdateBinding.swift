@@ -123,19 +123,19 @@ package struct Completion: Equatable, Sendable {
     package var orderKey: String?
     /// Whether the device left the audience after it had received the update. When the device returns, a standing update begins
     /// another entry, and another update continues.
-    package var hasLeft: Bool
+    package var hasLeftAudience: Bool
     /// The update into which the completion is coalesced when it is first written.
     package var coalescedBy: UpdateSerial?
 
     package init(
         key: CompletionKey, machine: CompletionMachine, changedAt: Timestamp, orderKey: String? = nil,
-        hasLeft: Bool = false, coalescedBy: UpdateSerial? = nil
+        hasLeftAudience: Bool = false, coalescedBy: UpdateSerial? = nil
     ) {
         self.key = key
         self.machine = machine
         self.changedAt = changedAt
         self.orderKey = orderKey
-        self.hasLeft = hasLeft
+        self.hasLeftAudience = hasLeftAudience
         self.coalescedBy = coalescedBy
     }
 

@@ -117,9 +117,9 @@ package protocol UpdateStore: Sendable {
     /// - Parameters:
     ///   - first: Updates before this one are left out.
     ///   - rules: The version of the rules of the log.
-    func standing(
+    func bindingState(
         of binding: BindingSerial, from first: UpdateSerial, under rules: Int64
-    ) async throws -> BindingStanding?
+    ) async throws -> BindingState?
     /// Returns a binding's completions that are not final, in the order of their updates.
     func unfinished(of binding: BindingSerial) async throws -> [Completion]
     /// Writes the place up to which the log was evaluated for a binding, with completions that have no envelope. Existing
@@ -159,11 +159,11 @@ package protocol UpdateStore: Sendable {
     /// Notes that content that expired up to a place does not affect a binding. The place never moves back.
     func saw(_ binding: BindingSerial, to place: UpdateSerial) async throws
     /// Notes that a binding of a revision left the audiences of updates. Completions that the device never received are
-    /// forgotten. The others are marked, and end if they wait or are due (``CompletionMachine/left(at:)``). All envelopes are
-    /// removed from the inbox in the same transaction.
+    /// forgotten. The others are marked, and end if they wait or are due (``CompletionMachine/leftAudience(at:)``).
+    /// All envelopes are removed from the inbox in the same transaction.
     ///
     /// - Returns: The removed envelopes; none if the revision differs.
-    func left(
+    func leftAudience(
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws -> [MessageID]
     /// Notes that a binding of a revision belongs again to audiences that it had left. Completions that ended when it left become
@@ -266,7 +266,7 @@ package struct ReportAnswers: Sendable {
 }
 
 /// A binding, with its completions of the next updates in the log.
-package struct BindingStanding: Sendable {
+package struct BindingState: Sendable {
     package var binding: UpdateBinding
     /// The last completion of each update that has one, in the order of the updates.
     package var completions: [Completion]

@@ -30,7 +30,7 @@ package struct VapidCredentials: Equatable, Sendable {
 
     /// Checks the signature (ES256 only), the audience and the times (RFC 8292 section 2). Returns the expiry of the token in
     /// seconds since 1970.
-    func verify(for addresses: OwnAddresses, at now: Timestamp) throws(Refusal) -> Double {
+    func verify(for addresses: PublicURLs, at now: Timestamp) throws(Refusal) -> Double {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, token.utf8.count <= 4096,
             let header: Header = Self.decode(parts[0]), let claims: Claims = Self.decode(parts[1]),

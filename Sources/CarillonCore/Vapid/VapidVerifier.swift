@@ -6,11 +6,11 @@ import Synchronization
 /// message.
 package final class VapidVerifier: Sendable {
     /// The addresses of the endpoints. A token must name the origin of one of them.
-    private let addresses: OwnAddresses
+    private let addresses: PublicURLs
     /// The expiry of valid tokens, by a hash of token and key.
     private let verified: Mutex<LRUCache<SHA256Digest, Double>>
 
-    package init(addresses: OwnAddresses, capacity: Int = 4096) {
+    package init(addresses: PublicURLs, capacity: Int = 4096) {
         self.addresses = addresses
         verified = Mutex(LRUCache(capacity: capacity))
     }

@@ -12,13 +12,13 @@ package import CarillonWire
 /// can never be made, because the watch's secret is lost, is reported as a lost token. The app then sends its token to the
 /// backend again, and the backend registers the watch again. Until then, the ping is tried once an hour.
 package struct PingMachine: Equatable, Sendable {
-    package enum News: Equatable, Sendable {
+    package enum Change: Equatable, Sendable {
         case pingFailed(PingFailure)
         case recovered
     }
 
     package struct Step: Equatable, Sendable {
-        package var news: News?
+        package var change: Change?
         package var dueAt: Timestamp
     }
 
@@ -49,20 +49,20 @@ package struct PingMachine: Equatable, Sendable {
         switch PingVerdict(result) {
         case .well:
             failures = 0
-            let news = notified.map { _ in News.recovered }
+            let change = notified.map { _ in Change.recovered }
             notified = nil
-            return Step(news: news, dueAt: due(after: intervalSeconds, at: now, chance))
+            return Step(change: change, dueAt: due(after: intervalSeconds, at: now, chance))
         case .failed(let failure, _):
             failures = failure == .tokenLost ? 0 : min(failures + 1, Self.mostFailures)
             if case .impossible = result { failures = Self.mostFailures }
-            let news = notified == failure ? nil : News.pingFailed(failure)
+            let change = notified == failure ? nil : Change.pingFailed(failure)
             notified = failure
             let dueAt = due(after: backedOff(intervalSeconds), at: now, chance)
             let wait = result.wait.map { now.adding(seconds: $0.components.seconds) }
-            return Step(news: news, dueAt: wait.map { max($0, dueAt) } ?? dueAt)
+            return Step(change: change, dueAt: wait.map { max($0, dueAt) } ?? dueAt)
         case .none:
             let span = UInt64(min(Self.makeUpSeconds, intervalSeconds)) * 1000
-            return Step(news: nil, dueAt: now.adding(milliseconds: Int64(chance % span) + 500))
+            return Step(change: nil, dueAt: now.adding(milliseconds: Int64(chance % span) + 500))
         }
     }
 

@@ -28,19 +28,19 @@ package struct WatchRegistrar: Sendable {
 
     private let watches: any WatchStore
     private let publisher: Publisher
-    private let news: ChannelNews
+    private let notifier: ChannelNotifier
     private let sealer: SecretSealer
     private let settings: Settings
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
-        watches: any WatchStore, publisher: Publisher, news: ChannelNews, sealer: SecretSealer, settings: Settings,
+        watches: any WatchStore, publisher: Publisher, notifier: ChannelNotifier, sealer: SecretSealer, settings: Settings,
         time: TimeSource, random: RandomSource
     ) {
         self.watches = watches
         self.publisher = publisher
-        self.news = news
+        self.notifier = notifier
         self.sealer = sealer
         self.settings = settings
         self.time = time
@@ -118,7 +118,7 @@ package struct WatchRegistrar: Sendable {
     /// app would never be notified of the recovery, and a token that is lost again would not be reported.
     private func vouch(for watch: Watch?, when refutes: (PingFailure) -> Bool) async throws {
         guard let watch, let notified = watch.machine.notified, refutes(notified) else { return }
-        _ = try await news.notify(.recovered, on: watch, with: .vouchedFor(watch.channel))
+        _ = try await notifier.notify(.recovered, on: watch, with: .vouchedFor(watch.channel))
     }
 
     private func ping(_ request: PutWatch) throws(Refusal) -> Watch.Ping? {

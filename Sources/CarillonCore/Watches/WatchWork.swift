@@ -5,18 +5,18 @@ import Metrics
 package struct WatchWork: WorkUser {
     private let watches: any WatchStore
     private let shards: @Sendable () -> ShardSet
-    private let news: ChannelNews
+    private let notifier: ChannelNotifier
     private let sealer: SecretSealer
     private let random: RandomSource
 
     /// - Parameter shards: Returns the present shards of the home.
     package init(
-        watches: any WatchStore, shards: @escaping @Sendable () -> ShardSet = { .all }, news: ChannelNews,
+        watches: any WatchStore, shards: @escaping @Sendable () -> ShardSet = { .all }, notifier: ChannelNotifier,
         sealer: SecretSealer, random: RandomSource
     ) {
         self.watches = watches
         self.shards = shards
-        self.news = news
+        self.notifier = notifier
         self.sealer = sealer
         self.random = random
     }
@@ -74,8 +74,8 @@ package struct WatchWork: WorkUser {
         let record = PingRecord(
             end: end, watch: watch.serial, revision: watch.revision, machine: machine,
             lastPing: Watch.LastPing(result, at: end.at), dueAt: step.dueAt)
-        if let news = step.news {
-            _ = try await self.news.notify(news, on: watch, with: .pinged(record))
+        if let change = step.change {
+            _ = try await self.notifier.notify(change, on: watch, with: .pinged(record))
         } else {
             _ = try await watches.record(record)
         }

@@ -66,11 +66,11 @@ package struct SharedFolder: Sendable {
 
     /// Returns the keys that decrypt the private notifications of the device's item subscriptions. Returns nil in the same
     /// cases as ``keys(of:)``.
-    package func ownKeys() -> SubscriptionKeys? { keys(in: ownFile) }
+    package func ownKeys() -> SubscriptionKeys? { keys(in: keysFile) }
 
     /// Returns the keys of ``ownKeys()``, and generates them if no keys exist.
     /// - Throws: An error if the keys exist but cannot be read now, or if new keys cannot be written.
-    package func ownKeysMadeIfMissing() throws -> SubscriptionKeys {
+    package func loadOrCreateKeys() throws -> SubscriptionKeys {
         // Two concurrent first calls return the same keys.
         try Self.making.withLock { _ in try madeIfMissing() }
     }
@@ -79,14 +79,14 @@ package struct SharedFolder: Sendable {
 
     private func madeIfMissing() throws -> SubscriptionKeys {
         if let keys = ownKeys() { return keys }
-        guard !FileManager.default.fileExists(atPath: ownFile.path) else { throw CocoaError(.fileReadCorruptFile) }
+        guard !FileManager.default.fileExists(atPath: keysFile.path) else { throw CocoaError(.fileReadCorruptFile) }
         try make(own)
         let keys = SubscriptionKeys()
-        try write(keys, to: ownFile)
+        try write(keys, to: keysFile)
         return keys
     }
 
-    private var ownFile: URL { own.appendingPathComponent("subscriptions") }
+    private var keysFile: URL { own.appendingPathComponent("subscriptions") }
 
     private func keys(in file: URL) -> SubscriptionKeys? {
         guard let data = try? Data(contentsOf: file), data.count < 1024 else { return nil }

@@ -27,7 +27,7 @@ struct AttachmentTable {
     // MARK: Beginning
 
     func add(_ request: AttachmentRequest, at now: Timestamp) throws -> AttachmentAddition {
-        let (app, owner) = (request.owner.app.rawValue, request.owner.party.number)
+        let (app, owner) = (request.owner.app.rawValue, request.owner.principal.number)
         if let (key, fingerprint) = request.idempotency {
             let select = try db.cachedStatement(
                 sql: "SELECT \(Self.columns) WHERE app = ? AND device = ? AND idempotency = ?")
@@ -39,7 +39,7 @@ struct AttachmentTable {
         }
         guard let allowance = try allowance(of: request.owner) else { return .ownerGone }
         if let refusal = try refusal(of: request) { return refusal }
-        let usage = try usage(of: request.owner.app.rawValue, allowance, isSender: request.owner.party == .senders)
+        let usage = try usage(of: request.owner.app.rawValue, allowance, isSender: request.owner.principal == .senders)
         let charge: Int64
         switch AttachmentRules.decide(length: request.length, received: 0, usage, request.limits) {
         case .counts(let bytes): charge = bytes
@@ -71,7 +71,8 @@ struct AttachmentTable {
         }
         return .added(
             Attachment(
-                serial: AttachmentSerial(serial), id: request.proposed, app: request.owner.app, owner: request.owner.party,
+                serial: AttachmentSerial(serial), id: request.proposed, app: request.owner.app,
+                owner: request.owner.principal,
                 length: request.length, synced: 0, isComplete: false, digest: request.digest,
                 lifetimeSeconds: request.lifetimeSeconds, expiresAt: expiresAt))
     }
@@ -128,7 +129,7 @@ struct AttachmentTable {
     private struct Upload {
         var serial: AttachmentSerial
         var app: AppSerial
-        var owner: Party
+        var owner: AttachmentPrincipal
         var allowance: String
         var length: Int64
         var charged: Int64
@@ -139,7 +140,8 @@ struct AttachmentTable {
             sql: "SELECT app, device, allowance, length, charged FROM attachment WHERE serial = ? AND \(condition)")
         return try Row.first(select, [serial.rawValue]) { row in
             Upload(
-                serial: serial, app: AppSerial(row[0]), owner: Party(number: row[1]), allowance: row[2], length: row[3],
+                serial: serial, app: AppSerial(row[0]), owner: AttachmentPrincipal(number: row[1]), allowance: row[2],
+                length: row[3],
                 charged: row[4])
         }
     }
@@ -188,7 +190,7 @@ struct AttachmentTable {
     /// Returns the name of the owner's quota: the quota of the device's user, or of a device without a user. Nil if the owner was
     /// deleted.
     func allowance(of owner: AttachmentUser) throws -> String? {
-        guard case .device(let device) = owner.party else {
+        guard case .device(let device) = owner.principal else {
             let app = "SELECT 's' FROM app WHERE serial = ? AND ended_at IS NULL"
             return try String.fetchOne(db, sql: app, arguments: [owner.app.rawValue])
         }
@@ -203,10 +205,10 @@ struct AttachmentTable {
 
     private func refusal(of request: AttachmentRequest) throws -> AttachmentAddition? {
         let (app, limits) = (request.owner.app.rawValue, request.limits)
-        let most = request.owner.party == .senders ? limits.uploadsOfSenders : limits.uploadsOfDevice
+        let most = request.owner.principal == .senders ? limits.uploadsOfSenders : limits.uploadsOfDevice
         let begun = try Int.first(
             db, "SELECT count(*) FROM attachment WHERE app = ? AND device = ? AND NOT is_complete AND of_user < 2",
-            [app, request.owner.party.number])
+            [app, request.owner.principal.number])
         return begun ?? 0 < most ? nil : .tooManyUploads(limit: most)
     }
 }
@@ -219,7 +221,7 @@ extension Attachment {
         }
         self.init(
             serial: AttachmentSerial(row[0]), id: id, app: AppSerial(row[2]),
-            owner: row[10] == 2 ? nil : Party(number: row[3]),
+            owner: row[10] == 2 ? nil : AttachmentPrincipal(number: row[3]),
             length: row[4],
             synced: row[5], isComplete: row[6], digest: row.bytes(at: 7), lifetimeSeconds: row[8],
             expiresAt: row.timestamp(at: 9))

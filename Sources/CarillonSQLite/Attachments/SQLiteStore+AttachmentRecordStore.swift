@@ -17,11 +17,11 @@ extension SQLiteStore: AttachmentRecordStore {
         try await read { db in try AttachmentTable(db).attachment(id) }
     }
 
-    package func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool {
+    package func isReader(_ principal: AttachmentPrincipal, of attachment: AttachmentSerial) async throws -> Bool {
         try await read { db in
             try Int64.first(
                 db, "SELECT 1 FROM attachment_reader WHERE attachment = ? AND device = ? AND of_user < 2",
-                [attachment.rawValue, party.number]) != nil
+                [attachment.rawValue, principal.number]) != nil
         }
     }
 
@@ -31,7 +31,7 @@ extension SQLiteStore: AttachmentRecordStore {
         try await group.run { db in try AttachmentTable(db).reserve(attachment, received: received, limits) }
     }
 
-    package func attachmentShare(of user: AttachmentUser) async throws -> String? {
+    package func attachmentQuotaName(of user: AttachmentUser) async throws -> String? {
         try await read { db in try AttachmentTable(db).allowance(of: user) }
     }
 
@@ -58,7 +58,7 @@ extension SQLiteStore: AttachmentRecordStore {
         try await group.run { db in try AttachmentTable(db).remove(attachment) }
     }
 
-    package func attachmentReceived(_ attachment: AttachmentSerial, by reader: Party) async throws -> Bool {
+    package func attachmentReceived(_ attachment: AttachmentSerial, by reader: AttachmentPrincipal) async throws -> Bool {
         try await group.run { db in
             try db.run(
                 "DELETE FROM attachment_reader WHERE attachment = ? AND device = ?", [attachment.rawValue, reader.number])

@@ -32,7 +32,7 @@ struct InboxChangeWriter {
         for effect in changes.vainEffects { try effects.giveUp(effect) }
         var wakes: [Int64: Int64] = [:]
         for row in changes.departures { wakes[row.position] = try remove(row) }
-        for row in changes.notified { try CompletionTransaction(db).settled(row) }
+        for row in changes.notified { try CompletionTransaction(db).finished(row) }
         for row in changes.outcomes { try insert(outcome: row, wake: wakes[row.position]) }
         for end in changes.ends { try write(end) }
         for arrival in changes.arrivals { try insert(arrival) }
@@ -125,7 +125,7 @@ struct InboxChangeWriter {
     // MARK: Outcomes
 
     private func insert(outcome row: InboxRow, wake: Int64?) throws {
-        guard let settlement = row.settlement else { return }
+        guard let finalOutcome = row.finalOutcome else { return }
         var insert = try BoundStatement(
             db,
             """
@@ -142,9 +142,9 @@ struct InboxChangeWriter {
         insert.bind(row.kind.rawValue)
         insert.bind(row.acceptedAt.milliseconds)
         insert.bind(row.expiresAt.milliseconds)
-        insert.bind(settlement.outcome.rawValue)
-        insert.bind(settlement.code)
-        insert.bind(settlement.at.milliseconds)
+        insert.bind(finalOutcome.outcome.rawValue)
+        insert.bind(finalOutcome.code)
+        insert.bind(finalOutcome.at.milliseconds)
         insert.bind(wake)
         try insert.run()
         index.add(row)
@@ -195,7 +195,7 @@ struct InboxChangeWriter {
             let wake = try remove(row)
             guard row.kind.behaviour.keepsOutcome else { continue }
             var ended = row
-            ended.settlement = row.waitsUntil <= now ? row.timeOver : Settlement(.gone, at: now)
+            ended.finalOutcome = row.waitsUntil <= now ? row.timeOver : FinalOutcome(.gone, at: now)
             try insert(outcome: ended, wake: wake)
         }
     }

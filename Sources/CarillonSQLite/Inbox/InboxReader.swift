@@ -25,13 +25,13 @@ struct InboxReader {
     func answer(_ questions: InboxQuestions, into facts: inout InboxFacts, judging effects: Effects) throws {
         facts.effects.formUnion(try effects.counting(questions.effects))
         for origin in questions.origins {
-            switch try effects.haveRead(origin) ? .open : standing(of: origin) {
+            switch try effects.haveRead(origin) ? .open : state(of: origin) {
             case .open: facts.origins.insert(origin)
             case .closed: facts.closedOrigins.insert(origin)
             case .gone: break
             }
         }
-        for origin in questions.holdings { facts.holdings[origin] = try holding(of: origin) }
+        for origin in questions.originContents { facts.originContents[origin] = try contents(of: origin) }
         for key in questions.claims {
             guard let claim = try claim(key) else { continue }
             facts.claims[key] = claim
@@ -56,8 +56,8 @@ struct InboxReader {
             facts.usage[device, default: .init()].keys = usage.usage(of: device).keys
         }
         for (device, moment) in questions.overdue { facts.overdue[device] = try overdue(of: device, at: moment) }
-        for (share, moment) in questions.shares {
-            facts.shares[share] = try RequestReader(db).waiting(share, at: moment)
+        for (quotaKey, moment) in questions.consumers {
+            facts.consumers[quotaKey] = try RequestReader(db).waiting(quotaKey, at: moment)
         }
         for device in questions.inboxes {
             facts.inboxes[device] = try rows(of: device)
@@ -197,14 +197,14 @@ struct InboxReader {
 
     // MARK: Origins and keys
 
-    private enum Standing {
+    private enum OriginState {
         case open
         /// The channel is closed, and the device was not notified yet.
         case closed
         case gone
     }
 
-    private func standing(of origin: OriginKey) throws -> Standing {
+    private func state(of origin: OriginKey) throws -> OriginState {
         let sql: String
         switch origin.kind {
         case .channel: sql = "SELECT of_user < 2 FROM channel WHERE serial = ?"
@@ -230,8 +230,8 @@ struct InboxReader {
         }
     }
 
-    private func holding(of origin: DeviceOrigin) throws -> OriginHolding {
-        try rows(of: origin, thatEnd: true).reduce(into: OriginHolding()) { $0.add($1) }
+    private func contents(of origin: DeviceOrigin) throws -> OriginContents {
+        try rows(of: origin, thatEnd: true).reduce(into: OriginContents()) { $0.add($1) }
     }
 
     private func claim(_ key: ClaimKey) throws -> UsedClaim? {
@@ -288,18 +288,18 @@ extension InboxRow {
     static let finalColumns = commonColumns + ", outcome, code, final_at"
 
     init(waiting columns: StatementColumns) throws {
-        try self.init(columns, byteCount: Int(columns.integer(9)), topic: columns.text(10), settlement: nil)
+        try self.init(columns, byteCount: Int(columns.integer(9)), topic: columns.text(10), finalOutcome: nil)
     }
 
     init(final columns: StatementColumns) throws {
         guard let outcome = columns.text(9).flatMap(Outcome.init(rawValue:)) else {
             throw StoreFault(.unavailable, "an outcome is unknown")
         }
-        let settlement = Settlement(outcome, code: columns.integerIfAny(10).map(Int.init), at: columns.timestamp(11))
-        try self.init(columns, byteCount: Envelope.overhead, topic: nil, settlement: settlement)
+        let finalOutcome = FinalOutcome(outcome, code: columns.integerIfAny(10).map(Int.init), at: columns.timestamp(11))
+        try self.init(columns, byteCount: Envelope.overhead, topic: nil, finalOutcome: finalOutcome)
     }
 
-    private init(_ columns: StatementColumns, byteCount: Int, topic: String?, settlement: Settlement?) throws {
+    private init(_ columns: StatementColumns, byteCount: Int, topic: String?, finalOutcome: FinalOutcome?) throws {
         guard let origin = Origin.Kind(rawValue: Int(columns.integer(4))),
             let kind = EnvelopeKind(rawValue: Int(columns.integer(6)))
         else { throw StoreFault(.unavailable, "an envelope's kind is unknown") }
@@ -308,6 +308,6 @@ extension InboxRow {
             device: DeviceSerial(columns.integer(2)), app: AppSerial(columns.integer(3)),
             origin: OriginKey(kind: origin, serial: columns.integer(5)), kind: kind, topic: topic,
             acceptedAt: columns.timestamp(7), expiresAt: columns.timestamp(8), byteCount: byteCount,
-            settlement: settlement)
+            finalOutcome: finalOutcome)
     }
 }

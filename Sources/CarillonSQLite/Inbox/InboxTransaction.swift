@@ -51,7 +51,7 @@ final class InboxTransaction {
     /// Removes envelopes from their inboxes. Their subject was ended before, in the same transaction.
     func takeOut(_ envelopes: [MessageID], at now: Timestamp) throws {
         guard !envelopes.isEmpty else { return }
-        _ = try perform(envelopes.map { .settle($0, device: nil, Settlement(.cancelled, at: now)) })
+        _ = try perform(envelopes.map { .finish($0, device: nil, FinalOutcome(.cancelled, at: now)) })
     }
 
     /// Ends up to a limit of waiting envelopes of a deleted device. Returns the number of removed rows, and whether none is left.
@@ -127,7 +127,7 @@ final class InboxTransaction {
             guard rowsDone < limit else { break }
             let expired = try reader.waitingRows(in: entry.positions, dueBy: now, limit: limit)
             let results = try perform(expired.map { .expire($0.id, at: now) })
-            for (row, result) in zip(expired, results) where result == .settled {
+            for (row, result) in zip(expired, results) where result == .finished {
                 swept.append(.init(device: row.device, position: row.position))
             }
             let forgotten = try cutoff.map { try reader.finalRows(in: entry.positions, by: $0, limit: limit) } ?? []

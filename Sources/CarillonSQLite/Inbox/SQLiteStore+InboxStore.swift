@@ -106,8 +106,8 @@ extension SQLiteStore: InboxStore {
             // An anonymous device has no reports.
             let said =
                 try device.isAnonymous
-                ? .none : RegistrationTable(db, memory: memory).saidRevisions(of: device.serial)
-            var arrival = Arrival(device: device, envelopes: nil, said: said)
+                ? .none : RegistrationTable(db, memory: memory).reportedRevisions(of: device.serial)
+            var arrival = Arrival(device: device, envelopes: nil, reported: said)
             do {
                 arrival.envelopes = try Self.envelopes(of: device.serial, load, at: now, memory, in: db)
                 if arrival.envelopes == nil { return nil }
@@ -145,8 +145,8 @@ extension SQLiteStore: InboxStore {
             guard let row = try Self.row(of: id, in: db), row.kind.behaviour.keepsOutcome else { return nil }
             var record = MessageRecord(row, at: now)
             // Waiting messages of a deleted device are ended a little later.
-            if record.settlement == nil, try !Self.exists(row.device, in: db) {
-                record.settlement = Settlement(.gone, at: now)
+            if record.finalOutcome == nil, try !Self.exists(row.device, in: db) {
+                record.finalOutcome = FinalOutcome(.gone, at: now)
             }
             return record
         }
@@ -202,6 +202,6 @@ extension MessageRecord {
     fileprivate init(_ row: InboxRow, at now: Timestamp) {
         self.init(
             device: row.device, app: row.app, acceptedAt: row.acceptedAt, expiresAt: row.expiresAt,
-            settlement: row.settlement ?? (row.waitsUntil <= now ? row.timeOver : nil))
+            finalOutcome: row.finalOutcome ?? (row.waitsUntil <= now ? row.timeOver : nil))
     }
 }

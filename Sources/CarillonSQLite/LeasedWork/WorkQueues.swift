@@ -218,7 +218,7 @@ struct WorkQueues {
         try serve.execute(arguments: [now.milliseconds, row["lane"] as Int64])
         return LeasedItem(
             lease: lease, due: work,
-            standing: EndpointHealth(isOnTrial: row["on_trial"] != 0, failures: row["failures"]), subject: subject)
+            health: EndpointHealth(isOnTrial: row["on_trial"] != 0, failures: row["failures"]), subject: subject)
     }
 
     /// Ends a lease. The work stays due at the same time.
@@ -244,7 +244,7 @@ struct WorkQueues {
         try db.run(
             "UPDATE work_lane SET on_trial = ?, failures = ?, rests_until = ? WHERE app = ? AND peer = ?",
             [
-                end.standing.isOnTrial, end.standing.failures, end.peerRestsUntil.milliseconds, end.app.rawValue, end.peer,
+                end.health.isOnTrial, end.health.failures, end.peerRestsUntil.milliseconds, end.app.rawValue, end.peer,
             ])
     }
 

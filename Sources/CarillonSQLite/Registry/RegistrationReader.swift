@@ -59,11 +59,11 @@ struct RegistrationReader {
     }
 
     /// The number of devices of an address, or the limit if there are more.
-    func devices(of share: AddressShare) throws -> Int {
+    func devices(of quota: AddressQuota) throws -> Int {
         var select = try BoundStatement(
             db, "SELECT count(*) FROM (SELECT 1 FROM anonymous_address WHERE address = ? LIMIT ?) AS found")
-        select.bind(share.address.storedOwner)
-        select.bind(share.limit)
+        select.bind(quota.address.storedOwner)
+        select.bind(quota.limit)
         return try select.first { Int($0.integer(0)) } ?? 0
     }
 

@@ -20,7 +20,7 @@ struct RegistrationTable {
     func registration(of device: DeviceSerial) throws -> DeviceRegistration? { try reader.registration(of: device) }
 
     /// Returns the revisions of a device's last reports.
-    func saidRevisions(of device: DeviceSerial) throws -> ReportedRevisions {
+    func reportedRevisions(of device: DeviceSerial) throws -> ReportedRevisions {
         var select = try BoundStatement(
             db,
             """
@@ -41,7 +41,7 @@ struct RegistrationTable {
         var facts = try reader.facts(of: new)
         while true {
             switch RegistrationRules.insert(new, limit: limit, at: now, knowing: facts, credential: credential) {
-            case .needsDevices(let share): facts.devicesOfAddress = try reader.devices(of: share)
+            case .needsDevices(let quota): facts.devicesOfAddress = try reader.devices(of: quota)
             case .refused(let result): return result
             case .decided(var device, var changes):
                 if let new = changes.new {

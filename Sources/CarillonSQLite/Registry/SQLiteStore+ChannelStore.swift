@@ -57,7 +57,7 @@ extension SQLiteStore: ChannelStore {
             let end = InboxOperation.end(
                 DeviceOrigin(device, channel.origin.key), because: .unregistered, at: now)
             let results = try transaction.perform([end])
-            return results == [.settled] ? channel.serial : nil
+            return results == [.finished] ? channel.serial : nil
         }
     }
 

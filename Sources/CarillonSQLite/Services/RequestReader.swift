@@ -9,7 +9,7 @@ struct RequestReader {
     init(_ db: Database) { self.db = db }
 
     /// Returns the amount of waiting envelopes in a provider's inbox for requests of a consumer.
-    func waiting(_ share: ShareKey, at now: Timestamp) throws -> InboxUsage.Waiting {
+    func waiting(_ quotaKey: ConsumerQuotaKey, at now: Timestamp) throws -> InboxUsage.Waiting {
         var select = try BoundStatement(
             db,
             """
@@ -19,8 +19,8 @@ struct RequestReader {
             WHERE request.state < 2 AND request.consumer = ? AND request.provider = ?
             """)
         select.bind(now.milliseconds)
-        select.bind(share.consumer.rawValue)
-        select.bind(share.device.rawValue)
+        select.bind(quotaKey.consumer.rawValue)
+        select.bind(quotaKey.device.rawValue)
         return try select.first { .init(envelopes: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? .init()
     }
 

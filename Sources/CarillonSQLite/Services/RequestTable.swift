@@ -49,7 +49,7 @@ struct RequestTable {
             if !isCounted { facts.unfinished[pair.consumer] = row[1] }
             guard let caller = ServiceReach.Caller(row, from: 2), !row.hasNull(atIndex: 4) else { continue }
             let user = (row[5] as String?).flatMap(UserID.init)
-            facts.parties[pair] = RequestParties(consumer: caller, provider: user)
+            facts.users[pair] = RequestUsers(consumer: caller, provider: user)
         }
     }
 

@@ -54,11 +54,11 @@ extension SQLiteStore: ServiceStore {
         return try await read { db in try RequestReader(db).request(id) }
     }
 
-    package func asking(
+    package func requestBeginning(
         _ id: ServiceRequestID, by caller: DeviceSerial, to provider: DeviceID, of app: AppID
     ) async throws -> RequestBeginning {
         try await read { db in
-            try ProviderTable(db).asking(id, by: caller, ServiceQuery(app: app, device: provider))
+            try ProviderTable(db).requestBeginning(id, by: caller, ServiceQuery(app: app, device: provider))
         }
     }
 

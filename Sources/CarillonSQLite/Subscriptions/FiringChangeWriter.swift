@@ -31,16 +31,16 @@ struct FiringChangeWriter {
                 is_distinct)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
-        for held in firings {
-            insert.bind(held.target.subscription.rawValue)
-            insert.bind(held.device.rawValue)
-            insert.bind(held.item.text)
-            insert.bind(held.target.revision)
-            insert.bind(held.body)
-            insert.bind(held.body.count)
-            insert.bind(held.ttl)
-            insert.bind(held.isAlwaysPushed ? 1 : 0)
-            insert.bind(held.isDistinct ? 1 : 0)
+        for throttled in firings {
+            insert.bind(throttled.target.subscription.rawValue)
+            insert.bind(throttled.device.rawValue)
+            insert.bind(throttled.item.text)
+            insert.bind(throttled.target.revision)
+            insert.bind(throttled.body)
+            insert.bind(throttled.body.count)
+            insert.bind(throttled.ttl)
+            insert.bind(throttled.isAlwaysPushed ? 1 : 0)
+            insert.bind(throttled.isDistinct ? 1 : 0)
             try insert.run()
         }
     }

@@ -16,7 +16,7 @@ struct FiringReader {
     /// Reads facts, and replaces earlier facts of the same rows.
     func answer(_ questions: FiringQuestions, into facts: inout FiringFacts) throws {
         if !questions.watches.isEmpty { try readWatches(questions.watches, into: &facts) }
-        if !questions.held.isEmpty { try readHeld(questions.held, into: &facts) }
+        if !questions.throttled.isEmpty { try readThrottled(questions.throttled, into: &facts) }
         if !questions.queues.isEmpty { try readQueues(questions.queues, into: &facts) }
         if !questions.usage.isEmpty { try readUsage(questions.usage, into: &facts) }
     }
@@ -51,7 +51,7 @@ struct FiringReader {
     }
 
     /// A throttled firing whose item cannot be read is missing in the facts: it does not count, and is dropped.
-    private func readHeld(_ numbers: Set<Int64>, into facts: inout FiringFacts) throws {
+    private func readThrottled(_ numbers: Set<Int64>, into facts: inout FiringFacts) throws {
         var select = try BoundStatement(
             db,
             """
@@ -64,12 +64,12 @@ struct FiringReader {
             """)
         let place = FiringSubscription.columnCount + FiringWatch.columnCount
         for number in numbers {
-            facts.held[number] = nil
+            facts.throttled[number] = nil
             select.bind(number)
             try select.forEachRow { columns in
                 guard let item = columns.text(place + 1).flatMap({ ItemName($0) }) else { return false }
                 let key = FiringKey(SubscriptionSerial(columns.integer(place)), on: item)
-                facts.held[number] = ThrottledEntry(key, revision: columns.integer(place + 2))
+                facts.throttled[number] = ThrottledEntry(key, revision: columns.integer(place + 2))
                 facts.subscriptions[key.subscription] = FiringSubscription(columns, from: 0)
                 facts.watches[key] =
                     columns.integer(place + 3) == 0

@@ -230,8 +230,8 @@ extension SQLiteStore: SubscriptionStore {
 
     // MARK: Throttled firings
 
-    package func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [ThrottleResult] {
-        try await group.run { db in try ThrottledFiringTable(db).hold(firings, at: now) }
+    package func throttle(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [ThrottleResult] {
+        try await group.run { db in try ThrottledFiringTable(db).throttle(firings, at: now) }
     }
 
     package func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring] {

@@ -9,7 +9,7 @@ struct ThrottledFiringTable {
 
     init(_ db: Database) { self.db = db }
 
-    func hold(_ firings: [ThrottledFiring], at now: Timestamp) throws -> [ThrottleResult] {
+    func throttle(_ firings: [ThrottledFiring], at now: Timestamp) throws -> [ThrottleResult] {
         let reader = FiringReader(db)
         var (facts, asked) = (FiringFacts(), FiringQuestions())
         while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {
@@ -17,7 +17,7 @@ struct ThrottledFiringTable {
             asked.formUnion(questions)
         }
         var rules = FiringRules(knowing: facts)
-        let results = firings.map { rules.hold($0, at: now) }
+        let results = firings.map { rules.throttle($0, at: now) }
         try FiringChangeWriter(db).write(rules.changes)
         return results
     }
@@ -28,7 +28,7 @@ struct ThrottledFiringTable {
         for number in numbers { rules.drop(number, at: now) }
         var changes = rules.changes
         // A firing without facts does not exist, or its item cannot be read. It must not stay due forever.
-        changes.removed += numbers.filter { facts.held[$0] == nil }
+        changes.removed += numbers.filter { facts.throttled[$0] == nil }
         try FiringChangeWriter(db).write(changes)
     }
 

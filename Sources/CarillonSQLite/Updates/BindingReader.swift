@@ -107,8 +107,8 @@ struct BindingReader {
         return try select.first { CursorFacts($0, from: 0) }
     }
 
-    /// See ``UpdateStore/standing(of:from:under:)``.
-    func standing(of binding: BindingSerial, from first: UpdateSerial, under rules: Int64) throws -> BindingStanding? {
+    /// See ``UpdateStore/bindingState(of:from:under:)``.
+    func bindingState(of binding: BindingSerial, from first: UpdateSerial, under rules: Int64) throws -> BindingState? {
         var select = try BoundStatement(
             db,
             """
@@ -122,19 +122,19 @@ struct BindingReader {
         select.bind(first.rawValue)
         select.bind(first.rawValue)
         select.bind(binding.rawValue)
-        var standing: BindingStanding?
+        var state: BindingState?
         try select.forEachRow { columns in
-            if standing == nil {
-                standing = BindingStanding(binding: UpdateBinding(columns, from: CompletionTable.columnCount))
+            if state == nil {
+                state = BindingState(binding: UpdateBinding(columns, from: CompletionTable.columnCount))
             }
             // A binding without completions has one row without a completion.
             guard columns.integerIfAny(0) != nil else { return true }
             let completion = Completion(columns, from: 0)
-            if standing?.completions.last?.key.update == completion.key.update { standing?.completions.removeLast() }
-            standing?.completions.append(completion)
+            if state?.completions.last?.key.update == completion.key.update { state?.completions.removeLast() }
+            state?.completions.append(completion)
             return true
         }
-        return standing
+        return state
     }
 }
 

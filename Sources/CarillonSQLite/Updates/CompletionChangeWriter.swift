@@ -31,7 +31,7 @@ struct CompletionChangeWriter {
         insert.bind(key.entry)
         insert.bindState(of: completion)
         insert.bind(completion.orderKey)
-        insert.bind(completion.hasLeft ? 1 : 0)
+        insert.bind(completion.hasLeftAudience ? 1 : 0)
         insert.bind(completion.coalescedBy?.rawValue)
         insert.bind(completion.machine.isReceived ? 1 : 0)
         try insert.run()
@@ -53,7 +53,7 @@ struct CompletionChangeWriter {
             """)
         let key = completion.key
         update.bindState(of: completion)
-        update.bind(completion.hasLeft ? 1 : 0)
+        update.bind(completion.hasLeftAudience ? 1 : 0)
         update.bind(completion.machine.isReceived ? 1 : 0)
         update.bind(key.binding.rawValue)
         update.bind(key.update.rawValue)

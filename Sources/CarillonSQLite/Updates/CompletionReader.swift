@@ -11,7 +11,7 @@ struct CompletionReader {
     private static let standing = """
         audience_update.status, audience_update.expires_at, audience_update.paused_at, audience_update.kind
         """
-    private static let standingCount: Int32 = 4
+    private static let stateColumns: Int32 = 4
 
     /// Reads a completion with its update and its binding.
     ///
@@ -29,12 +29,12 @@ struct CompletionReader {
         select.bind(key.update.rawValue)
         select.bind(key.entry)
         select.bind(key.binding.rawValue)
-        let binding = CompletionTable.columnCount + Self.standingCount
+        let binding = CompletionTable.columnCount + Self.stateColumns
         let facts = try select.first { columns in
             let isOpen = columns.integerIfAny(binding) == nil
             return CompletionFacts(
                 completion: columns.integerIfAny(0).map { _ in Completion(columns, from: 0) },
-                update: UpdateStanding(columns, from: CompletionTable.columnCount),
+                update: UpdateState(columns, from: CompletionTable.columnCount),
                 revision: isOpen ? columns.integer(binding + 1) : nil,
                 evaluated: isOpen && needsCursor ? CursorFacts(columns, from: binding + 1) : nil)
         }
@@ -61,8 +61,8 @@ struct CompletionReader {
         select.bind(key.update.rawValue)
         let facts = try select.first { columns in
             NewCompletionFacts(
-                update: UpdateStanding(columns, from: 0), isKnown: columns.integer(Self.standingCount) != 0,
-                isHeldUp: columns.integer(Self.standingCount + 1) != 0)
+                update: UpdateState(columns, from: 0), isKnown: columns.integer(Self.stateColumns) != 0,
+                isBlocked: columns.integer(Self.stateColumns + 1) != 0)
         }
         return facts ?? NewCompletionFacts()
     }
@@ -139,7 +139,7 @@ extension ConsequenceFacts.Content {
     }
 }
 
-extension UpdateStanding {
+extension UpdateState {
     /// Returns nil if there is no update, or its status is unknown.
     fileprivate init?(_ columns: StatementColumns, from place: Int32) {
         guard let number = columns.integerIfAny(place), let status = Update.Status(rawValue: Int(number)) else { return nil }

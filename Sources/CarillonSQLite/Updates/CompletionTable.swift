@@ -198,6 +198,6 @@ extension Completion {
                 firstFailedAt: columns.integerIfAny(place + 6).map(Timestamp.init(milliseconds:)),
                 dueAt: columns.integerIfAny(place + 7).map(Timestamp.init(milliseconds:)), reason: columns.text(place + 8)),
             changedAt: columns.timestamp(place + 9), orderKey: columns.text(place + 10),
-            hasLeft: columns.integer(place + 11) != 0)
+            hasLeftAudience: columns.integer(place + 11) != 0)
     }
 }

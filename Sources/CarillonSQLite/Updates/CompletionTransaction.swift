@@ -114,12 +114,14 @@ struct CompletionTransaction {
     // MARK: Audiences
 
     /// Returns the envelopes that must be removed from the inbox in the same transaction.
-    func left(
+    func leftAudience(
         _ keys: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) throws -> [MessageID] {
         guard try reader.revision(of: binding) == revision else { return [] }
         return try keys.compactMap { key in
-            guard let completion = try table.completion(key), let step = rules.left(completion, at: now) else { return nil }
+            guard let completion = try table.completion(key), let step = rules.leftAudience(completion, at: now) else {
+                return nil
+            }
             return try write(step, at: now)
         }
     }
@@ -160,12 +162,12 @@ struct CompletionTransaction {
     // MARK: Results of devices
 
     /// Changes the completion of an envelope that left its inbox.
-    func settled(_ row: InboxRow) throws {
-        guard let settlement = row.settlement, let topic = row.topic,
+    func finished(_ row: InboxRow) throws {
+        guard let finalOutcome = row.finalOutcome, let topic = row.topic,
             let key = CompletionKey(UpdateSerial(row.origin.serial), topic: topic),
-            let completion = try table.completion(key), let step = rules.settled(completion, settlement)
+            let completion = try table.completion(key), let step = rules.finished(completion, finalOutcome)
         else { return }
-        try write(step, at: settlement.at)
+        try write(step, at: finalOutcome.at)
     }
 
     func report(_ reported: ReportedResult, of binding: BindingSerial, at now: Timestamp) throws -> ReportAnswer {

@@ -255,10 +255,10 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func standing(
+    package func bindingState(
         of binding: BindingSerial, from first: UpdateSerial, under rules: Int64
-    ) async throws -> BindingStanding? {
-        try await read { db in try BindingReader(db).standing(of: binding, from: first, under: rules) }
+    ) async throws -> BindingState? {
+        try await read { db in try BindingReader(db).bindingState(of: binding, from: first, under: rules) }
     }
 
     package func unfinished(of binding: BindingSerial) async throws -> [Completion] {
@@ -334,11 +334,11 @@ extension SQLiteStore: UpdateStore {
         try await group.run { db in try BindingTable(db).saw(binding, to: place) }
     }
 
-    package func left(
+    package func leftAudience(
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws -> [MessageID] {
         try await changeInboxes { db, transaction in
-            let envelopes = try CompletionTransaction(db).left(
+            let envelopes = try CompletionTransaction(db).leftAudience(
                 completions, of: binding, revision: revision, at: now)
             try transaction.takeOut(envelopes, at: now)
             return envelopes

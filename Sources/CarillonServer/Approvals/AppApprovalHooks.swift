@@ -121,7 +121,7 @@ package final class AppApprovalHooks: ApprovalHooks {
 
     // MARK: Asking
 
-    package func isAsked(_ app: AppSerial) async throws -> Bool { try await hook(of: app) != nil }
+    package func hasHook(_ app: AppSerial) async throws -> Bool { try await hook(of: app) != nil }
 
     package func ask(_ question: ApprovalQuestion, of app: AppID, serial known: AppSerial?) async throws {
         var serial = known
@@ -129,12 +129,12 @@ package final class AppApprovalHooks: ApprovalHooks {
         // for each version.
         if serial == nil { serial = try await documents.apps(with: .approvalHook)[app] }
         guard let serial, let hook = try await hook(of: serial) else { return }
-        let asked = Asked(app: app, serial: serial)
-        try begin(asked, question.device)
-        defer { end(asked, question.device) }
+        let called = CalledApp(app: app, serial: serial)
+        try begin(called, question.device)
+        defer { end(called, question.device) }
         guard let secret = hook.secret, let address = hook.address else {
-            throw cannotAsk(
-                "its secret or its address cannot be read; set the approval hook again", asked)
+            throw cannotCall(
+                "its secret or its address cannot be read; set the approval hook again", called)
         }
         let (id, now) = ("msg_" + Base64URL.encode(random.bytes(16)), time.now())
         let body = question.json(app: app, at: now).bytes
@@ -149,64 +149,64 @@ package final class AppApprovalHooks: ApprovalHooks {
         switch answer {
         case .answered(200..<300, _, _):
             allowed.increment()
-            answered(asked)
+            answered(called)
         case .answered(403, let body, _):
             refused.increment()
-            answered(asked)
+            answered(called)
             throw Self.refusal(JSONValue(parsing: body))
-        case .answered(let status, _, let wait): throw cannotAsk("it answered with status \(status)", asked, wait)
-        case .failed(let reason): throw cannotAsk(reason, asked)
+        case .answered(let status, _, let wait): throw cannotCall("it answered with status \(status)", called, wait)
+        case .failed(let reason): throw cannotCall(reason, called)
         }
     }
 
     /// An app whose approval hook is called.
-    private struct Asked {
+    private struct CalledApp {
         var app: AppID
         var serial: AppSerial
     }
 
-    private func begin(_ asked: Asked, _ device: DeviceID?) throws(Refusal) {
+    private func begin(_ called: CalledApp, _ device: DeviceID?) throws(Refusal) {
         let isBusy = questions.withLock { questions in
-            var present = questions[asked.serial, default: Questions()]
+            var present = questions[called.serial, default: Questions()]
             let ofDevice = device.map { present.underWayOfDevices[$0, default: 0] } ?? 0
             guard present.underWay < Self.mostUnderWay, ofDevice < Self.mostUnderWayOfDevice else { return true }
             present.underWay += 1
             if let device { present.underWayOfDevices[device] = ofDevice + 1 }
-            questions[asked.serial] = present
+            questions[called.serial] = present
             return false
         }
-        if isBusy { throw cannotAsk("too many calls of the approval hook are waiting for an answer", asked) }
+        if isBusy { throw cannotCall("too many calls of the approval hook are waiting for an answer", called) }
     }
 
-    private func end(_ asked: Asked, _ device: DeviceID?) {
+    private func end(_ called: CalledApp, _ device: DeviceID?) {
         questions.withLock { questions in
-            guard var present = questions[asked.serial], present.underWay > 0 else { return }
+            guard var present = questions[called.serial], present.underWay > 0 else { return }
             present.underWay -= 1
             if let device, let ofDevice = present.underWayOfDevices[device] {
                 present.underWayOfDevices[device] = ofDevice > 1 ? ofDevice - 1 : nil
             }
             // An app without waiting calls and failures has no entry.
-            questions[asked.serial] = present.underWay == 0 && !present.isFailing ? nil : present
+            questions[called.serial] = present.underWay == 0 && !present.isFailing ? nil : present
         }
     }
 
-    private func answered(_ asked: Asked) {
+    private func answered(_ called: CalledApp) {
         let wasFailing = questions.withLock { questions in
-            guard questions[asked.serial]?.isFailing == true else { return false }
-            questions[asked.serial]?.isFailing = false
+            guard questions[called.serial]?.isFailing == true else { return false }
+            questions[called.serial]?.isFailing = false
             return true
         }
-        if wasFailing { logger.notice("the approval hook of an app answers again", metadata: ["app": "\(asked.app)"]) }
+        if wasFailing { logger.notice("the approval hook of an app answers again", metadata: ["app": "\(called.app)"]) }
     }
 
     /// The log suppresses equal messages within a minute.
     ///
     /// - Parameter wait: The delay that the approval hook returned.
-    private func cannotAsk(_ reason: String, _ asked: Asked, _ wait: Duration? = nil) -> Refusal {
+    private func cannotCall(_ reason: String, _ called: CalledApp, _ wait: Duration? = nil) -> Refusal {
         unavailable.increment()
-        questions.withLock { $0[asked.serial]?.isFailing = true }
+        questions.withLock { $0[called.serial]?.isFailing = true }
         logger.warning(
-            "the approval hook of an app did not answer", metadata: ["app": "\(asked.app)", "reason": "\(reason)"])
+            "the approval hook of an app did not answer", metadata: ["app": "\(called.app)", "reason": "\(reason)"])
         return Refusal(
             .approvalHookUnavailable, "The app's approval hook did not answer; retry later.",
             retryAfterSeconds: max(Self.retrySeconds, Int(wait?.components.seconds ?? 0)))

@@ -55,7 +55,7 @@ package struct ServerSettings: Sendable {
     package var store: StoreSettings
     package var sweepSeconds: Int
 
-    package var allowances: Allowances.Settings
+    package var rateLimits: RateLimits.Settings
     package var clientAddress: ClientAddress
     /// The time without a connection after which an anonymous device is removed.
     package var anonymousIdleSeconds: Int
@@ -75,7 +75,7 @@ package struct ServerSettings: Sendable {
 
     package var attachments = AttachmentLimits()
     /// Whether uploaders receive an interim response 104 (draft-ietf-httpbis-resumable-upload).
-    package var tellsUploadResumption = true
+    package var announcesUploadResumption = true
 
     /// The address that serves `/metrics`; nil disables metrics.
     package var metrics: (host: String, port: Int)?
@@ -86,7 +86,7 @@ package struct ServerSettings: Sendable {
     /// The longest duration of a stop.
     package var stopSeconds: Int
 
-    var shares: ConnectionShares.Limits {
+    var quotas: ConnectionQuotas.Limits {
         .init(
             connectionsPerAddress: connectionsPerAddress ?? max(1, maximumConnections / 4),
             socketsPerAddress: socketsPerAddress ?? max(1, maximumSockets / 4))
@@ -120,7 +120,7 @@ package struct ServerSettings: Sendable {
         frameRate = Rate(perSecond: 2000, burst: 10_000)
         store = StoreSettings()
         sweepSeconds = 1
-        allowances = Allowances.Settings()
+        rateLimits = RateLimits.Settings()
         clientAddress = ClientAddress()
         anonymousIdleSeconds = 30 * 86_400
         anonymousUnusedSeconds = 86_400

@@ -59,14 +59,14 @@ final class AcceptPause: ChannelInboundHandler {
         pauses.increment()
         report(reason)
         setAutoRead(false, of: channel)
-        lookAgain(channel)
+        recheck(channel)
     }
 
     /// Ends the pause, or extends it while the reserve is reached. If the listener was closed meanwhile, setting the option has
     /// no effect.
-    private func lookAgain(_ channel: any NIOCore.Channel) {
+    private func recheck(_ channel: any NIOCore.Channel) {
         channel.eventLoop.assumeIsolated().scheduleTask(in: pause) {
-            if channel.isActive, self.isReserveReached() { return self.lookAgain(channel) }
+            if channel.isActive, self.isReserveReached() { return self.recheck(channel) }
             self.isPausing = false
             self.setAutoRead(true, of: channel)
         }

@@ -12,23 +12,23 @@ package final class AllowedOrigins: Equatable, Sendable {
         package let reason: String
     }
 
-    package static let none = AllowedOrigins(own: nil, listed: [], all: false)
+    package static let none = AllowedOrigins(publicURLs: nil, listed: [], all: false)
 
-    private let own: OwnAddresses?
+    private let publicURLs: PublicURLs?
     private let listed: Set<String>
     /// Whether all origins are allowed.
     let all: Bool
 
-    private init(own: OwnAddresses?, listed: Set<String>, all: Bool) {
-        self.own = own
+    private init(publicURLs: PublicURLs?, listed: Set<String>, all: Bool) {
+        self.publicURLs = publicURLs
         self.listed = listed
         self.all = all
     }
 
     /// - Parameters:
-    ///   - own: The server's own addresses.
+    ///   - publicURLs: The server's own addresses.
     ///   - list: Origins with commas between, such as `https://app.example.com`, or `*` for all.
-    package convenience init(own: OwnAddresses? = nil, listing list: String) throws(Fault) {
+    package convenience init(publicURLs: PublicURLs? = nil, listing list: String) throws(Fault) {
         var listed: Set<String> = []
         var all = false
         for part in list.isEmpty ? [] : list.split(separator: ",", omittingEmptySubsequences: false) {
@@ -39,14 +39,14 @@ package final class AllowedOrigins: Equatable, Sendable {
                 listed.insert(try Self.origin(String(text)))
             }
         }
-        self.init(own: own, listed: listed, all: all)
+        self.init(publicURLs: publicURLs, listed: listed, all: all)
     }
 
     /// Returns the same list for a server with these addresses.
-    func on(own: OwnAddresses) -> AllowedOrigins { AllowedOrigins(own: own, listed: listed, all: all) }
+    func on(publicURLs: PublicURLs) -> AllowedOrigins { AllowedOrigins(publicURLs: publicURLs, listed: listed, all: all) }
 
     package static func == (left: AllowedOrigins, right: AllowedOrigins) -> Bool {
-        left.own == right.own && left.listed == right.listed && left.all == right.all
+        left.publicURLs == right.publicURLs && left.listed == right.listed && left.all == right.all
     }
 
     /// Whether the operator listed no origin.
@@ -62,7 +62,7 @@ package final class AllowedOrigins: Equatable, Sendable {
     func admitSocket(of origins: [String]) -> Bool {
         guard let text = origins.first else { return true }
         guard origins.count == 1, let origin = WebOrigin(text)?.text else { return all }
-        if all || listed.contains(origin) || own?.match(origin)?.isOrigin == true { return true }
+        if all || listed.contains(origin) || publicURLs?.match(origin)?.isOrigin == true { return true }
         return origin.hasPrefix("wss:") || origin.hasPrefix("ws:")
     }
 

@@ -20,13 +20,13 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         let sockets: SocketHandler.Shared
         let clientAddress: ClientAddress
         let limit: ConnectionLimit
-        let shares: ConnectionShares
+        let quotas: ConnectionQuotas
         let settings: RequestMachine.Settings
         let sharing: CrossOriginSharing
 
         init(
             routes: RouteCall, publishHandler: PublishHandler, sockets: SocketHandler.Shared, clientAddress: ClientAddress,
-            limit: ConnectionLimit, shares: ConnectionShares, settings: RequestMachine.Settings,
+            limit: ConnectionLimit, quotas: ConnectionQuotas, settings: RequestMachine.Settings,
             sharing: CrossOriginSharing
         ) {
             self.routes = routes
@@ -34,7 +34,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             self.sockets = sockets
             self.clientAddress = clientAddress
             self.limit = limit
-            self.shares = shares
+            self.quotas = quotas
             self.settings = settings
             self.sharing = sharing
         }
@@ -49,7 +49,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     /// The body of the present request, if it is streamed.
     private var stream: RequestStream?
     private var isReading = true
-    private var isTakingHeld = false
+    private var isTakingBuffered = false
     private var wheelSecond = Int.max
     /// The bytes of response bodies that were written.
     private var written = 0
@@ -59,7 +59,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     /// The refusal of a connection beyond a limit. Its request is refused, and the connection is closed.
     private var refusal: Refusal?
     /// The address and the device for which the connection is counted.
-    let share: ConnectionShare
+    let usage: ConnectionUsage
     /// The present request, if it waits for changes of an inbox, and the second in which the wait ends.
     private var poll: WaitingPoll?
     private var pollEnd: Int?
@@ -74,7 +74,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         self.loop = loop
         self.eventLoop = eventLoop
         self.counter = counter
-        share = ConnectionShare(of: shared.shares)
+        usage = ConnectionUsage(of: shared.quotas)
         machine = RequestMachine(
             settings: shared.settings, origins: shared.sharing.origins, at: loop.wheel.value.now)
         shared.limit.opened()
@@ -92,17 +92,17 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     func channelActive(context: ChannelHandlerContext) {
         if shared.limit.isOverfull {
             found(.ofServer, .serverFull)
-        } else if let refusal = share.opened(from: NetworkAddress(context.remoteAddress)) {
+        } else if let refusal = usage.opened(from: NetworkAddress(context.remoteAddress)) {
             found(.ofAddress, refusal)
         }
         context.fireChannelActive()
     }
 
     /// The connection exceeds a limit.
-    private func found(_ place: ConnectionShares.RefusedPlace, _ refusal: Refusal) {
+    private func found(_ place: ConnectionQuotas.RefusedPlace, _ refusal: Refusal) {
         self.refusal = refusal
         shared.limit.closed()
-        guard share.takeRefusedPlace(place) else {
+        guard usage.takeRefusedPlace(place) else {
             countRefusal()
             context?.close(promise: nil)
             return
@@ -126,7 +126,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         guard context != nil else { return }
         context = nil
         if refusal == nil { shared.limit.closed() }
-        share.closed()
+        usage.closed()
         poll?.end()
         poll = nil
         FreedMemory.add(FreedMemory.bytesOfConnection)
@@ -146,7 +146,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         machine.writabilityChanged(context.channel.isWritable)
-        if context.channel.isWritable { takeHeld() }
+        if context.channel.isWritable { takeBuffered() }
         settle()
     }
 
@@ -157,7 +157,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             hasPeerEnded = true
             // A client that waits for changes has most likely closed the connection.
             if isPatient { task?.cancel() }
-            lookAgain(isLast: true)
+            recheck(isLast: true)
         case is ChannelShouldQuiesceEvent: perform(machine.stopped(at: now))
         default: break
         }
@@ -173,7 +173,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         guard context != nil else { return nil }
         wheelSecond = .max
         perform(machine.timePassed(to: second, progress))
-        if let pollEnd, pollEnd <= second { lookAgain(isLast: true) }
+        if let pollEnd, pollEnd <= second { recheck(isLast: true) }
         guard context != nil, place == nil, let deadline = nextDeadline else { return nil }
         wheelSecond = max(deadline, second + 1)
         return wheelSecond - second
@@ -243,12 +243,12 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 
     private func ask(_ request: RequestMachine.Request) {
         guard context != nil else { return }
-        if let refusal, !share.takeReserve() {
+        if let refusal, !usage.takeReserve() {
             countRefusal()
             return answer(HTTPAnswer(refusal))
         }
         terms = shared.sharing.terms(for: request.head)
-        if let refusal = refusalOfShare(request.head) { return answer(HTTPAnswer(refusal)) }
+        if let refusal = quotaRefusal(request.head) { return answer(HTTPAnswer(refusal)) }
         if let preflight = shared.sharing.preflight(request.head) { return answer(preflight) }
         if request.head.method == .POST, let token = PublishHandler.token(of: request.head.uri) {
             shared.publishHandler.publish(request, to: token, on: loop.executor) { answer in
@@ -267,7 +267,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private func ask(streamed head: HTTPRequestHead) {
         guard let channel = context?.channel else { return }
         terms = shared.sharing.terms(for: head)
-        if let refusal = refusalOfShare(head) { return answer(HTTPAnswer(refusal)) }
+        if let refusal = quotaRefusal(head) { return answer(HTTPAnswer(refusal)) }
         let stream = RequestStream(
             onWanted: { [weak self] in self?.onLoop { $0.perform($0.machine.bodyWanted()) } },
             onTaken: { [weak self] in
@@ -285,9 +285,9 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     }
 
     /// Behind a proxy, counts the request for the address that the proxy reports.
-    private func refusalOfShare(_ head: HTTPRequestHead) -> Refusal? {
-        guard shared.shares.isBehindProxy, !HealthRoutes.isHealthCheck(head) else { return nil }
-        return share.requestBegan(for: address(head))
+    private func quotaRefusal(_ head: HTTPRequestHead) -> Refusal? {
+        guard shared.quotas.isBehindProxy, !HealthRoutes.isHealthCheck(head) else { return nil }
+        return usage.requestBegan(for: address(head))
     }
 
     private func address(_ head: HTTPRequestHead) -> NetworkAddress? {
@@ -310,12 +310,12 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         poll = found
         let end = pollEnd ?? now + found.waitSeconds
         pollEnd = end
-        if hasPeerEnded || end <= now { return lookAgain(isLast: true) }
+        if hasPeerEnded || end <= now { return recheck(isLast: true) }
         mindTime()
-        found.onNews { [weak self] in self?.onLoop { $0.lookAgain(isLast: false) } }
+        found.onChange { [weak self] in self?.onLoop { $0.recheck(isLast: false) } }
     }
 
-    private func lookAgain(isLast: Bool) {
+    private func recheck(isLast: Bool) {
         guard let poll else { return }
         self.poll = nil
         // The task ends after one read. `leave()` cancels it if the connection ends first.
@@ -335,13 +335,13 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     // MARK: The answer
 
     /// - Parameter place: The reserved memory of the answer, which is released when the peer has received the answer.
-    private func answer(_ answer: HTTPAnswer, _ place: AnswerPlace? = nil) {
+    private func answer(_ answer: HTTPAnswer, _ place: AnswerReservation? = nil) {
         guard context != nil, machine.owesAnswer else { return }
         write(answer, connection: machine.answerBegan(hasLength: true), place)
         end(machine.answerEnded(at: now))
     }
 
-    private func write(_ answer: HTTPAnswer, connection: String?, _ place: AnswerPlace? = nil) {
+    private func write(_ answer: HTTPAnswer, connection: String?, _ place: AnswerReservation? = nil) {
         guard let context else { return }
         var head = HTTPResponseHead(version: machine.version, status: answer.status, headers: answer.headers)
         if answer.status != .noContent, let length = answer.length, !head.headers.contains(name: "content-length") {
@@ -353,7 +353,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             written += answer.body.readableBytes
             let isOut = place.map { place in
                 let isOut = eventLoop.makePromise(of: Void.self)
-                isOut.futureResult.whenComplete { _ in place.giveBack() }
+                isOut.futureResult.whenComplete { _ in place.release() }
                 return isOut
             }
             context.write(Self.wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: isOut)
@@ -374,13 +374,13 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         task = nil
         stream = nil
         pollEnd = nil
-        share.requestEnded()
+        usage.requestEnded()
         guard let context else { return }
         switch end {
         case .open:
             context.writeAndFlush(Self.wrapOutboundOut(answerEnd), promise: nil)
             machine.wrote(progress, at: now)
-            takeHeld()
+            takeBuffered()
         case .flushed:
             let isOut = eventLoop.makePromise(of: Void.self)
             context.writeAndFlush(Self.wrapOutboundOut(answerEnd), promise: isOut)
@@ -394,12 +394,12 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         settle()
     }
 
-    private func takeHeld() {
+    private func takeBuffered() {
         // An answer that is available at once calls this function again, from inside the loop.
-        if isTakingHeld { return }
-        isTakingHeld = true
-        while let action = machine.heldAction(at: now, admitsSocket: shared.sockets.limit.admits) { perform(action) }
-        isTakingHeld = false
+        if isTakingBuffered { return }
+        isTakingBuffered = true
+        while let action = machine.bufferedAction(at: now, admitsSocket: shared.sockets.limit.admits) { perform(action) }
+        isTakingBuffered = false
     }
 
     // MARK: Leaving HTTP
@@ -408,7 +408,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         guard let context else { return }
         let address: NetworkAddress?
         do {
-            address = try shared.shares.takeSocket(of: self.address(head))
+            address = try shared.quotas.takeSocket(of: self.address(head))
         } catch {
             write(HTTPAnswer(error), connection: "close")
             return end(machine.refused(at: now))
@@ -423,7 +423,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             let socket = SocketHandler(
                 shared: shared.sockets, loop: loop, eventLoop: eventLoop,
                 forwardedFor: shared.clientAddress.forwarded(in: head.headers)?.address, address: address,
-                shares: shared.shares)
+                quotas: shared.quotas)
             try pipeline.addHandler(socket)
             isOwned = true
             let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
@@ -435,7 +435,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             pipeline.removeHandler(decoder, promise: nil)
             try channel.syncOptions?.setOption(.recvAllocator, value: SocketReceiveAllocator())
         } catch {
-            if !isOwned, let address { shared.shares.sockets.giveBack(address) }
+            if !isOwned, let address { shared.quotas.sockets.release(address) }
             channel.close(promise: nil)
         }
     }
@@ -449,7 +449,7 @@ extension HTTPConnectionHandler {
     /// Sends a complete answer at once.
     ///
     /// - Parameter place: The reserved memory of the answer, which is released when the peer has received the answer.
-    func answered(_ answer: HTTPAnswer, holding place: AnswerPlace? = nil) {
+    func answered(_ answer: HTTPAnswer, holding place: AnswerReservation? = nil) {
         onLoop { $0.answer(answer, place) }
     }
 

@@ -58,7 +58,7 @@ package struct RequestMachine {
     }
 
     enum End: Equatable {
-        /// The connection stays open. Call ``heldAction(at:)`` for the parts that were received meanwhile.
+        /// The connection stays open. Call ``bufferedAction(at:)`` for the parts that were received meanwhile.
         case open
         /// Close the connection when the answer has been sent.
         case flushed
@@ -109,8 +109,8 @@ package struct RequestMachine {
     private let settings: Settings
     private let origins: AllowedOrigins
     private var state = State.awaiting
-    private var held: [HTTPServerRequestPart] = []
-    private var heldTaken = 0
+    private var buffered: [HTTPServerRequestPart] = []
+    private var bufferedTaken = 0
     /// The HTTP version that the peer supports.
     private(set) var version = HTTPVersion.http1_1
     /// Whether the answer to the last request has a head only.
@@ -147,10 +147,10 @@ package struct RequestMachine {
     var wantsToRead: Bool {
         guard isWritable else { return false }
         return switch state {
-        case .awaiting, .reading: held.isEmpty
-        case .streaming(let streaming): held.isEmpty && !streaming.isFull
+        case .awaiting, .reading: buffered.isEmpty
+        case .streaming(let streaming): buffered.isEmpty && !streaming.isFull
         // After a request that ends the connection, the parser would only collect data.
-        case .answering(isWhole: true): held.isEmpty && !closesAfterAnswer
+        case .answering(isWhole: true): buffered.isEmpty && !closesAfterAnswer
         case .answering, .closing: false
         }
     }
@@ -160,8 +160,8 @@ package struct RequestMachine {
     mutating func received(_ part: HTTPServerRequestPart, admitsSocket: () -> Bool) -> Action {
         partsOfThisRead += 1
         // The part follows others that are kept.
-        if heldTaken < held.count {
-            held.append(part)
+        if bufferedTaken < buffered.count {
+            buffered.append(part)
             return .none
         }
         return take(part, admitsSocket)
@@ -172,7 +172,7 @@ package struct RequestMachine {
         case .closing:
             return .none
         case .answering(let isWhole):
-            if isWhole { held.append(part) }
+            if isWhole { buffered.append(part) }
             return .none
         case .awaiting:
             // The parser ensures that a request begins with a head.
@@ -427,8 +427,8 @@ package struct RequestMachine {
 
     private mutating func close(_ end: End, at second: Int) -> End {
         state = .closing
-        held = []
-        heldTaken = 0
+        buffered = []
+        bufferedTaken = 0
         deadline = second + (end == .lingering ? 2 : 1)
         return end
     }
@@ -440,21 +440,21 @@ package struct RequestMachine {
 
     /// Returns the action for the next part that was received during the last answer; nil if there is no such part, or the next
     /// request is being answered.
-    mutating func heldAction(at second: Int, admitsSocket: () -> Bool) -> Action? {
+    mutating func bufferedAction(at second: Int, admitsSocket: () -> Bool) -> Action? {
         switch state {
         case .awaiting, .reading, .streaming: break
         case .answering, .closing: return nil
         }
         guard isWritable else { return nil }
-        guard heldTaken < held.count else {
-            held = []
-            heldTaken = 0
+        guard bufferedTaken < buffered.count else {
+            buffered = []
+            bufferedTaken = 0
             awaitBody(at: second)
             awaitMore(at: second)
             return end(at: second)
         }
-        heldTaken += 1
-        let action = take(held[heldTaken - 1], admitsSocket)
+        bufferedTaken += 1
+        let action = take(buffered[bufferedTaken - 1], admitsSocket)
         awaitAnswer(at: second)
         return action
     }
@@ -555,7 +555,7 @@ package struct RequestMachine {
 
     /// Ends the connection if all answers have been sent.
     private mutating func end(at second: Int) -> Action? {
-        guard let ending, heldTaken == held.count else { return nil }
+        guard let ending, bufferedTaken == buffered.count else { return nil }
         switch (state, ending) {
         case (.streaming, .ended):
             return breakStream(Refusal(.bodyIncomplete, "The body ended before it was complete."))

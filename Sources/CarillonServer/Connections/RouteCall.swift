@@ -40,7 +40,7 @@ struct RouteCall: Sendable {
             var context = RouteContext(.connection(channel), logger: logger)
             context.isHead = requestHead.method == .HEAD
             context.inform = notify
-            context.share = connection.share
+            context.usage = connection.usage
             response = try await responder.respond(
                 to: Request(head: head, body: body), context: context)
         } catch {
@@ -49,7 +49,7 @@ struct RouteCall: Sendable {
             response.headers[.carillonServer] = server.description
         }
         // The poll waits without a task, and the inbox is read again later.
-        if let poll = connection.share.takePoll() { return connection.waits(for: poll) }
+        if let poll = connection.usage.takePoll() { return connection.waits(for: poll) }
         await give(
             response, hasBody: requestHead.method != .HEAD, bearer: requestHead.headers.first(name: "authorization"),
             to: connection)
@@ -73,8 +73,8 @@ struct RouteCall: Sendable {
         _ response: Response, hasBody: Bool, bearer: String?, to connection: HTTPConnectionHandler
     ) async {
         let head = HTTPResponseHead(response.head)
-        let share = connection.share
-        let kept = share.takeAnswer()
+        let usage = connection.usage
+        let kept = usage.takeAnswer()
         do {
             if !hasBody {
                 var answer = HTTPAnswer(status: head.status, headers: head.headers)
@@ -82,12 +82,12 @@ struct RouteCall: Sendable {
                 connection.answered(answer)
             } else if let length = response.body.contentLength {
                 // A body in parts has no known length here. Its route can set the field.
-                let place: AnswerPlace?
+                let place: AnswerReservation?
                 do throws(Refusal) {
                     if let kept {
                         place = kept
                     } else {
-                        place = try await answers.place(for: length, of: share.device, or: bearer, from: share.address)
+                        place = try await answers.place(for: length, of: usage.device, or: bearer, from: usage.address)
                     }
                 } catch {
                     // This response replaces that of the route.
@@ -101,7 +101,7 @@ struct RouteCall: Sendable {
                     return connection.answered(
                         HTTPAnswer(status: head.status, headers: head.headers, body: collected.bytes), holding: place)
                 }
-                defer { place?.giveBack() }
+                defer { place?.release() }
                 connection.began(head, length: length)
                 while let part = collected.bytes.readSlice(
                     length: min(AnswerMemory.partBytes, collected.bytes.readableBytes)), part.readableBytes > 0

@@ -79,7 +79,7 @@ final class InboxFeed: LiveSession {
         handle { machine, now in
             switch arrived {
             case .device(let arrived): machine.loaded(.page(arrived.page), at: now)
-            case .notKnown: machine.loaded(.deviceGone, at: now)
+            case .unknownDevice: machine.loaded(.deviceGone, at: now)
             case .failed(let fault): machine.loadFailed(fault)
             }
         }
@@ -160,7 +160,7 @@ final class InboxFeed: LiveSession {
         done()
     }
 
-    func settled(_ ids: [MessageID]) { handle { machine, _ in ids.flatMap { machine.settled($0) } } }
+    func finished(_ ids: [MessageID]) { handle { machine, _ in ids.flatMap { machine.finished($0) } } }
 
     func end(because reason: SessionEnd) { output.yield(Batch(items: [.ended(reason)])) }
 
@@ -210,20 +210,20 @@ final class InboxFeed: LiveSession {
     /// Returns whether an offered envelope of TTL 0 was delivered.
     @discardableResult
     private func handle(_ event: (inout DeliveryMachine, Timestamp) -> [DeliveryMachine.Action]) -> Bool {
-        var wasGiven = false
+        var wasAccepted = false
         let rest = state.withLock { state -> [DeliveryMachine.Action] in
             guard state.isOpen else { return [] }
             var (items, rest): ([Item], [DeliveryMachine.Action]) = ([], [])
             for action in event(&state.machine, time.now()) {
                 switch action {
-                case .give(let envelope):
+                case .deliver(let envelope):
                     items.append(.envelope(envelope))
                     given(envelope, &state)
                 case .caughtUp: items.append(.caughtUp)
                 case .end(.deviceGone): items.append(.ended(.deviceGone))
                 case .end(.failed(let fault)): items.append(.failed(fault))
-                case .answerOffer(let answer): wasGiven = answer
-                case .load, .settle: rest.append(action)
+                case .answerOffer(let answer): wasAccepted = answer
+                case .load, .finish: rest.append(action)
                 }
             }
             if !items.isEmpty { output.yield(Batch(items: items)) }
@@ -231,15 +231,15 @@ final class InboxFeed: LiveSession {
             return rest
         }
         perform(rest)
-        return wasGiven
+        return wasAccepted
     }
 
     private func perform(_ actions: [DeliveryMachine.Action]) {
         for action in actions {
             switch action {
             case .load(let load): start(load)
-            case .settle(let id, let outcome):
-                homes.home(of: device.serial).settle(EnvelopeAnswer(id, outcome), of: device.serial)
+            case .finish(let id, let outcome):
+                homes.home(of: device.serial).finish(EnvelopeAnswer(id, outcome), of: device.serial)
             default: break
             }
         }

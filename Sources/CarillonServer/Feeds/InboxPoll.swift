@@ -44,8 +44,8 @@ struct InboxPoll: Sendable {
         _ question: Question, waitSeconds: Int = 0, in context: RouteContext, others: @escaping Others = { _ in [] }
     ) async throws -> Response {
         guard question.max > 0 else { return try Self.empty(others) }
-        guard waitSeconds > 0, let share = context.share else {
-            return try await look(question, context.share, others, from: Reached()) ?? Self.empty(others)
+        guard waitSeconds > 0, let usage = context.usage else {
+            return try await look(question, context.usage, others, from: Reached()) ?? Self.empty(others)
         }
         // The poll is registered before the first read, so that no envelope between the read and the wait is missed.
         let waiting = WaitingPoll(
@@ -53,7 +53,7 @@ struct InboxPoll: Sendable {
             isHead: context.isHead)
         let reached = Reached()
         do {
-            let found = try await look(question, share, others, from: reached)
+            let found = try await look(question, usage, others, from: reached)
             // A poll that begins while the server ends all polls is not notified.
             if found != nil || readiness.isStopping {
                 waiting.end()
@@ -64,10 +64,10 @@ struct InboxPoll: Sendable {
             throw error
         }
         waiting.wait { [self] isLast in
-            if let found = try await look(question, share, others, from: reached) { return found }
+            if let found = try await look(question, usage, others, from: reached) { return found }
             return try isLast ? Self.empty(others) : nil
         }
-        share.park(waiting)
+        usage.park(waiting)
         return Response(status: .ok)
     }
 
@@ -85,10 +85,10 @@ struct InboxPoll: Sendable {
 
     /// Returns nil if there is no envelope.
     private func look(
-        _ question: Question, _ share: ConnectionShare?, _ others: @escaping Others, from reached: Reached
+        _ question: Question, _ usage: ConnectionUsage?, _ others: @escaping Others, from reached: Reached
     ) async throws -> Response? {
         let start = reached.position.withLock { $0 }
-        let found = try await domain.answers.part(for: share?.address, bytes: { Self.needed($0, by: question) }) {
+        let found = try await domain.answers.part(for: usage?.address, bytes: { Self.needed($0, by: question) }) {
             try await part(of: question, after: start, limit: question.max, reached)
         }
         guard let (first, place) = found else { return nil }
@@ -103,7 +103,7 @@ struct InboxPoll: Sendable {
                 if text.readableBytes > AnswerMemory.partBytes {
                     try domain.answers.admitLarge(place, of: question.device)
                 }
-                share?.keep(place)
+                usage?.keep(place)
             }
             return Self.response(text)
         }
@@ -111,7 +111,7 @@ struct InboxPoll: Sendable {
         return Response(
             status: .ok, headers: Self.headers,
             body: ResponseBody { [self] writer in
-                defer { place.giveBack() }
+                defer { place.release() }
                 try await write(first, of: question, others, to: &writer)
                 try await writer.finish(nil)
             })
@@ -181,9 +181,9 @@ struct InboxPoll: Sendable {
             let read = try await home.waiting(device: question.device, next)
             for action in machine.loaded(read, at: domain.time.now()) {
                 switch action {
-                case .give(let envelope): envelopes.append(envelope)
+                case .deliver(let envelope): envelopes.append(envelope)
                 case .load(let next): load = next
-                case .settle(let id, let outcome): home.settle(id, device: question.device, outcome, code: nil)
+                case .finish(let id, let outcome): home.finish(id, device: question.device, outcome, code: nil)
                 case .end(.deviceGone): throw DeviceRegistrar.credentialInvalid
                 case .end(.failed(let fault)): throw fault
                 case .caughtUp, .answerOffer: break

@@ -12,7 +12,7 @@ final class WaitingPoll: LiveSession {
 
     private struct State {
         /// Whether an envelope was stored since the last read.
-        var hasNews = false
+        var hasChange = false
         var end: SessionEnd?
         var isOver = false
         var read: ReadInbox?
@@ -43,7 +43,7 @@ final class WaitingPoll: LiveSession {
     /// Reads the inbox again. The poll ends if there is an answer.
     func look(isLast: Bool) async throws -> Response? {
         let (read, end) = state.withLock { state in
-            (state.hasNews, state.wake) = (false, nil)
+            (state.hasChange, state.wake) = (false, nil)
             return (state.read, state.end)
         }
         guard let read else { return nil }
@@ -60,9 +60,9 @@ final class WaitingPoll: LiveSession {
 
     /// Sets a function that is called once when the inbox must be read again. It is called at once if a change occurred
     /// meanwhile.
-    func onNews(_ wake: @escaping @Sendable () -> Void) {
+    func onChange(_ wake: @escaping @Sendable () -> Void) {
         let isTime = state.withLock { state in
-            let isTime = !state.isOver && (state.hasNews || state.end != nil)
+            let isTime = !state.isOver && (state.hasChange || state.end != nil)
             state.wake = isTime || state.isOver ? nil : wake
             return isTime
         }
@@ -89,7 +89,7 @@ final class WaitingPoll: LiveSession {
 
     // MARK: Changes of the inbox
 
-    func storedMore() { happened { $0.hasNews = true } }
+    func storedMore() { happened { $0.hasChange = true } }
 
     func end(because reason: SessionEnd) { happened { $0.end = $0.end ?? reason } }
 
@@ -97,5 +97,5 @@ final class WaitingPoll: LiveSession {
     func offer(_ envelope: Envelope) {}
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
     func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
-    func settled(_ ids: [MessageID]) {}
+    func finished(_ ids: [MessageID]) {}
 }

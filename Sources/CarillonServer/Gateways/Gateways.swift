@@ -196,7 +196,7 @@ package final class Gateways: Sendable {
     }
 
     /// The paused push queues in the form of the API, sorted.
-    package var held: [(app: String, environment: String, reason: String)] {
+    package var pausedQueues: [(app: String, environment: String, reason: String)] {
         let names = state.withLock { $0.names }
         return faults.map { queue, reason in
             (names[queue.app]?.text ?? "\(queue.app.rawValue)", queue.environment.rawValue, reason)

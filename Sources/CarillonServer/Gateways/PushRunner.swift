@@ -11,7 +11,7 @@ struct PushRunner: Service {
 
     /// The longest wait for answers when the server stops. Pushes without an answer are sent again after the next start.
     private static let patience: Duration = .seconds(5)
-    private static let betweenLooks: Duration = .milliseconds(100)
+    private static let checkInterval: Duration = .milliseconds(100)
 
     func run() async throws {
         await withDiscardingTaskGroup { group in
@@ -23,7 +23,7 @@ struct PushRunner: Service {
                     while !Task.isCancelled {
                         let due = await look()
                         if !due.pushes.isEmpty { give.yield(due.pushes) }
-                        if !due.areMoreDue { try? await Task.sleep(for: Self.betweenLooks) }
+                        if !due.areMoreDue { try? await Task.sleep(for: Self.checkInterval) }
                     }
                 }
                 give.finish()

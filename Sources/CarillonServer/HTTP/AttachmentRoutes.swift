@@ -14,7 +14,7 @@ struct AttachmentRoutes: Sendable {
     let domain: HomeDomain
     let addresses: Addresses
     /// Whether uploaders receive an interim response 104. Some proxies treat it as the final response.
-    let tellsResumption: Bool
+    let announcesResumption: Bool
 
     /// The path of uploads. The connection uses it to find requests with a streamed body.
     static let path = "/v1/attachments"
@@ -34,10 +34,10 @@ struct AttachmentRoutes: Sendable {
 
     private func user(_ request: Request, _ context: RouteContext) async throws -> AttachmentUser {
         if let bearer = request.bearer, KeySecret(parsing: bearer) != nil {
-            return AttachmentUser(app: try await domain.appOfSender(request).serial, party: .senders)
+            return AttachmentUser(app: try await domain.appOfSender(request).serial, principal: .senders)
         }
         let device = try await domain.deviceOfAnyHome(request, context)
-        return AttachmentUser(app: device.app, party: .device(device.serial))
+        return AttachmentUser(app: device.app, principal: .device(device.serial))
     }
 
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the attachment.
@@ -55,7 +55,7 @@ struct AttachmentRoutes: Sendable {
 
     @Sendable private func create(_ request: Request, _ context: RouteContext) async throws -> Response {
         let owner = try await user(request, context)
-        try domain.allowances.takeUpload(by: owner)
+        try domain.rateLimits.takeUpload(by: owner)
         let headers = try UploadHeaders(request.headers)
         guard headers.offset ?? 0 == 0 else {
             throw Refusal(.uploadHeadersInvalid, "\"Upload-Offset\" must be 0 in the first request of an upload.")
@@ -102,7 +102,7 @@ struct AttachmentRoutes: Sendable {
 
     /// Returns the readers of an attachment from the parameter `readers`: a list of devices, or `senders` for all sender keys of
     /// the app.
-    private func readers(_ request: Request, _ owner: AttachmentUser) async throws -> [Party] {
+    private func readers(_ request: Request, _ owner: AttachmentUser) async throws -> [AttachmentPrincipal] {
         let names = (request.uri.queryParameters["readers"] ?? "").split(separator: ",")
         guard (1...attachments.limits.readers).contains(names.count) else {
             throw Refusal(
@@ -110,7 +110,7 @@ struct AttachmentRoutes: Sendable {
                 "\"readers\" must list 1 to \(attachments.limits.readers) device IDs, or \"senders\", separated by commas."
             )
         }
-        var readers: [Party] = []
+        var readers: [AttachmentPrincipal] = []
         for name in names {
             if name == "senders" {
                 readers.append(.senders)
@@ -128,7 +128,7 @@ struct AttachmentRoutes: Sendable {
     /// apps in the realm, because it can exchange service requests with them.
     private func mayName(_ device: Device, _ owner: AttachmentUser) async throws -> Bool {
         if device.app == owner.app { return true }
-        guard owner.party != .senders, let realm = try await domain.services.realm(of: owner.app) else { return false }
+        guard owner.principal != .senders, let realm = try await domain.services.realm(of: owner.app) else { return false }
         return try await domain.services.realm(of: device.app) == realm
     }
 
@@ -191,7 +191,7 @@ struct AttachmentRoutes: Sendable {
 
     /// Sends an interim response 104, unless the client announced no version of the draft.
     private func inform(_ headers: UploadHeaders, _ context: RouteContext, _ fields: HTTPFields, limit: Attachment?) {
-        guard tellsResumption, let draft = headers.draft else { return }
+        guard announcesResumption, let draft = headers.draft else { return }
         var fields = fields
         fields[.uploadDraft] = String(draft.rawValue)
         if let limit { fields[.uploadLimit] = self.limit(of: limit, draft) }
@@ -252,7 +252,7 @@ struct AttachmentRoutes: Sendable {
     @Sendable private func fetch(_ request: Request, _ context: RouteContext) async throws -> Response {
         let user = try await user(request, context)
         let id = try id(context)
-        if context.isHead { return try await standing(of: id, for: user, request) }
+        if context.isHead { return try await state(of: id, for: user, request) }
         let (attachment, file, transfer) = try await attachments.open(id, for: user)
         let tag = "\"\(id)\""
         var headers: HTTPFields = [
@@ -299,11 +299,11 @@ struct AttachmentRoutes: Sendable {
     }
 
     /// Returns the progress of an upload for its owner, or the existence of the attachment for its readers.
-    private func standing(of id: AttachmentID, for user: AttachmentUser, _ request: Request) async throws -> Response {
+    private func state(of id: AttachmentID, for user: AttachmentUser, _ request: Request) async throws -> Response {
         let headers = try UploadHeaders(request.headers)
         let attachment: Attachment
         do {
-            attachment = try await attachments.standing(id, of: user)
+            attachment = try await attachments.state(id, of: user)
         } catch let refusal as Refusal where refusal.code == .attachmentUnknown {
             attachment = try await attachments.fetchable(id, for: user)
         }

@@ -44,8 +44,8 @@ struct DeviceRoutes: Sendable {
         let registration = try body.textMember("registration")
         let (device, credential) = try await domain.devices.register(
             app: app, registration: registration,
-            saying: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body),
-            of: { try await userWord(in: body, of: app) }, with: key.id,
+            reporting: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body),
+            of: { try await userClaim(in: body, of: app) }, with: key.id,
             from: clientAddress.of(context.origin, request.headers), in: context.shard)
         if body[UserRules.tokenMember] != nil { await domain.services.endDueIfPossible() }
         return Response(
@@ -145,7 +145,7 @@ struct DeviceRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    private func userWord(in body: JSONValue, of app: AppID) async throws -> UserClaim? {
+    private func userClaim(in body: JSONValue, of app: AppID) async throws -> UserClaim? {
         guard body[UserRules.tokenMember] != nil, let serial = try await domain.apps.serial(of: app) else { return nil }
         return try await domain.users.claim(in: body, of: serial)
     }

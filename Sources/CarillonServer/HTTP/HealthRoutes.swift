@@ -49,22 +49,24 @@ struct HealthRoutes: Sendable {
                     fault.kind == .full ? .storageFull : .storageUnavailable,
                     "The store cannot be used: \(fault.message).", retryAfterSeconds: 5)
             }
-            let held = gateways.held.map { HealthBody.Held(app: $0.app, environment: $0.environment, reason: $0.reason) }
-            return Response(status: .ok, json: HealthBody(status: "ready", gateways: held.isEmpty ? nil : held))
+            let paused = gateways.pausedQueues.map {
+                HealthBody.PausedQueue(app: $0.app, environment: $0.environment, reason: $0.reason)
+            }
+            return Response(status: .ok, json: HealthBody(status: "ready", gateways: paused.isEmpty ? nil : paused))
         }
     }
 }
 
 private struct HealthBody: Codable {
     /// A paused push queue of an app.
-    struct Held: Codable {
+    struct PausedQueue: Codable {
         var app: String
         var environment: String
         var reason: String
     }
 
     var status: String
-    var gateways: [Held]?
+    var gateways: [PausedQueue]?
 }
 
 /// Whether the server is ready for requests, without regard to the store.

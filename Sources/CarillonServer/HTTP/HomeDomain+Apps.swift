@@ -10,7 +10,7 @@ extension HomeDomain {
     func device(_ request: Request, _ context: RouteContext) async throws -> Device {
         if let session = context.session { return session.device }
         let device = try await devices.authenticate(bearer: request.bearer, in: context.shard)
-        try context.share?.claim(device.serial)
+        try context.usage?.claim(device.serial)
         return device
     }
 
@@ -18,7 +18,7 @@ extension HomeDomain {
     func deviceOfAnyHome(_ request: Request, _ context: RouteContext) async throws -> Device {
         if let session = context.session { return session.device }
         let device = try await devices.authenticateOfAnyHome(bearer: request.bearer)
-        try context.share?.claim(device.serial)
+        try context.usage?.claim(device.serial)
         return device
     }
 

@@ -11,21 +11,21 @@ final class HomeRequestHandler: Sendable {
     private let domain: HomeDomain
     private let responder: any HTTPResponder<RouteContext>
     private let publishHandler: PublishHandler
-    private let shares: ConnectionShares
+    private let quotas: ConnectionQuotas
     private let logger: Logger
 
     /// - Parameters:
     ///   - responder: The routes of the home.
-    ///   - shares: The connections of devices, which are counted at their home.
+    ///   - quotas: The connections of devices, which are counted at their home.
     init(
         domain: HomeDomain, responder: any HTTPResponder<RouteContext>, publishHandler: PublishHandler,
-        shares: ConnectionShares,
+        quotas: ConnectionQuotas,
         logger: Logger
     ) {
         self.domain = domain
         self.responder = responder
         self.publishHandler = publishHandler
-        self.shares = shares
+        self.quotas = quotas
         self.logger = logger
     }
 
@@ -63,17 +63,17 @@ final class HomeRequestHandler: Sendable {
             let response = try await responder.respond(to: routed, context: context)
             return HomeResponse(response, body: .whole(try await response.body.bytes()))
         }
-        let share = ConnectionShare(of: shares, countedFor: request.address)
-        context.share = share
+        let usage = ConnectionUsage(of: quotas, countedFor: request.address)
+        context.usage = usage
         do {
             var response = try await responder.respond(to: routed, context: context)
-            if let poll = share.takePoll() {
+            if let poll = usage.takePoll() {
                 pass?.leave()
                 response = try await answer(of: poll)
             }
-            return try await answer(response, to: request, routed.bearer, share)
+            return try await answer(response, to: request, routed.bearer, usage)
         } catch {
-            share.closed()
+            usage.closed()
             throw error
         }
     }
@@ -99,10 +99,10 @@ final class HomeRequestHandler: Sendable {
             clock.cancel()
             poll.end()
         }
-        poll.onNews { next.yield(false) }
+        poll.onChange { next.yield(false) }
         for await isLast in looks {
             if let response = try await poll.look(isLast: isLast) { return named(response) }
-            poll.onNews { next.yield(false) }
+            poll.onChange { next.yield(false) }
         }
         // The task was cancelled. The client sends nothing more, but can still read. The last read is not cancelled.
         guard let response = try await Task(operation: { try await poll.look(isLast: true) }).value else {
@@ -118,30 +118,30 @@ final class HomeRequestHandler: Sendable {
         return response
     }
 
-    /// Ends the share with the response. A large body is counted while it is read in parts. A small body is counted by the
+    /// Ends the usage with the response. A large body is counted while it is read in parts. A small body is counted by the
     /// process that receives it.
     private func answer(
-        _ response: Response, to request: HomeRequest, _ bearer: String?, _ share: ConnectionShare
+        _ response: Response, to request: HomeRequest, _ bearer: String?, _ usage: ConnectionUsage
     ) async throws -> HomeResponse {
-        let kept = share.takeAnswer()
+        let kept = usage.takeAnswer()
         let length = response.body.contentLength
         if request.isHead {
-            share.closed()
+            usage.closed()
             return HomeResponse(response, body: .none(length: length))
         }
         if let length, length <= AnswerMemory.partBytes {
             let body = HomeBody.whole(try await response.body.bytes())
-            kept?.giveBack()
-            share.closed()
+            kept?.release()
+            usage.closed()
             return HomeResponse(response, body: body)
         }
         var place = kept
         if place == nil, let length {
-            place = try await domain.answers.place(for: length, of: share.device, or: bearer, from: share.address)
+            place = try await domain.answers.place(for: length, of: usage.device, or: bearer, from: usage.address)
         }
         let parts = BodyParts(of: response.body, upTo: AnswerMemory.partBytes) { [place] in
-            place?.giveBack()
-            share.closed()
+            place?.release()
+            usage.closed()
         }
         return HomeResponse(response, body: .parts(parts))
     }

@@ -13,10 +13,10 @@ final class HomeRoutes: Sendable {
 
     /// - Parameters:
     ///   - homes: At least one.
-    ///   - shares: The connections of devices, which are counted at their homes.
+    ///   - quotas: The connections of devices, which are counted at their homes.
     ///   - make: Returns the routes of a home.
     init(
-        of homes: [HomeDomain], addresses: Addresses, shares: ConnectionShares, clientAddress: ClientAddress, logger: Logger,
+        of homes: [HomeDomain], addresses: Addresses, quotas: ConnectionQuotas, clientAddress: ClientAddress, logger: Logger,
         _ make: (HomeDomain) -> Routes
     ) {
         let routes = homes.map(make)
@@ -32,7 +32,7 @@ final class HomeRoutes: Sendable {
         handlers = zip(homes, responders).map { home, responder in
             HomeRequestHandler(
                 domain: home, responder: responder,
-                publishHandler: PublishHandler(domain: home, addresses: addresses, logger: logger), shares: shares,
+                publishHandler: PublishHandler(domain: home, addresses: addresses, logger: logger), quotas: quotas,
                 logger: logger)
         }
         for (home, handler) in zip(homes, handlers) {

@@ -55,7 +55,7 @@ struct InboxRoutes: Sendable {
             throw Refusal(.fieldInvalid, "\"results\" must have at most \(Limits.resultsPerRequest) results.")
         }
         let answers = try results.compactMap(Self.read)
-        try await domain.home.settle(answers, device: device.serial)
+        try await domain.home.finish(answers, device: device.serial)
         return Response(status: .noContent)
     }
 

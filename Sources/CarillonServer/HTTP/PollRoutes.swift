@@ -34,8 +34,9 @@ struct PollRoutes: Sendable {
         if let position = ruling.known {
             if !ruling.isAhead, visit.isEmpty, body.wait == 0, let sealed = body.position,
                 position.isOfUpdates == (body.only != nil),
-                try await domain.updateDelivery.isAllSaid(
-                    body.word(receivedTo: position.receivedTo, offersAgain: false, needsResync: false), by: device, binding)
+                try await domain.updateDelivery.isUpToDate(
+                    body.pollReport(receivedTo: position.receivedTo, offersAgain: false, needsResync: false), by: device,
+                    binding)
             {
                 return try InboxPoll.empty { _ in
                     others(
@@ -45,7 +46,7 @@ struct PollRoutes: Sendable {
             try await acknowledge(position.receipt(of: body.only), by: device.serial, visit.waiting)
         }
         let taken = try await domain.updateDelivery.take(
-            body.word(
+            body.pollReport(
                 receivedTo: ruling.known?.receivedTo, offersAgain: ruling.offersAgain, needsResync: ruling.needsResync),
             from: device, binding,
             isAnyDue: binding.serial != visit.binding?.serial || visit.isAnyDue)
@@ -97,7 +98,7 @@ struct PollRoutes: Sendable {
         guard let visit else { throw DeviceRegistrar.credentialInvalid }
         try domain.home.checkHas(visit.device.serial, in: context.shard)
         domain.devices.sawRegistered(visit.device)
-        try context.share?.claim(visit.device.serial)
+        try context.usage?.claim(visit.device.serial)
         return visit
     }
 
@@ -106,7 +107,7 @@ struct PollRoutes: Sendable {
         guard receipt.place > 0 else { return }
         let home = domain.home
         if let waiting {
-            return try await home.settle(receipt.received(of: waiting).map { .init($0, .acknowledged) }, device: device)
+            return try await home.finish(receipt.received(of: waiting).map { .init($0, .acknowledged) }, device: device)
         }
         try await domain.answers.receipt {
             var after: Int64? = 0
@@ -114,7 +115,7 @@ struct PollRoutes: Sendable {
                 let load = PageRequest(after: place, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
                 guard case .page(let page) = try await home.waiting(device: device, load) else { return }
                 let (received, next) = receipt.received(of: page)
-                try await home.settle(received.map { .init($0, .acknowledged) }, device: device)
+                try await home.finish(received.map { .init($0, .acknowledged) }, device: device)
                 after = next
             }
         }
@@ -172,7 +173,7 @@ struct InboxPollBody {
         }
     }
 
-    func word(receivedTo place: ReceivedTo?, offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.PollReport {
+    func pollReport(receivedTo place: ReceivedTo?, offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.PollReport {
         .init(
             profile: profile, kinds: kinds, parameters: parameters, results: results, receivedTo: place,
             offersAgain: offersAgain, needsResync: needsResync)

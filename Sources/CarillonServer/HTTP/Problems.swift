@@ -48,7 +48,7 @@ extension Response {
 /// Turns everything that a route throws into a problem document: the one place where faults meet HTTP. A fault of a home passes, because
 /// the request runs at another home then.
 struct ProblemMiddleware: RouterMiddleware {
-    let addresses: [KnownAddress]
+    let addresses: [RoutedPath]
 
     @concurrent func handle(
         _ request: Request, context: RouteContext,

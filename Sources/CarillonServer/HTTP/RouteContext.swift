@@ -6,7 +6,7 @@ import NIOHTTP1
 
 /// The context of a request in the routes.
 struct RouteContext: RequestContext {
-    private struct OwnSource: RequestContextSource {
+    private struct ContextSource: RequestContextSource {
         var logger: Logger
     }
 
@@ -16,8 +16,8 @@ struct RouteContext: RequestContext {
     var isHead = false
     /// Sends an interim response, if the peer supports it. Only for a request with a streamed body.
     var inform: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)?
-    /// The share of a request that arrived on an HTTP connection.
-    var share: ConnectionShare?
+    /// The usage of the HTTP connection on which the request arrived.
+    var usage: ConnectionUsage?
     /// The shard of the request's pass; nil if no move waits for the request.
     var shard: Shard?
     /// The session of a request that arrived on a device's socket.
@@ -36,6 +36,6 @@ struct RouteContext: RequestContext {
 
     init(_ origin: RequestOrigin, logger: Logger) {
         self.origin = origin
-        coreContext = .init(source: OwnSource(logger: logger))
+        coreContext = .init(source: ContextSource(logger: logger))
     }
 }

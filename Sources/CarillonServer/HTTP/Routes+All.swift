@@ -25,7 +25,7 @@ extension Routes {
         ItemRoutes(domain: domain, logger: domain.logger).add(to: routes)
         SubscriptionRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
         AttachmentRoutes(
-            domain: domain, addresses: addresses, tellsResumption: settings.tellsUploadResumption
+            domain: domain, addresses: addresses, announcesResumption: settings.announcesUploadResumption
         ).add(to: routes)
         RealmRoutes(domain: domain).add(to: routes)
         ServiceRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)

@@ -68,18 +68,18 @@ final class Routes {
         Dictionary(uniqueKeysWithValues: zip(names, routes.map(\.query)))
     }
 
-    private var addresses: [KnownAddress] {
+    private var addresses: [RoutedPath] {
         let known = routes.map { ($0.method, $0.path) } + elsewhere
         return Dictionary(grouping: known, by: \.1.description).map { path, known in
             var methods = Set(known.map(\.0.rawValue))
             if methods.contains("GET") { methods.insert("HEAD") }
-            return KnownAddress(parts: path.split(separator: "/"), methods: methods.sorted().joined(separator: ", "))
+            return RoutedPath(parts: path.split(separator: "/"), methods: methods.sorted().joined(separator: ", "))
         }
     }
 }
 
 /// An address that has routes, and its methods.
-struct KnownAddress: Sendable {
+struct RoutedPath: Sendable {
     /// The parts of the path; `{name}` matches any text.
     var parts: [Substring]
     var methods: String

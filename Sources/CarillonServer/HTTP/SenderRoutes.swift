@@ -41,9 +41,9 @@ struct SenderRoutes: Sendable {
 
     @Sendable private func cancel(_ request: Request, _ context: RouteContext) async throws -> Response {
         let (id, record) = try await message(context)
-        if record.settlement?.outcome == .cancelled { return Response(status: .noContent) }
+        if record.finalOutcome?.outcome == .cancelled { return Response(status: .noContent) }
         guard try await domain.home.cancel(id, of: record.device) else {
-            let outcome = try await domain.home.record(of: id)?.settlement?.outcome
+            let outcome = try await domain.home.record(of: id)?.finalOutcome?.outcome
             throw Refusal(
                 .messageFinal, "The message is no longer waiting; its outcome is \(outcome?.rawValue ?? "no longer stored")."
             )
@@ -71,11 +71,11 @@ extension MessageBody {
     init(_ id: MessageID, _ record: MessageRecord) {
         self.init(
             id: id.description,
-            state: record.settlement == nil ? "waiting" : "final",
-            outcome: record.settlement?.outcome.rawValue,
-            code: record.settlement?.code,
+            state: record.finalOutcome == nil ? "waiting" : "final",
+            outcome: record.finalOutcome?.outcome.rawValue,
+            code: record.finalOutcome?.code,
             acceptedAt: Timestamp3339.text(record.acceptedAt.milliseconds),
             expiresAt: Timestamp3339.text(record.expiresAt.milliseconds),
-            finalAt: record.settlement.map { Timestamp3339.text($0.at.milliseconds) })
+            finalAt: record.finalOutcome.map { Timestamp3339.text($0.at.milliseconds) })
     }
 }

@@ -40,7 +40,7 @@ struct ServiceRoutes: Sendable {
 
     @Sendable private func offer(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
-        try domain.allowances.takeRegistration(
+        try domain.rateLimits.takeRegistration(
             of: device.serial, from: context.session?.address ?? clientAddress.of(context.origin, request.headers))
         let body = try await request.object(of: ServiceProvider.Profile.memberNames)
         try await services.offer(try ServiceProvider.Profile(body), by: device)

@@ -159,7 +159,7 @@ struct SubscriptionRoutes: Sendable {
             guard case .string(let hash) = member.value else { throw refusal }
             wanted[member.name] = hash
         }
-        try domain.allowances.takeRegistration(
+        try domain.rateLimits.takeRegistration(
             of: device.serial, from: address(request, context))
         let (missing, removed) = try await domain.subscriptions.compare(wanted, of: device) { $0.hash }
         return Response(
@@ -174,7 +174,7 @@ struct SubscriptionRoutes: Sendable {
 
     @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
-        try domain.allowances.takeRegistration(of: device.serial, from: address(request, context))
+        try domain.rateLimits.takeRegistration(of: device.serial, from: address(request, context))
         guard try await domain.subscriptions.remove(.init(id: try id(context)), of: device) > 0 else {
             throw Refusal(.subscriptionUnknown, "The device has no such subscription.")
         }
@@ -183,7 +183,7 @@ struct SubscriptionRoutes: Sendable {
 
     @Sendable private func removeSome(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
-        try domain.allowances.takeRegistration(of: device.serial, from: address(request, context))
+        try domain.rateLimits.takeRegistration(of: device.serial, from: address(request, context))
         return Response(
             status: .ok, json: ["removed": try await domain.subscriptions.remove(try filter(request), of: device)])
     }

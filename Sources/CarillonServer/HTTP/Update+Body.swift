@@ -143,7 +143,7 @@ extension DeviceReport {
         var members: [JSONValue.Member] = [.init(name: "matches", value: .bool(report.verdict == .belongs))]
         if case .error(let text) = report.verdict { members.append(.init(name: "error", value: .string(text))) }
         if !report.profile.isEmpty { members.append(.init(name: "profile", value: .string(report.profile))) }
-        members.append(.init(name: "says", value: .array(report.says.map { .string($0) })))
+        members.append(.init(name: "says", value: .array(report.reportedParameters.map { .string($0) })))
         return members
     }
 }

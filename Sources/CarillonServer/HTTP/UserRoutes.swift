@@ -49,7 +49,7 @@ extension AppUsers {
         switch body[UserRules.tokenMember] {
         case nil: nil
         case .null: .signedOut
-        case .string(let token): .signedIn(try await user(saidBy: token, in: app))
+        case .string(let token): .signedIn(try await user(assertedBy: token, in: app))
         default: throw Refusal(.fieldInvalid, "The field \"\(UserRules.tokenMember)\" must be a text or null.")
         }
     }

@@ -81,7 +81,7 @@ final class HomeLink: Sendable {
                 // The task ends with the answer of the home.
                 let task = Task {
                     await delay.pass()
-                    state.withLock { $0.giveBack(bytes) }
+                    state.withLock { $0.release(bytes) }
                     guard caller.send() else { return }
                     let outcome = await Self.outcome(of: work)
                     await delay.pass()

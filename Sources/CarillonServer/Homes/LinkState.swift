@@ -57,7 +57,7 @@ struct LinkState {
         isCut = true
         cuts += 1
         let dropped = queues.removeCalls { !$0.isOfHome }
-        giveBack(dropped.bytes, calls: dropped.count)
+        release(dropped.bytes, calls: dropped.count)
         defer { callers = [:] }
         return (Array(callers.values), sessions.values.map(\.session))
     }
@@ -67,7 +67,7 @@ struct LinkState {
     // MARK: Calls
 
     /// Accepts a call that is independent of all other calls. When the call is sent, the caller of this function must call
-    /// ``giveBack(_:calls:)``.
+    /// ``release(_:calls:)``.
     ///
     /// - Returns: False if the link is cut or its limits are reached.
     mutating func take(of caller: some FailingCaller, bytes: Int) -> Bool {
@@ -102,7 +102,7 @@ struct LinkState {
         let step = queues.next(in: queue, at: now)
         switch step {
         case .wait: break
-        case .call(let call, let bytes): if !call.isOfHome { giveBack(bytes) }
+        case .call(let call, let bytes): if !call.isOfHome { release(bytes) }
         case .done:
             guard queues.isIdle else { break }
             defer { waiters = [] }
@@ -131,7 +131,7 @@ struct LinkState {
     }
 
     /// Subtracts calls from the counts that are limited.
-    mutating func giveBack(_ bytes: Int, calls: Int = 1) {
+    mutating func release(_ bytes: Int, calls: Int = 1) {
         waitingCalls -= calls
         waitingBytes -= bytes
     }

@@ -1,7 +1,7 @@
 extension LinkedHome {
     /// The limits of calls that wait to be sent. Parts of bodies are not counted, because a home reads one part at a time.
     package struct Limits: Sendable {
-        /// The largest number of waiting calls. Beyond it, a call fails with ``HomeFault/unreachable``. If ``Home/settle(_:of:)``
+        /// The largest number of waiting calls. Beyond it, a call fails with ``HomeFault/unreachable``. If ``Home/finish(_:of:)``
         /// exceeds the limit, the sessions of its device end, so that the envelope is delivered again. If the device has no
         /// session, its next arrival fails: the arriving session can have delivered the envelope at another home. The same number
         /// limits the stored devices of this kind.

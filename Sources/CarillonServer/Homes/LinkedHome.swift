@@ -118,8 +118,8 @@ package final class LinkedHome: Home {
         }
     }
 
-    package func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) {
-        let isSent = link.send(by: .serial(device), bytes: Self.bytesOfCall) { [home] in home.settle(answer, of: device) }
+    package func finish(_ answer: EnvelopeAnswer, of device: DeviceSerial) {
+        let isSent = link.send(by: .serial(device), bytes: Self.bytesOfCall) { [home] in home.finish(answer, of: device) }
         if !isSent { link.loseAnswer(of: device) }
     }
 

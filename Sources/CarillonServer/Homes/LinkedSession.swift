@@ -134,7 +134,7 @@ final class LinkedSession: LiveSession {
                 state.answers[state.lastAnswer] = answer
                 return state.lastAnswer
             }
-            session.offerVolatile(envelope) { self.answered(number, wasGiven: $0) }
+            session.offerVolatile(envelope) { self.answered(number, wasAccepted: $0) }
         case .withdrew(let withdrawal, let done):
             session.withdrew(withdrawal) { [delay] in
                 // The task ends after the delay.
@@ -157,16 +157,16 @@ final class LinkedSession: LiveSession {
         case .moved(.gone):
             let again = onMoved(self)
             session.moved(state.withLock { $0.isEnded } ? .gone : again.map { .arrives($0) } ?? .gone)
-        case .offer, .storedMore, .settled, .providersChanged, .moved: call.make(to: session)
+        case .offer, .storedMore, .finished, .providersChanged, .moved: call.make(to: session)
         }
     }
 
-    private func answered(_ number: Int, wasGiven: Bool) {
+    private func answered(_ number: Int, wasAccepted: Bool) {
         // The task ends after the delay.
         Task {
             await delay.pass()
             let answer = state.withLock { $0.answers.removeValue(forKey: number) }
-            answer?(wasGiven)
+            answer?(wasAccepted)
         }
     }
 
@@ -184,7 +184,7 @@ final class LinkedSession: LiveSession {
         add(.withdrew(withdrawal, done: done))
     }
 
-    func settled(_ ids: [MessageID]) { add(.settled(ids)) }
+    func finished(_ ids: [MessageID]) { add(.finished(ids)) }
 
     func providersChanged() { add(.providersChanged) }
 
@@ -202,14 +202,14 @@ extension SessionCall {
     fileprivate var isAnswered: Bool {
         switch self {
         case .offerVolatile, .withdrew, .moving: true
-        case .offer, .storedMore, .settled, .providersChanged, .end, .moved: false
+        case .offer, .storedMore, .finished, .providersChanged, .end, .moved: false
         }
     }
 
     fileprivate var byteCount: Int {
         switch self {
         case .offer(let envelope), .offerVolatile(let envelope, _): envelope.byteCount
-        case .settled(let ids): Self.bytes * (1 + ids.count)
+        case .finished(let ids): Self.bytes * (1 + ids.count)
         case .storedMore, .withdrew, .providersChanged, .end, .moving, .moved: Self.bytes
         }
     }

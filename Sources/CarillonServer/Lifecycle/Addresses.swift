@@ -4,15 +4,15 @@ package import CarillonWire
 /// The public addresses of the server.
 package struct Addresses: Sendable {
     /// Recognizes the addresses of this server.
-    package let own: OwnAddresses
+    package let publicURLs: PublicURLs
 
     /// - Parameters:
     ///   - base: The public URL: scheme, host, port, and the path of the server.
     ///   - former: Earlier public URLs.
-    package init(base: String, former: [String] = []) { own = OwnAddresses(base, former: former) }
+    package init(base: String, former: [String] = []) { publicURLs = PublicURLs(base, former: former) }
 
     /// The public URL, without a slash at the end.
-    package var base: String { own.base }
+    package var base: String { publicURLs.base }
 
     package func endpoint(token: String) -> String { "\(base)/push/\(token)" }
 
@@ -27,7 +27,7 @@ package struct Addresses: Sendable {
 
     /// Returns the token of an endpoint of this server; nil for any other address.
     package func token(ofEndpoint text: String) -> String? {
-        guard let path = own.match(text)?.path, path.hasPrefix("/push/") else { return nil }
+        guard let path = publicURLs.match(text)?.path, path.hasPrefix("/push/") else { return nil }
         return String(path.dropFirst("/push/".count).prefix { $0 != "?" && $0 != "/" })
     }
 }

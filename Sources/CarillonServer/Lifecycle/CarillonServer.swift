@@ -81,7 +81,7 @@ package struct CarillonServer: Service {
         try await TimerFiles.open()
         let group = MultiThreadedEventLoopGroup.singleton
         let addresses = Addresses(base: settings.publicURL ?? settings.listenURL, former: settings.formerPublicURLs)
-        let resolver = NameResolver(group: group, lookUp: settings.outward.lookUp)
+        let resolver = NameResolver(group: group, lookup: settings.outward.lookup)
         defer { resolver.shutdown() }
         let caller = try OutwardCaller(group: group, resolver: resolver, settings: settings.outward)
         let (shared, homes) = try await HomeDomain.open(
@@ -92,9 +92,9 @@ package struct CarillonServer: Service {
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, .warning)
         let limit = ConnectionLimit(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused)
-        let shares = ConnectionShares(settings.shares, isBehindProxy: settings.clientAddress.header != nil)
+        let quotas = ConnectionQuotas(settings.quotas, isBehindProxy: settings.clientAddress.header != nil)
         let routes = HomeRoutes(
-            of: homes, addresses: addresses, shares: shares, clientAddress: settings.clientAddress, logger: quiet
+            of: homes, addresses: addresses, quotas: quotas, clientAddress: settings.clientAddress, logger: quiet
         ) { home in
             Routes.all(
                 domain: home, addresses: addresses, store: store, settings: settings, readiness: readiness, sockets: limit)
@@ -135,9 +135,9 @@ package struct CarillonServer: Service {
                 clientAddress: settings.clientAddress,
                 limit: ConnectionLimit(
                     limit: settings.maximumConnections, gauge: .connections, refused: .connectionsRefused),
-                shares: shares,
+                quotas: quotas,
                 settings: settings.requests,
-                sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.own))),
+                sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(publicURLs: addresses.publicURLs))),
             loops: loops, readiness: readiness, retry: settings.listenerRetry, logger: logger, others: othersListen
         ) { [onRunning, settings] channel in
             readiness.beganListening()
@@ -182,8 +182,8 @@ package struct CarillonServer: Service {
         _ addresses: Addresses, _ caller: OutwardCaller, _ group: any EventLoopGroup
     ) throws -> HomeDomain.Configuration {
         HomeDomain.Configuration(
-            addresses: addresses.own, scheduler: .on(group), logger: logger, watchSettings: settings.outward.watches,
-            workLimits: settings.outward.pace, allowances: settings.allowances, gatewaySettings: settings.gateways,
+            addresses: addresses.publicURLs, scheduler: .on(group), logger: logger, watchSettings: settings.outward.watches,
+            workLimits: settings.outward.pace, rateLimits: settings.rateLimits, gatewaySettings: settings.gateways,
             userKeys: .over(caller), approvalHookSource: .over(caller),
             attachmentFiles: stores.attachmentFiles(of: settings.dataDirectory), attachmentLimits: settings.attachments,
             answerBytes: settings.answerBytes, wrapping: try settings.keyFile.map { path in try KeyFile.open(path) })

@@ -23,14 +23,14 @@ package final class Domain: Sendable {
     package let approvalHooks: AppApprovalHooks
     /// Sends the pushes of all homes.
     package let gateways: Gateways
-    package let allowances: Allowances
+    package let rateLimits: RateLimits
     /// Limits the requests of operators and senders that read much data.
-    let listings: SharedTurns
-    let previews: SharedTurns
+    let listings: RequestLimiter
+    let previews: RequestLimiter
     package let answers: AnswerMemory
     package let inboxPositions: InboxPositions
     /// The addresses of endpoints.
-    let addresses: OwnAddresses
+    let addresses: PublicURLs
     /// Encrypts channel tokens.
     let tokens: TokenSealer
     /// Encrypts the secrets of watches.
@@ -55,10 +55,10 @@ package final class Domain: Sendable {
     ///   - callRules: The addresses that the server can call.
     init(
         store: any AppStore & KeyStore, documents: AppDocuments, tokenKeys: [TokenKey], isKeyRingWrapped: Bool,
-        homes: Homes, server: ServerID, history: Int64, served: ServedTime, addresses: OwnAddresses, callRules: CallRules,
-        allowances: Allowances.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource,
+        homes: Homes, server: ServerID, history: Int64, served: ServedTime, addresses: PublicURLs, callRules: CallRules,
+        rateLimits: RateLimits.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource,
         approvalHookSource: ApprovalHookSource,
-        turnLimits: SharedTurns.Limits, answerBytes: Int, scheduler: Scheduler, log: BoundedLog, time: TimeSource,
+        turnLimits: RequestLimiter.Limits, answerBytes: Int, scheduler: Scheduler, log: BoundedLog, time: TimeSource,
         ticks: TickSource, random: RandomSource
     ) {
         let logger = log.logger
@@ -76,9 +76,9 @@ package final class Domain: Sendable {
         watchSecrets = SecretSealer(keys: tokenKeys, for: .watch, random: random)
         inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
         answers = AnswerMemory(bytes: answerBytes, scheduler: scheduler)
-        listings = SharedTurns(of: .listing, limits: turnLimits, scheduler: scheduler)
-        previews = SharedTurns(of: .preview, limits: turnLimits, scheduler: scheduler)
-        self.allowances = Allowances(settings: allowances, ticks: ticks)
+        listings = RequestLimiter(of: .listing, limits: turnLimits, scheduler: scheduler)
+        previews = RequestLimiter(of: .preview, limits: turnLimits, scheduler: scheduler)
+        self.rateLimits = RateLimits(settings: rateLimits, ticks: ticks)
         apps = AppRegistrar(apps: store, time: time)
         keys = KeyAuthority(keys: store, time: time, served: served, random: random)
         users = AppUsers(

@@ -5,18 +5,18 @@ extension HomeDomain {
     /// The settings and sources of a process that opens its homes.
     struct Configuration: Sendable {
         /// The addresses of endpoints.
-        var addresses: OwnAddresses
+        var addresses: PublicURLs
         var scheduler: Scheduler
         var logger: Logger
         var watchSettings = WatchRegistrar.Settings()
         var workLimits = WorkPace.Limits()
-        var allowances = Allowances.Settings()
+        var rateLimits = RateLimits.Settings()
         var gatewaySettings = GatewaySettings()
         var userKeys = UserKeySource.none
         var approvalHookSource = ApprovalHookSource.none
         var itemLimits = ItemEngine.Limits()
         var updateLimits = UpdateLimits()
-        var turnLimits = SharedTurns.Limits()
+        var turnLimits = RequestLimiter.Limits()
         var attachmentFiles: any AttachmentFiles = NoAttachmentFiles()
         var attachmentLimits = AttachmentLimits()
         var answerBytes = AnswerMemory.standardBytes

@@ -9,8 +9,8 @@ extension HomeDomain {
     /// removes the rest from memory. Removed data is read again when it is needed.
     ///
     /// - Returns: False if work did not end in time, or data cannot be written now. In this case the shard must stay.
-    package func giveUp(_ shard: Shard) async -> Bool {
-        guard await itemEngine.giveUp(shard, atMost: Self.longestItemWork) else { return false }
+    package func release(_ shard: Shard) async -> Bool {
+        guard await itemEngine.release(shard, atMost: Self.longestItemWork) else { return false }
         do {
             // Otherwise the new home could treat an active device as unused.
             try await devices.writeSeen(in: shard)
@@ -29,9 +29,9 @@ extension HomeDomain {
     /// - Parameters:
     ///   - node: The node of the home in the map of shards.
     ///   - place: The place of the home in ``Homes``.
-    package func party(on node: NodeNumber, at place: Int) -> ShardMove.Participant {
+    package func participant(on node: NodeNumber, at place: Int) -> ShardMove.Participant {
         ShardMove.Participant(
-            runtime, node: node, place: place, giveUp: { [self] shard in await giveUp(shard) },
+            runtime, node: node, place: place, release: { [self] shard in await release(shard) },
             took: { [itemEngine] shard in await itemEngine.took(shard) })
     }
 }

@@ -17,12 +17,12 @@ extension HomeDomain {
     ///   - positionsUsed: The last sequence of the claimed epoch that the home must not use; 0 if it can use the whole epoch.
     ///   - link: Returns the home that connections use to reach the home. Without it, they call the home directly.
     package convenience init(
-        store: any Store, addresses: OwnAddresses, scheduler: Scheduler, logger: Logger,
+        store: any Store, addresses: PublicURLs, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
-        allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
+        rateLimits: RateLimits.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
         userKeys: UserKeySource = .none, approvalHookSource: ApprovalHookSource = .none,
         itemLimits: ItemEngine.Limits = .init(),
-        updateLimits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
+        updateLimits: UpdateLimits = .init(), turnLimits: RequestLimiter.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         answerBytes: Int = AnswerMemory.standardBytes, wrappedBy wrapping: WrappingKey? = nil,
         for purpose: Purpose = .server,
@@ -31,7 +31,7 @@ extension HomeDomain {
     ) async throws {
         let configuration = Configuration(
             addresses: addresses, scheduler: scheduler, logger: logger, watchSettings: watchSettings, workLimits: workLimits,
-            allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys,
+            rateLimits: rateLimits, gatewaySettings: gatewaySettings, userKeys: userKeys,
             approvalHookSource: approvalHookSource,
             itemLimits: itemLimits, updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles,
             attachmentLimits: attachmentLimits, answerBytes: answerBytes, wrapping: wrapping, time: time, ticks: ticks,
@@ -89,7 +89,7 @@ extension HomeDomain {
             store: store, documents: AppDocuments(store: store), tokenKeys: tokenKeys,
             isKeyRingWrapped: configuration.wrapping != nil, homes: homes(runtimes, link: link), server: server,
             history: history, served: served, addresses: configuration.addresses,
-            callRules: configuration.watchSettings.rules, allowances: configuration.allowances,
+            callRules: configuration.watchSettings.rules, rateLimits: configuration.rateLimits,
             gatewaySettings: configuration.gatewaySettings, userKeys: configuration.userKeys,
             approvalHookSource: configuration.approvalHookSource, turnLimits: configuration.turnLimits,
             answerBytes: configuration.answerBytes, scheduler: configuration.scheduler, log: log, time: time, ticks: ticks,

@@ -10,7 +10,7 @@ extension HomeDomain {
             try await home.devices.deleteDevices(registeredWith: question.key, of: question.app)
         }
         answers.on(StatusChanged.self, at: self) { home, _ in
-            _ = try await home.statusNews.notify()
+            _ = try await home.statusNotifier.notify()
         }
         answers.on(AppDeleted.self, at: self) { home, question in
             home.deletions.forgetChannels()

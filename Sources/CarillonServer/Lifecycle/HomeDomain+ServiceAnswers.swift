@@ -7,7 +7,7 @@ extension HomeDomain {
         answers.on(RequestWithdrawal.self, at: self) { home, withdrawal in
             try await home.services.perform(withdrawal)
         }
-        answers.on(FrontRequest.self, at: self) { home, request in await home.services.give(request) }
+        answers.on(FrontRequest.self, at: self) { home, request in await home.services.deliverFront(request) }
         answers.on(ConnectedDevices.self, at: self) { home, question in home.services.connected(question) }
         answers.on(ProvidersChanged.self, at: self) { home, change in home.services.inform(change) }
         answers.on(DueRequestsWait.self, at: self) { home, _ in _ = try await home.services.endDue() }

@@ -18,7 +18,7 @@ package final class HomeDomain: Sendable {
     package let devices: DeviceRegistrar
     package let channels: ChannelRegistrar
     package let publisher: Publisher
-    package let statusNews: StatusNews
+    package let statusNotifier: StatusNotifier
     package let formerChannels: FormerChannels
     package let deletions: AppDeletions
     package let watches: WatchRegistrar
@@ -64,7 +64,7 @@ package final class HomeDomain: Sendable {
     ) {
         let (store, random) = (runtime.store, RandomSource.system)
         let shards: @Sendable () -> ShardSet = { runtime.shards }
-        let (documents, allowances, time, ticks) = (shared.documents, shared.allowances, shared.time, shared.ticks)
+        let (documents, rateLimits, time, ticks) = (shared.documents, shared.rateLimits, shared.time, shared.ticks)
         self.shared = shared
         self.runtime = runtime
         home = runtime
@@ -77,7 +77,7 @@ package final class HomeDomain: Sendable {
         self.time = time
         self.ticks = ticks
         directory = ChannelDirectory(store: store)
-        statusNews = StatusNews(devices: store, home: runtime, others: others)
+        statusNotifier = StatusNotifier(devices: store, home: runtime, others: others)
         formerChannels = FormerChannels(users: store, home: runtime, directory: directory, time: time)
         deletions = AppDeletions(
             apps: shared.apps, deletions: store, directory: directory, home: runtime, others: others, time: time)
@@ -89,9 +89,9 @@ package final class HomeDomain: Sendable {
         itemEngine = ItemEngine(
             store: store, home: runtime, hasAllShards: homes.isOne, documents: documents, firings: firings,
             conditions: conditions, time: time, ticks: ticks, logger: shared.logger, limits: settings.items)
-        items = AppItems(store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
+        items = AppItems(store: store, documents: documents, engine: itemEngine, rateLimits: rateLimits, time: time)
         subscriptions = SubscriptionRegistrar(
-            store: store, engine: itemEngine, items: items, home: runtime, others: others, allowances: allowances,
+            store: store, engine: itemEngine, items: items, home: runtime, others: others, rateLimits: rateLimits,
             approvalHooks: shared.approvalHooks, payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
             store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset),
@@ -103,29 +103,30 @@ package final class HomeDomain: Sendable {
             store: store, documents: documents, logs: logs, delivery: updateDelivery, limits: settings.updates,
             previews: shared.previews, listings: shared.listings, time: time, ticks: ticks, random: random)
         devices = DeviceRegistrar(
-            devices: store, home: runtime, others: others, directory: directory, news: statusNews,
-            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances,
+            devices: store, home: runtime, others: others, directory: directory, notifier: statusNotifier,
+            formerChannels: formerChannels, subscriptions: subscriptions, rateLimits: rateLimits,
             approvalHooks: shared.approvalHooks,
             time: time, random: random)
         channels = ChannelRegistrar(
             channels: store, directory: directory, home: runtime, formerChannels: formerChannels, sealer: shared.tokens,
-            allowances: allowances, time: time)
+            rateLimits: rateLimits, time: time)
         publisher = Publisher(
-            sealer: shared.tokens, directory: directory, home: runtime, allowances: allowances,
+            sealer: shared.tokens, directory: directory, home: runtime, rateLimits: rateLimits,
             addresses: shared.addresses, time: time)
-        let news = ChannelNews(home: runtime, time: time)
+        let notifier = ChannelNotifier(home: runtime, time: time)
         watches = WatchRegistrar(
-            watches: store, publisher: publisher, news: news, sealer: shared.watchSecrets, settings: settings.watches,
+            watches: store, publisher: publisher, notifier: notifier, sealer: shared.watchSecrets,
+            settings: settings.watches,
             time: time, random: random)
         work = LeasedWork(
             store: store, shards: shards,
-            user: WatchWork(watches: store, shards: shards, news: news, sealer: shared.watchSecrets, random: random),
+            user: WatchWork(watches: store, shards: shards, notifier: notifier, sealer: shared.watchSecrets, random: random),
             limits: settings.work, time: time)
         attachments = Attachments(
             records: records, files: attachmentFiles, limits: settings.attachments, time: time, random: random,
             isOwn: { runtime.has($0) }, isOpen: { runtime.isOpen(Shard(of: $0)) })
         services = Services(
-            store: store, documents: documents, home: runtime, others: others, allowances: allowances, time: time)
+            store: store, documents: documents, home: runtime, others: others, rateLimits: rateLimits, time: time)
         pushes = store
         outbox = Outbox(store: store, shards: shards, limits: settings.outbox, time: time)
         shared.gateways.serve(outbox)

@@ -19,7 +19,7 @@ final class StoreProbe: Sendable {
     func fault() async -> StoreFault? {
         await withCheckedContinuation { continuation in
             let oldestChange = store.oldestChangeWait
-            switch check.withLock({ $0.asked(continuation, oldestChange: oldestChange) }) {
+            switch check.withLock({ $0.requested(continuation, oldestChange: oldestChange) }) {
             case .begin(let number): begin(number)
             case .wait: break
             case .unusable(let fault): continuation.resume(returning: fault)

@@ -23,7 +23,7 @@ struct Sweeper: Service {
             async let held: Void = notifyThrottledFirings()
             async let updates: Void = sweepUpdates()
             async let services: Void = sweepServices()
-            async let looks: Void = lookAtSubscriptions()
+            async let looks: Void = checkSubscriptions()
             async let subscriptions: Void = removeSubscriptions()
             async let idleItems: Void = deleteIdleItems()
             var nextCollection = ContinuousClock.now
@@ -36,7 +36,7 @@ struct Sweeper: Service {
                     try await collector.collect()
                 }
                 await report("statuses") {
-                    while !Task.isCancelled, try await domain.statusNews.notify() == StatusNews.atOnce {}
+                    while !Task.isCancelled, try await domain.statusNotifier.notify() == StatusNotifier.atOnce {}
                 }
                 await report("deletions at other homes") { try await domain.deletions.notifyAgain() }
                 await report("channels of former users") { try await domain.formerChannels.closeAll() }
@@ -87,12 +87,12 @@ struct Sweeper: Service {
     }
 
     /// Searches once after the start. With several homes, also searches the shards that the home receives later.
-    private func lookAtSubscriptions() async {
+    private func checkSubscriptions() async {
         var isDone = false
         while !Task.isCancelled {
             await report("subscriptions that never fired") {
                 if !isDone {
-                    try await domain.itemEngine.lookAtNeverFired()
+                    try await domain.itemEngine.checkNeverFired()
                     isDone = true
                 }
                 try await domain.itemEngine.evaluateTaken()

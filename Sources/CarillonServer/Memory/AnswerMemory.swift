@@ -21,30 +21,30 @@ package final class AnswerMemory: Sendable {
     /// The largest number of large answers for an API key at a time.
     static let answersOfKey = 8
 
-    private let room: Room
+    private let memory: WeightedSemaphore
     /// The answers that are created and wait for memory.
-    private let made: Room
-    private let lists: Room
-    private let receipts: Room
-    private let looks: Room
-    private let addresses: Shares<NetworkAddress>
-    private let devices = Shares<DeviceSerial>(limit: AnswerMemory.answersOfDevice, of: "answers_of_device")
-    private let keys = Shares<Int>(limit: AnswerMemory.answersOfKey, of: "answers_of_key")
+    private let made: WeightedSemaphore
+    private let lists: WeightedSemaphore
+    private let receipts: WeightedSemaphore
+    private let parts: WeightedSemaphore
+    private let addresses: Quota<NetworkAddress>
+    private let devices = Quota<DeviceSerial>(limit: AnswerMemory.answersOfDevice, of: "answers_of_device")
+    private let keys = Quota<Int>(limit: AnswerMemory.answersOfKey, of: "answers_of_key")
     private let refused = ServerMetric.answersRefused.counter()
 
     /// - Parameter bytes: The limit for all answers together. The limit for one address is a quarter of it.
     init(bytes: Int, scheduler: Scheduler) {
         let gauge = ServerMetric.answerBytes.gauge()
-        room = Room(bytes, mostWaiting: 256, scheduler: scheduler) { gauge.record($0) }
-        made = Room(32, mostWaiting: 0, scheduler: scheduler)
-        lists = Room(4, mostWaiting: 20_000, scheduler: scheduler)
-        receipts = Room(8, mostWaiting: 20_000, scheduler: scheduler)
-        looks = Room(64, mostWaiting: 20_000, scheduler: scheduler)
-        addresses = Shares(limit: max(bytes / 4, Self.bytesOfPart), of: "answers_of_address")
+        memory = WeightedSemaphore(bytes, mostWaiting: 256, scheduler: scheduler) { gauge.record($0) }
+        made = WeightedSemaphore(32, mostWaiting: 0, scheduler: scheduler)
+        lists = WeightedSemaphore(4, mostWaiting: 20_000, scheduler: scheduler)
+        receipts = WeightedSemaphore(8, mostWaiting: 20_000, scheduler: scheduler)
+        parts = WeightedSemaphore(64, mostWaiting: 20_000, scheduler: scheduler)
+        addresses = Quota(limit: max(bytes / 4, Self.bytesOfPart), of: "answers_of_address")
     }
 
     /// The number of bytes in use.
-    package var used: Int { room.used }
+    package var used: Int { memory.used }
 
     /// Returns the number of large answers that a device has.
     func largeAnswers(of device: DeviceSerial) -> Int { devices.count(of: device) }
@@ -58,14 +58,14 @@ package final class AnswerMemory: Sendable {
     /// - Throws: ``ErrorCode/overloaded`` or ``ErrorCode/rateLimited``.
     func place(
         for bytes: Int, of device: DeviceSerial?, or bearer: String?, from address: NetworkAddress?
-    ) async throws(Refusal) -> AnswerPlace? {
+    ) async throws(Refusal) -> AnswerReservation? {
         guard bytes > Self.uncountedBytes else { return nil }
-        let place: AnswerPlace
+        let place: AnswerReservation
         if let free = try takeAtOnce(bytes, for: address) {
             place = free
         } else {
             guard let waits = made.takeAtOnce(1) else { throw overloaded }
-            defer { waits.giveBack() }
+            defer { waits.release() }
             place = try await take(bytes, for: address)
         }
         guard bytes > Self.partBytes else { return place }
@@ -84,10 +84,10 @@ package final class AnswerMemory: Sendable {
     ///   - read: Called again after a wait for memory. The part that it returned before the wait is discarded.
     func part<Part: Sendable>(
         for address: NetworkAddress?, bytes: (Part) -> Int, _ read: () async throws -> Part?
-    ) async throws -> (Part, AnswerPlace?)? {
+    ) async throws -> (Part, AnswerReservation?)? {
         do {
-            let turn = try await turn(of: looks)
-            defer { turn.giveBack() }
+            let turn = try await turn(of: parts)
+            defer { turn.release() }
             guard let part = try await read() else { return nil }
             let needed = bytes(part)
             if needed <= Self.uncountedBytes { return (part, nil) }
@@ -102,17 +102,17 @@ package final class AnswerMemory: Sendable {
     /// Counts an answer as a large answer of the device.
     ///
     /// - Throws: ``ErrorCode/rateLimited``.
-    func admitLarge(_ place: AnswerPlace, of device: DeviceSerial) throws(Refusal) {
+    func admitLarge(_ place: AnswerReservation, of device: DeviceSerial) throws(Refusal) {
         guard devices.take(device) else {
             throw Refusal(
                 .rateLimited,
                 "A device can have up to \(Self.answersOfDevice) large answers at a time. Read them before you send another request.",
                 retryAfterSeconds: 2)
         }
-        place.onGiveBack { [devices] in devices.giveBack(device) }
+        place.onRelease { [devices] in devices.release(device) }
     }
 
-    private func admitLarge(_ place: AnswerPlace, ofKey bearer: String) throws(Refusal) {
+    private func admitLarge(_ place: AnswerReservation, ofKey bearer: String) throws(Refusal) {
         // Only the hash of the secret is stored.
         let key = bearer.hashValue
         guard keys.take(key) else {
@@ -121,7 +121,7 @@ package final class AnswerMemory: Sendable {
                 "An API key can have up to \(Self.answersOfKey) large answers at a time. Read them before you send another request.",
                 retryAfterSeconds: 2)
         }
-        place.onGiveBack { [keys] in keys.giveBack(key) }
+        place.onRelease { [keys] in keys.release(key) }
     }
 
     /// Creates a list, while only a few others are created at the same time.
@@ -130,38 +130,38 @@ package final class AnswerMemory: Sendable {
     /// Reads an inbox in order to acknowledge received envelopes, while only a few others are read at the same time.
     func receipt<Value>(_ work: () async throws -> Value) async throws -> Value { try await inTurn(of: receipts, work) }
 
-    private func inTurn<Value>(of turns: Room, _ work: () async throws -> Value) async throws -> Value {
+    private func inTurn<Value>(of turns: WeightedSemaphore, _ work: () async throws -> Value) async throws -> Value {
         let turn = try await turn(of: turns)
-        defer { turn.giveBack() }
+        defer { turn.release() }
         return try await work()
     }
 
-    private func turn(of turns: Room) async throws(Refusal) -> Room.Place {
+    private func turn(of turns: WeightedSemaphore) async throws(Refusal) -> WeightedSemaphore.Permit {
         guard let turn = await turns.take(1, within: Self.patience) else { throw overloaded }
         return turn
     }
 
     /// - Returns: Nil if there is not enough memory now.
-    private func takeAtOnce(_ bytes: Int, for address: NetworkAddress?) throws(Refusal) -> AnswerPlace? {
-        let share = try takeShare(bytes, of: address)
-        guard let place = room.takeAtOnce(bytes) else {
-            share(bytes)
+    private func takeAtOnce(_ bytes: Int, for address: NetworkAddress?) throws(Refusal) -> AnswerReservation? {
+        let release = try takeQuota(bytes, of: address)
+        guard let place = memory.takeAtOnce(bytes) else {
+            release(bytes)
             return nil
         }
-        return AnswerPlace(place, bytes: bytes, onShrink: share)
+        return AnswerReservation(place, bytes: bytes, onShrink: release)
     }
 
-    private func take(_ bytes: Int, for address: NetworkAddress?) async throws(Refusal) -> AnswerPlace {
-        let share = try takeShare(bytes, of: address)
-        guard let place = await room.take(bytes, within: Self.patience) else {
-            share(bytes)
+    private func take(_ bytes: Int, for address: NetworkAddress?) async throws(Refusal) -> AnswerReservation {
+        let release = try takeQuota(bytes, of: address)
+        guard let place = await memory.take(bytes, within: Self.patience) else {
+            release(bytes)
             throw overloaded
         }
-        return AnswerPlace(place, bytes: bytes, onShrink: share)
+        return AnswerReservation(place, bytes: bytes, onShrink: release)
     }
 
     /// - Returns: A function that releases bytes.
-    private func takeShare(_ bytes: Int, of address: NetworkAddress?) throws(Refusal) -> @Sendable (Int) -> Void {
+    private func takeQuota(_ bytes: Int, of address: NetworkAddress?) throws(Refusal) -> @Sendable (Int) -> Void {
         guard let address, !address.isLoopback else { return { _ in } }
         let owner = address.owner
         // An answer that is larger than the limit of the address uses all of it.
@@ -171,7 +171,7 @@ package final class AnswerMemory: Sendable {
                 "The answers to one address can have up to \(addresses.limit) bytes together. Read them before you send another request.",
                 retryAfterSeconds: 2)
         }
-        return { [addresses] freed in addresses.giveBack(owner, freed) }
+        return { [addresses] freed in addresses.release(owner, freed) }
     }
 
     private var overloaded: Refusal {

@@ -25,7 +25,7 @@ struct FreedMemory: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 try? await Task.sleep(for: Self.pause)
-                if Self.isDue { await Self.giveBack() }
+                if Self.isDue { await Self.returnToSystem() }
             }
         }
     }
@@ -38,7 +38,7 @@ struct FreedMemory: Service {
     }
 
     /// Runs on a thread of its own, because it takes some milliseconds.
-    private static func giveBack() async {
+    private static func returnToSystem() async {
         #if canImport(Glibc)
             _ = try? await NIOThreadPool.singleton.runIfActive { trim?(0) }
         #endif

@@ -21,7 +21,7 @@ final class NameResolver: Sendable {
     private let threads: NIOThreadPool
     private let group: any EventLoopGroup
     private let patience: TimeAmount
-    private let lookUp: NameLookUp
+    private let lookup: NameLookup
     /// The start times of pending look-ups, by domain.
     private let begun = Mutex<[String: [NIODeadline]]>([:])
     private static let slowPerDomain = 2
@@ -30,12 +30,12 @@ final class NameResolver: Sendable {
 
     init(
         group: any EventLoopGroup, threadCount: Int = 8, patience: TimeAmount = NameResolver.patience,
-        slow: TimeAmount = .seconds(1), lookUp: NameLookUp = .system
+        slow: TimeAmount = .seconds(1), lookup: NameLookup = .system
     ) {
         self.group = group
         self.slow = slow
         self.patience = patience
-        self.lookUp = lookUp
+        self.lookup = lookup
         threads = NIOThreadPool(numberOfThreads: threadCount)
         threads.start()
     }
@@ -43,11 +43,11 @@ final class NameResolver: Sendable {
     /// Releases the threads without waiting for pending look-ups.
     func shutdown() { threads.shutdownGracefully { _ in } }
 
-    func addresses(of name: String) async -> NameLookUp.Answer {
+    func addresses(of name: String) async -> NameLookup.Answer {
         let domain = name.split(separator: ".").suffix(2).joined(separator: ".")
-        guard let start = begin(domain) else { return .notAsked(reason: "two other look-ups of the domain are slow") }
+        guard let start = begin(domain) else { return .notSent(reason: "two other look-ups of the domain are slow") }
         let loop = group.next()
-        let promise = loop.makePromise(of: NameLookUp.Answer.self)
+        let promise = loop.makePromise(of: NameLookup.Answer.self)
         let phase = Mutex(Phase.waiting)
         let deadline = loop.scheduleTask(in: patience) {
             let earlier = phase.withLock { phase in
@@ -55,7 +55,7 @@ final class NameResolver: Sendable {
                 return phase
             }
             promise.succeed(
-                earlier == .waiting ? .notAsked(reason: "every resolver thread is busy") : .notFound("it took too long"))
+                earlier == .waiting ? .notSent(reason: "every resolver thread is busy") : .notFound("it took too long"))
         }
         threads.submit { [self] state in
             let isWanted = phase.withLock { phase in
@@ -65,9 +65,9 @@ final class NameResolver: Sendable {
             }
             guard isWanted else {
                 end(domain, start)
-                return promise.succeed(.notAsked(reason: "the server is stopping"))
+                return promise.succeed(.notSent(reason: "the server is stopping"))
             }
-            let answer = lookUp.ask(name)
+            let answer = lookup.ask(name)
             deadline.cancel()
             end(domain, start)
             // After the deadline this has no effect, because a promise keeps its first value.
@@ -76,7 +76,7 @@ final class NameResolver: Sendable {
         do {
             return try await promise.futureResult.get()
         } catch {
-            return .notAsked(reason: "the look-up ended without an answer")
+            return .notSent(reason: "the look-up ended without an answer")
         }
     }
 
@@ -104,13 +104,13 @@ final class NameResolver: Sendable {
 }
 
 /// One blocking look-up of the addresses of a name.
-package struct NameLookUp: Sendable {
+package struct NameLookup: Sendable {
     package enum Answer: Equatable, Sendable {
         case addresses([NetworkAddress])
         /// The name does not exist, or no name server that was reached knows it.
         case notFound(String)
         /// This machine could not send the query.
-        case notAsked(reason: String)
+        case notSent(reason: String)
     }
 
     package let ask: @Sendable (String) -> Answer
@@ -118,7 +118,7 @@ package struct NameLookUp: Sendable {
     package init(ask: @escaping @Sendable (String) -> Answer) { self.ask = ask }
 
     /// The system's resolver, in its order of preference.
-    package static let system = NameLookUp { name in
+    package static let system = NameLookup { name in
         var hints = addrinfo()
         #if canImport(Glibc)
             hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -129,7 +129,7 @@ package struct NameLookUp: Sendable {
         let status = getaddrinfo(name, nil, &hints, &list)
         defer { if let list { freeaddrinfo(list) } }
         guard status == 0 else {
-            if status == EAI_MEMORY || status == EAI_SYSTEM { return .notAsked(reason: "getaddrinfo \(status)") }
+            if status == EAI_MEMORY || status == EAI_SYSTEM { return .notSent(reason: "getaddrinfo \(status)") }
             return .notFound(String(cString: gai_strerror(status)))
         }
         var addresses: [NetworkAddress] = []

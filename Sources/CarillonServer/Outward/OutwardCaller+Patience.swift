@@ -4,10 +4,10 @@ extension OutwardCaller {
     /// Limits the total time for the look-up, the connection and the response. Returns nil if they take longer.
     func ask(_ request: Request, within patience: Duration) async -> Answer? {
         let first = FirstAnswer()
-        let call = Task { first.give(await ask(request)) }
+        let call = Task { first.resolve(await ask(request)) }
         let limit = Task {
             try await Task.sleep(for: patience)
-            first.give(nil)
+            first.resolve(nil)
             call.cancel()
         }
         defer { limit.cancel() }
@@ -19,21 +19,21 @@ extension OutwardCaller {
         private enum State {
             case empty
             case awaited(CheckedContinuation<Answer?, Never>)
-            case given(Answer?)
+            case resolved(Answer?)
         }
 
         private let state = Mutex(State.empty)
 
-        func give(_ answer: Answer?) {
+        func resolve(_ answer: Answer?) {
             let waiter: CheckedContinuation<Answer?, Never>? = state.withLock { state in
                 switch state {
                 case .empty:
-                    state = .given(answer)
+                    state = .resolved(answer)
                     return nil
                 case .awaited(let waiter):
-                    state = .given(answer)
+                    state = .resolved(answer)
                     return waiter
-                case .given: return nil
+                case .resolved: return nil
                 }
             }
             waiter?.resume(returning: answer)
@@ -42,12 +42,12 @@ extension OutwardCaller {
         /// Must be called only once.
         func value() async -> Answer? {
             await withCheckedContinuation { continuation in
-                let isGiven: Answer?? = state.withLock { state in
-                    if case .given(let answer) = state { return .some(answer) }
+                let ready: Answer?? = state.withLock { state in
+                    if case .resolved(let answer) = state { return .some(answer) }
                     state = .awaited(continuation)
                     return nil
                 }
-                if let answer = isGiven { continuation.resume(returning: answer) }
+                if let answer = ready { continuation.resume(returning: answer) }
             }
         }
     }

@@ -69,7 +69,7 @@ struct OutwardCaller: Sendable {
             case .addresses(let addresses): found = addresses
             case .notFound(let why):
                 return Answer(result: .failed(.nameNotResolved, detail: "the name was not resolved: \(why)"))
-            case .notAsked(let reason): return Answer(result: .notMade(reason: reason))
+            case .notSent(let reason): return Answer(result: .notMade(reason: reason))
             }
         }
         let allowed = rules.allowed(found).prefix(Self.attempts)

@@ -13,7 +13,7 @@ package struct OutwardSettings: Sendable {
     package var answerSeconds: Int
     /// The longest time for a pending call after the server began to stop.
     package var stopMilliseconds: Int64
-    package var lookUp: NameLookUp
+    package var lookup: NameLookup
 
     package init() {
         rules = CallRules()
@@ -21,7 +21,7 @@ package struct OutwardSettings: Sendable {
         shortestPingSeconds = WatchRegistrar.Settings().shortestIntervalSeconds
         answerSeconds = 10
         stopMilliseconds = 2000
-        lookUp = .system
+        lookup = .system
     }
 
     package static let longestAnswerSeconds = 15

@@ -42,14 +42,14 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private let forwardedFor: NetworkAddress?
     /// The address for which the socket is counted.
     private let address: NetworkAddress?
-    private let shares: ConnectionShares
+    private let quotas: ConnectionQuotas
     private var machine: SessionMachine
     private var reader = MessageReader()
     private var context: ChannelHandlerContext?
     /// The device whose envelopes this session receives.
     private var joined: DeviceSerial?
     /// Set with the first request.
-    private var asker: AskingDevice?
+    private var requester: RequestingDevice?
     private var offerAnswers: [@Sendable (Bool) -> Void] = []
     private var lastHeard = 0
     /// The bytes of frames that were written.
@@ -58,21 +58,21 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private var isClosing = false
     private var meter = FrameMeter()
     /// The reserved memory of the next frame, which is released when the peer has received the frame.
-    private var placeOfNext: AnswerPlace?
+    private var placeOfNext: AnswerReservation?
     /// Whether reading is paused because the client sent too many frames.
     private var isMetered = false
     var place: ConnectionWheel.Place?
 
     /// - Parameters:
     ///   - forwardedFor: The address of the client, if a proxy reports it.
-    ///   - address: The address for which the socket is already counted in the shares. The socket ends this count.
+    ///   - address: The address for which the socket is already counted in the quotas. The socket ends this count.
     init(
         shared: Shared, loop: LoopContext, eventLoop: any EventLoop, forwardedFor: NetworkAddress?, address: NetworkAddress?,
-        shares: ConnectionShares
+        quotas: ConnectionQuotas
     ) {
         self.shared = shared
         self.address = address
-        self.shares = shares
+        self.quotas = quotas
         self.forwardedFor = forwardedFor
         self.loop = loop
         self.eventLoop = eventLoop
@@ -92,7 +92,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         guard self.context != nil else { return }
         self.context = nil
         shared.limit.closed()
-        if let address { shares.sockets.giveBack(address) }
+        if let address { quotas.sockets.release(address) }
         FreedMemory.add(FreedMemory.bytesOfConnection)
         loop.wheel.value.remove(self)
         perform(machine.disconnected())
@@ -264,10 +264,10 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             self.load(load, device)
         case .perform(let request):
             perform(request)
-        case .settle(let id, let device, let outcome, let code):
-            shared.domain.homes.home(of: device).settle(EnvelopeAnswer(id, outcome, code: code), of: device)
-        case .answerOffer(let wasGiven):
-            if !offerAnswers.isEmpty { offerAnswers.removeFirst()(wasGiven) }
+        case .finish(let id, let device, let outcome, let code):
+            shared.domain.homes.home(of: device).finish(EnvelopeAnswer(id, outcome, code: code), of: device)
+        case .answerOffer(let wasAccepted):
+            if !offerAnswers.isEmpty { offerAnswers.removeFirst()(wasAccepted) }
         case .ping:
             write(.ping, [])
         case .close(let code, let reason):
@@ -281,7 +281,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         written += frame.readableBytes
         let isOut = placeOfNext.map { place in
             let isOut = eventLoop.makePromise(of: Void.self)
-            isOut.futureResult.whenComplete { _ in place.giveBack() }
+            isOut.futureResult.whenComplete { _ in place.release() }
             return isOut
         }
         placeOfNext = nil
@@ -328,7 +328,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
                 if handler.context == nil || handler.isClosing { return handler.leave() }
                 handler.perform(
                     handler.machine.identified(
-                        identified.identity, identified.page, said: identified.said, at: time.now()))
+                        identified.identity, identified.page, reported: identified.reported, at: time.now()))
             case .failure(let refusal):
                 handler.perform(handler.machine.identificationRefused(refusal.code, refusal.reason))
             }
@@ -351,7 +351,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
                 if handler.context == nil || handler.isClosing || isGone { handler.leave() }
                 let read = isGone ? InboxRead.deviceGone : .page(arrived.page)
                 handler.perform(handler.machine.loaded(read, at: time.now()))
-            case .notKnown: handler.perform(handler.machine.loaded(.deviceGone, at: time.now()))
+            case .unknownDevice: handler.perform(handler.machine.loaded(.deviceGone, at: time.now()))
             case .failed(let fault): handler.perform(handler.machine.loadFailed(fault))
             }
         }
@@ -373,11 +373,11 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         guard let channel = context?.channel else { return }
         let requests = shared.requests
         let address = forwardedFor ?? NetworkAddress(channel.remoteAddress)
-        let asker = asker ?? AskingDevice()
-        self.asker = asker
+        let requester = requester ?? RequestingDevice()
+        self.requester = requester
         let refusal = refusalWhenLate(request)
         start {
-            await requests.perform(request, by: asker, from: address, on: channel)
+            await requests.perform(request, by: requester, from: address, on: channel)
         } then: { handler, performed in
             refusal?.cancel()
             handler.placeOfNext = performed.place
@@ -449,8 +449,8 @@ extension SocketHandler: LiveSession {
         }
     }
 
-    func settled(_ ids: [MessageID]) {
-        eventLoop.execute { self.perform(self.machine.settledElsewhere(ids)) }
+    func finished(_ ids: [MessageID]) {
+        eventLoop.execute { self.perform(self.machine.finishedElsewhere(ids)) }
     }
 
     func providersChanged() { eventLoop.execute { self.perform(self.machine.providersChanged()) } }

@@ -53,7 +53,7 @@ struct SocketIdentifier: Sendable {
         let name = DeviceName.id(credential.device, credential: hash)
         switch await arrive(name, .credential(hash), load, speaking: hello.carillon ?? 0, as: session) {
         case .device(let arrived): return Identified(arrived, uaid: credential.device.description)
-        case .notKnown: throw DeviceRegistrar.credentialInvalid
+        case .unknownDevice: throw DeviceRegistrar.credentialInvalid
         case .failed(let fault): throw fault
         }
     }
@@ -66,7 +66,7 @@ struct SocketIdentifier: Sendable {
         if let uaid = hello.uaid, let userAgent = UserAgentID(parsing: uaid) {
             switch await arrive(userAgent, load, speaking: hello.carillon ?? 0, as: session) {
             case .device(let arrived): return Identified(arrived, uaid: userAgent.text)
-            case .notKnown: break
+            case .unknownDevice: break
             case .failed(let fault): throw fault
             }
         }
@@ -98,16 +98,17 @@ struct Identified: Sendable {
     let identity: SessionMachine.Identity
     let page: InboxPage
     /// The revisions of the device's description and offers that the server has.
-    let said: ReportedRevisions
+    let reported: ReportedRevisions
 
     fileprivate init(_ arrived: ArrivedDevice, uaid: String) {
         self.init(
-            identity: .init(owner: .device(arrived.device.serial), uaid: uaid), page: arrived.page, said: arrived.said)
+            identity: .init(owner: .device(arrived.device.serial), uaid: uaid), page: arrived.page,
+            reported: arrived.reported)
     }
 
-    fileprivate init(identity: SessionMachine.Identity, page: InboxPage, said: ReportedRevisions = .none) {
+    fileprivate init(identity: SessionMachine.Identity, page: InboxPage, reported: ReportedRevisions = .none) {
         self.identity = identity
         self.page = page
-        self.said = said
+        self.reported = reported
     }
 }

@@ -19,11 +19,11 @@ struct SocketRequests: Sendable {
     /// The answer to a session, and its reserved memory until the peer has received the answer.
     struct Performed: Sendable {
         var answer: SessionMachine.Answer
-        var place: AnswerPlace?
+        var place: AnswerReservation?
     }
 
     func perform(
-        _ request: SessionMachine.Request, by asker: AskingDevice, from address: NetworkAddress?,
+        _ request: SessionMachine.Request, by requester: RequestingDevice, from address: NetworkAddress?,
         on channel: any NIOCore.Channel
     ) async -> Performed {
         switch request {
@@ -32,7 +32,7 @@ struct SocketRequests: Sendable {
         case .unregister(let owner, let id, let asWritten):
             return Performed(answer: await unregister(id, asWritten, owner))
         case .ask(let owner, let request):
-            let (answer, place) = await ask(request, owner, asker, address, channel)
+            let (answer, place) = await ask(request, owner, requester, address, channel)
             return Performed(answer: .asked(answer), place: place)
         }
     }
@@ -101,9 +101,10 @@ struct SocketRequests: Sendable {
     }
 
     private func ask(
-        _ request: ClientFrame.Request, _ owner: SessionMachine.Owner, _ asker: AskingDevice, _ address: NetworkAddress?,
+        _ request: ClientFrame.Request, _ owner: SessionMachine.Owner, _ requester: RequestingDevice,
+        _ address: NetworkAddress?,
         _ channel: any NIOCore.Channel
-    ) async -> (ServerFrame.Answer, AnswerPlace?) {
+    ) async -> (ServerFrame.Answer, AnswerReservation?) {
         var response: Response
         do {
             let target = request.path.decodingUnreserved
@@ -118,7 +119,7 @@ struct SocketRequests: Sendable {
             else { throw Refusal(.requestInvalid, "The request is not valid.") }
             guard case .device(let serial) = owner else { throw DeviceRegistrar.credentialInvalid }
             if domain.homes.isOne {
-                guard let device = try await asker.device(serial, in: domain.devices) else {
+                guard let device = try await requester.device(serial, in: domain.devices) else {
                     throw DeviceRegistrar.credentialInvalid
                 }
                 var context = RouteContext(.connection(channel), logger: logger)
@@ -138,7 +139,7 @@ struct SocketRequests: Sendable {
             response = Response(refusal: Self.refusal(for: error, logger: logger))
         }
         let body = WholeBody()
-        var place: AnswerPlace?
+        var place: AnswerReservation?
         do {
             // The answer waits for the peer as one frame.
             if let length = response.body.contentLength, case .device(let device) = owner {
@@ -199,7 +200,7 @@ extension ServerFrame.Answer {
 }
 
 /// The device of a session that sends requests. It is read once, because the session ends with the device.
-final class AskingDevice: Sendable {
+final class RequestingDevice: Sendable {
     private let found = Mutex<Device?>(nil)
 
     func device(_ serial: DeviceSerial, in devices: DeviceRegistrar) async throws -> Device? {

@@ -113,7 +113,7 @@ package final class AppUsers: Sendable {
     /// Returns the user that a token names.
     ///
     /// - Throws: ``Refusal``.
-    package func user(saidBy text: String, in app: AppSerial) async throws -> UserID {
+    package func user(assertedBy text: String, in app: AppSerial) async throws -> UserID {
         guard let known = try await opened(app) else {
             throw Refusal(
                 .usersNotConfigured, "The app has no user rules; an operator sets them with `carillon apps users set`.")

@@ -224,7 +224,7 @@ struct DelegateCallsTests {
             await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
             try await fixture.box.confirmResult(id)
             await fixture.engine.removed([RemovedResult(id: id, application: Self.address, files: [], reason: .limit)])
-            let isForgotten = fixture.engine.heard.begins(id)
+            let isForgotten = fixture.engine.delegateResults.begins(id)
             #expect(isForgotten, "its call does not wait")
         }
         try await eventually { delegate.heard.withLock { $0.count } == 2 }

@@ -38,7 +38,7 @@ extension TransferAPI {
 
 extension ServiceAPI {
     init(
-        base: String, transport: any ClientTransport, backOff: PushClient.BackOff, asks: SocketAsks,
+        base: String, transport: any ClientTransport, backOff: PushClient.BackOff, asks: SocketRequester,
         failures: FailureNote = FailureNote(), identity: @escaping @Sendable () -> DeviceIdentity?,
         repeatsRegistration: @escaping @Sendable (_ credential: String) -> Bool = { _ in false }
     ) {

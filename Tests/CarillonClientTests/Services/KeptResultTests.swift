@@ -313,7 +313,7 @@ struct KeptResultTests {
     }
 
     @Test func `only a result that a delegate is called with is spared, and a removed one is not told`() {
-        let heard = HeardResults()
+        let heard = DelegateResults()
         let (first, second) = (heard.begins("1"), heard.begins("2"))
         #expect(first && second && heard.ids == ["1", "2"])
         heard.confirmed("1")

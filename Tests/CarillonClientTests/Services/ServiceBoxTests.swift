@@ -73,7 +73,7 @@ struct ServiceBoxTests {
         }
         let day: Int64 = 86_400_000
         #expect(try await !take(request(1), at: day))
-        _ = try await box.standing(of: peer, [1], user: nil, at: 1)
+        _ = try await box.trust(of: peer, [1], user: nil, at: 1)
         #expect(try await !take(request(1), at: day), "it was met, and nobody vouched for it")
         try await box.vouch(peer.device, at: 5)
         #expect(try await take(request(1), at: day + 4))
@@ -103,7 +103,7 @@ struct ServiceBoxTests {
 
     @Test func `of this machine so many events wait, and no more`() async throws {
         let box = try box()
-        _ = try await box.standing(of: peer, [1], user: nil, at: 1)
+        _ = try await box.trust(of: peer, [1], user: nil, at: 1)
         try await box.vouch(peer.device, at: 5)
         let event = try request(1)
         for _ in 0..<1000 { #expect(try await box.addLocal(event, event.body, at: 6)) }
@@ -147,15 +147,15 @@ struct ServiceBoxTests {
     @Test func `the first identity of a device is accepted, and another is not until somebody says so`() async throws {
         let box = try box()
         let peer = ServicePeer(app: "com.example.b", device: "device")
-        #expect(try await box.standing(of: peer, [1], user: nil, at: 1) == .first)
-        #expect(try await box.standing(of: peer, [1], user: nil, at: 1) == .known)
+        #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .first)
+        #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .known)
         #expect(try await !box.accept("device"))
-        #expect(try await box.standing(of: peer, [2], user: nil, at: 1) == .changed(isNew: true))
-        #expect(try await box.standing(of: peer, [2], user: nil, at: 1) == .changed(isNew: false))
-        #expect(try await box.standing(of: peer, [1], user: nil, at: 1) == .known)
+        #expect(try await box.trust(of: peer, [2], user: nil, at: 1) == .changed(isNew: true))
+        #expect(try await box.trust(of: peer, [2], user: nil, at: 1) == .changed(isNew: false))
+        #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .known)
         #expect(try await box.accept("device"))
-        #expect(try await box.standing(of: peer, [2], user: nil, at: 1) == .known)
-        #expect(try await box.standing(of: peer, [1], user: nil, at: 1) == .changed(isNew: true))
+        #expect(try await box.trust(of: peer, [2], user: nil, at: 1) == .known)
+        #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .changed(isNew: true))
     }
 
     @Test func `a call has one result, and what was not sent is sent by the next run`() async throws {
@@ -204,7 +204,7 @@ struct ServiceBoxTests {
     @Test func `another user finds nothing of the one before`() async throws {
         let box = try box()
         let first = try await box.keys(at: 1)
-        _ = try await box.standing(of: ServicePeer(app: "a", device: "d"), [1], user: nil, at: 1)
+        _ = try await box.trust(of: ServicePeer(app: "a", device: "d"), [1], user: nil, at: 1)
         try await add(ServiceEvent.received(id(1)).body, to: box)
         func become(_ user: String?) async throws {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
@@ -218,7 +218,7 @@ struct ServiceBoxTests {
         #expect(second.identity.rawRepresentation != first.identity.rawRepresentation)
         #expect(try await box.events(after: 0, at: 1, limit: 1).events.isEmpty)
         let other = ServicePeer(app: "a", device: "e")
-        #expect(try await box.standing(of: other, [2], user: nil, at: 1) == .first)
+        #expect(try await box.trust(of: other, [2], user: nil, at: 1) == .first)
         try await become("ada")
         #expect(try await box.keys(at: 1).key.name == second.key.name, "the same user keeps it")
     }

@@ -41,12 +41,12 @@ struct ServiceIdentityTests {
     {
         let box = try box()
         try await apply([.saveTakenUser("ada")], to: box)
-        #expect(try await box.standing(of: peer, [1], user: nil, at: 1) == .first)
+        #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .first)
         let day: Int64 = 86_400_000
         try await box.vouch(peer.device, at: day)
         try await apply([.saveTakenUser(nil), .saveTakenUser("ada")], to: box)
-        #expect(try await box.standing(of: peer, [2], user: nil, at: 2) == .changed(isNew: true))
-        #expect(try await box.standing(of: peer, [1], user: nil, at: 3) == .known)
+        #expect(try await box.trust(of: peer, [2], user: nil, at: 2) == .changed(isNew: true))
+        #expect(try await box.trust(of: peer, [1], user: nil, at: 3) == .known)
         let event = ServiceEvent.request(
             RequestHeader(
                 id: try #require(ServiceRequestID(String(repeating: "0", count: 32))),
@@ -69,16 +69,16 @@ struct ServiceIdentityTests {
     @Test func `a device that the server lost keeps identities, and one that is signed out forgets them`() async throws {
         let box = try box()
         let before = try await box.keys(at: 1)
-        _ = try await box.standing(of: peer, [1], user: nil, at: 1)
+        _ = try await box.trust(of: peer, [1], user: nil, at: 1)
         try await apply([.eraseIdentity], to: box)
         #expect(try await box.keys(at: 2).identity.rawRepresentation == before.identity.rawRepresentation)
-        #expect(try await box.standing(of: peer, [2], user: nil, at: 2) == .changed(isNew: true))
+        #expect(try await box.trust(of: peer, [2], user: nil, at: 2) == .changed(isNew: true))
         var session = ClientSession(.init(), restoring: StoredState())
         let actions = session.signedOut(at: .now)
         #expect(actions.contains(.write(.eraseServiceIdentities)))
         try await apply([.eraseIdentity, .eraseServiceIdentities], to: box)
         #expect(try await box.keys(at: 3).identity.rawRepresentation != before.identity.rawRepresentation)
-        #expect(try await box.standing(of: peer, [2], user: nil, at: 3) == .first)
+        #expect(try await box.trust(of: peer, [2], user: nil, at: 3) == .first)
     }
 
     @Test func `the identities of a thousand users are kept, and the one that was used longest ago goes`() async throws {
@@ -122,8 +122,8 @@ struct ServiceIdentityTests {
     @Test func `identities are listed for the present user, and accepted by their fingerprint`() async throws {
         let box = try box()
         try await apply([.saveTakenUser("ada")], to: box)
-        _ = try await box.standing(of: peer, [1], user: nil, at: 1)
-        _ = try await box.standing(of: peer, [2], user: nil, at: 2)
+        _ = try await box.trust(of: peer, [1], user: nil, at: 1)
+        _ = try await box.trust(of: peer, [2], user: nil, at: 2)
         let listed = try await box.identities()
         #expect(listed.map(\.peer) == [peer])
         #expect(listed.map(\.pin.identity) == [[1]] && listed.map(\.pin.offered) == [[2]])
@@ -156,8 +156,8 @@ struct ServiceIdentityTests {
         }
         let box = try box()
         #expect(try await box.keys(at: 1).identity.rawRepresentation == key)
-        #expect(try await box.standing(of: peer, [2], user: "ben", at: 1) == .changed(isNew: user == nil))
-        #expect(try await box.standing(of: peer, [1], user: "ben", at: 1) == .known)
+        #expect(try await box.trust(of: peer, [2], user: "ben", at: 1) == .changed(isNew: user == nil))
+        #expect(try await box.trust(of: peer, [1], user: "ben", at: 1) == .known)
         #expect(try await box.accept(peer.device))
     }
 }

@@ -27,7 +27,7 @@ struct PrivateSubscriptionTests {
         let (first, second) = (alert(), alert("other", key: nil))
         try subscriptions(folder).declare([first])
         try subscriptions(folder).subscribe(second)
-        let keys = try folder.ownKeysMadeIfMissing()
+        let keys = try folder.loadOrCreateKeys()
         let expected = PrivateKeys(publicKey: keys.publicKey, authSecret: keys.authSecret)
         for subscription in [first, second] {
             let format = subscription.notificationFormat

@@ -15,7 +15,7 @@ struct RefusedCredentialTests {
 
     private func services(_ web: ScriptedWeb, isRepeated: Bool) -> ServiceAPI {
         ServiceAPI(
-            base: ScriptedWeb.base, transport: web, backOff: .init(), asks: SocketAsks { _ in }
+            base: ScriptedWeb.base, transport: web, backOff: .init(), asks: SocketRequester { _ in }
         ) {
             Self.identity
         } repeatsRegistration: { credential in

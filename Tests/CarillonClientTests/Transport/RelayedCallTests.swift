@@ -145,7 +145,7 @@ struct RelayedCallTests {
     private func services(_ transport: Relay, _ failures: FailureNote) -> ServiceAPI {
         ServiceAPI(
             base: "http://host:1", transport: transport,
-            backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), asks: SocketAsks { _ in },
+            backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), asks: SocketRequester { _ in },
             failures: failures
         ) { Self.identity }
     }

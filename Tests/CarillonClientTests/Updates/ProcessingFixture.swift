@@ -53,7 +53,7 @@ final class ProcessingFixture: Sendable {
 
     @discardableResult
     func receive(_ frames: UpdateFrame...) async throws -> Arrival {
-        let asked = try await inbox.word(results: 0).position
+        let asked = try await inbox.report(results: 0).position
         return try await inbox.received(
             PollAnswer(updates: frames, position: "p"), to: asked, by: Self.owner, said: [], parameters: nil)
     }
@@ -101,7 +101,7 @@ final class ProcessingFixture: Sendable {
 
     /// What the server would be told, without the words for people.
     func results() async throws -> [String] {
-        try await inbox.word(results: 1000).results.map { result in
+        try await inbox.report(results: 1000).results.map { result in
             let json = result.json
             guard case .string(let update)? = json["update"], case .string(let name)? = json["result"] else { return "?" }
             var text = "\(update) \(name)"

@@ -32,7 +32,7 @@ struct ProcessingTests {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "content", Self.refresh))
         try await fixture.process()
-        let word = try await fixture.inbox.word(results: 10)
+        let word = try await fixture.inbox.report(results: 10)
         _ = try await fixture.inbox.received(PollAnswer(), to: nil, by: Fixture.owner, said: word.results, parameters: nil)
         #expect(try await fixture.results().isEmpty)
         let arrival = try await fixture.receive(Fixture.frame("a", "content", Self.refresh, attempt: 2))
@@ -118,7 +118,7 @@ struct ProcessingTests {
         try await fixture.receive(Fixture.frame("b", "content", roots))
         try await fixture.process()
         fixture.content.state.withLock { $0.fault = nil }
-        let word = try await fixture.inbox.word(results: 10)
+        let word = try await fixture.inbox.report(results: 10)
         #expect(word.results.map(\.json["permanent"]) == [.bool(true), nil])
         #expect(try await fixture.results() == ["a failed (no such object)", "b failed (busy)"])
         #expect(fixture.presenter.seen.failures.map(\.kind) == [.processing, .processing])

@@ -187,7 +187,7 @@ struct PushUpdatesTests {
         await world.run(asked: door) { door.count >= 7 }
         let said = door.asked.withLock { $0.map { $0["parameters"] != nil } }
         #expect(said.prefix(7) == [true, false, false, false, true, false, false])
-        let word = try await world.inbox.word(results: 1)
+        let word = try await world.inbox.report(results: 1)
         #expect(word.parameters == ParameterSet(["region": .text("north")], at: 0).revision)
     }
 
@@ -224,7 +224,7 @@ struct PushUpdatesTests {
         world.begin { ["region": .text("north")] }
         await world.run {
             world.updates.poll()
-            return try await world.inbox.word(results: 0).parameters != nil
+            return try await world.inbox.report(results: 0).parameters != nil
         }
         let said = door.asked.withLock { $0.count { $0["parameters"] != nil } }
         #expect(said >= 3)
@@ -259,7 +259,7 @@ struct PushUpdatesTests {
             _ = try await world.inbox.received(
                 PollAnswer(updates: frames), to: nil, by: ProcessingFixture.owner, said: [], parameters: nil)
         }
-        #expect(try await world.inbox.word(results: 3).room == 0)
+        #expect(try await world.inbox.report(results: 3).room == 0)
     }
 
     // MARK: How soon again

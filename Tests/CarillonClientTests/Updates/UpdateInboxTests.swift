@@ -18,7 +18,7 @@ struct UpdateInboxTests {
         try await inbox.setAway(update)
         try await inbox.belong(to: Fixture.owner)
         #expect(try await inbox.next() == update, "whoever is started again looks at it again")
-        #expect(try await inbox.word(results: 9).position == "p")
+        #expect(try await inbox.report(results: 9).position == "p")
         for other in [
             UpdateOwner(device: "d", user: "bob", profile: ""), UpdateOwner(device: "e", user: "ada", profile: ""),
             UpdateOwner(device: "d", user: "ada", profile: "other"), nil,
@@ -27,7 +27,7 @@ struct UpdateInboxTests {
             try await fixture.receive(Fixture.frame("a", "definitions"), Fixture.frame("b", "hologram"))
             try await inbox.belong(to: other)
             #expect(try await inbox.next() == nil)
-            let word = try await inbox.word(results: 9)
+            let word = try await inbox.report(results: 9)
             #expect(word.position == nil && word.results.isEmpty && word.parameters == nil)
         }
     }
@@ -38,14 +38,14 @@ struct UpdateInboxTests {
         let arrival = try await fixture.receive(Fixture.frame("a", "definitions"))
         #expect(!arrival.isStored && arrival.counts.isEmpty)
         #expect(try await fixture.inbox.next() == nil)
-        #expect(try await fixture.inbox.word(results: 9).position == nil)
+        #expect(try await fixture.inbox.report(results: 9).position == nil)
     }
 
     @Test func `of two answers to one question the second brings what comes once more, and no older position`() async throws
     {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
-        let asked = try await inbox.word(results: 9).position
+        let asked = try await inbox.report(results: 9).position
         _ = try await inbox.received(
             PollAnswer(updates: [Fixture.frame("a", "definitions")], position: "2"), to: asked, by: Fixture.owner, said: [],
             parameters: nil)
@@ -53,7 +53,7 @@ struct UpdateInboxTests {
             PollAnswer(updates: [Fixture.frame("b", "definitions")], position: "1"), to: asked, by: Fixture.owner, said: [],
             parameters: "r1")
         #expect(late.isStored && late.counts.isEmpty)
-        let word = try await inbox.word(results: 9)
+        let word = try await inbox.report(results: 9)
         #expect(word.position == "2" && word.parameters == "r1")
         let waiting = try #require(try await inbox.next())
         #expect(waiting.key.update == "a")
@@ -67,20 +67,20 @@ struct UpdateInboxTests {
         try await fixture.receive(Fixture.frame("a", "definitions"), Fixture.frame("b", "definitions"))
         let (one, _) = (try #require(try await inbox.next()), 0)
         try await inbox.finished(one, .deferred(until: .committed, reason: "r"))
-        let said = try await inbox.word(results: 1).results
+        let said = try await inbox.report(results: 1).results
         #expect(said.count == 1)
         try await inbox.finished(one, .done())
         _ = try await inbox.received(PollAnswer(), to: nil, by: Fixture.owner, said: said, parameters: "r1")
         #expect(try await fixture.results() == ["a done"])
-        #expect(try await inbox.word(results: 9).parameters == "r1")
+        #expect(try await inbox.report(results: 9).parameters == "r1")
     }
 
     @Test func `the position is forgotten when the server will not have it`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive()
-        #expect(try await fixture.inbox.word(results: 9).position == "p")
+        #expect(try await fixture.inbox.report(results: 9).position == "p")
         try await fixture.inbox.forgetPosition()
-        #expect(try await fixture.inbox.word(results: 9).position == nil)
+        #expect(try await fixture.inbox.report(results: 9).position == nil)
     }
 
     @Test func `a later attempt is looked at again, an earlier one is not`() async throws {
@@ -138,12 +138,12 @@ struct UpdateInboxTests {
         let inbox = fixture.inbox
         let frames = (0..<UpdateInbox.mostWaiting).map { Fixture.frame("u\($0)", "definitions") }
         _ = try await inbox.received(PollAnswer(updates: frames), to: nil, by: Fixture.owner, said: [], parameters: nil)
-        #expect(try await inbox.word(results: 0).room == 0)
+        #expect(try await inbox.report(results: 0).room == 0)
         let update = try #require(try await inbox.next())
         try await inbox.finished(update, .done())
-        #expect(try await inbox.word(results: 0).room == 1)
+        #expect(try await inbox.report(results: 0).room == 1)
         try await fixture.receive(Fixture.frame("u0", "definitions", attempt: 2))
-        #expect(try await inbox.word(results: 0).room == 1)
+        #expect(try await inbox.report(results: 0).room == 1)
     }
 
     @Test func `what failed waits for the server, takes no room, and is not kept without end`() async throws {
@@ -154,7 +154,7 @@ struct UpdateInboxTests {
             let update = try #require(try await inbox.next())
             try await inbox.finished(update, .failed(isPermanent: true, reason: "r"))
         }
-        #expect(try await inbox.word(results: 0).room == UpdateInbox.mostWaiting)
+        #expect(try await inbox.report(results: 0).room == UpdateInbox.mostWaiting)
         try await inbox.belong(to: Fixture.owner)
         #expect(try await inbox.next() == nil, "a start is no reason to try again")
         try await fixture.receive(Fixture.frame("u1", "definitions"))

@@ -30,7 +30,7 @@ struct UpdateOwnersTests {
         try await inbox.belong(to: other)
         #expect(try await fixture.results().isEmpty, "they are not another's")
         try await inbox.belong(to: Fixture.owner)
-        let word = try await inbox.word(results: 9)
+        let word = try await inbox.report(results: 9)
         #expect(word.position == nil)
         #expect(try await fixture.results() == results)
         // The server did not hear the result, and gives the update again.
@@ -75,7 +75,7 @@ struct UpdateOwnersTests {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "definitions"))
         try await fixture.inbox.finished(try #require(try await fixture.inbox.next()), .done())
-        let word = try await fixture.inbox.word(results: 9)
+        let word = try await fixture.inbox.report(results: 9)
         _ = try await fixture.inbox.received(
             PollAnswer(), to: word.position, by: Fixture.owner, said: word.results, parameters: nil)
         try await fixture.inbox.belong(to: nil)
@@ -197,7 +197,7 @@ struct UpdateOwnersTests {
         }
         let inbox = UpdateInbox(store: try ClientStore(directory: directory.path, patience: 60))
         try await inbox.belong(to: Fixture.owner)
-        #expect(try await inbox.word(results: 9).results.count == 1)
+        #expect(try await inbox.report(results: 9).results.count == 1)
         _ = try await inbox.received(
             PollAnswer(updates: [Fixture.frame("a", "definitions")]), to: nil, by: Fixture.owner, said: [], parameters: nil)
         #expect(try await inbox.next() == nil)

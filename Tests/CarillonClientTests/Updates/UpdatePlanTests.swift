@@ -63,8 +63,8 @@ struct UpdatePlanTests {
             UpdatePlan(for: .definitions, in: UpdateSituation(mode: .automatic, isDirty: true, commit: commit))
         }
         #expect(plan(nil) == UpdatePlan([], .commit))
-        #expect(plan(.committed) == UpdatePlan([], .lookAgain))
-        #expect(plan(.unknown) == UpdatePlan([], .lookAgain))
+        #expect(plan(.committed) == UpdatePlan([], .recheck))
+        #expect(plan(.unknown) == UpdatePlan([], .recheck))
         #expect(plan(.refused("no")) == UpdatePlan([], .finish(.deferred(until: .committed, reason: "commit refused"))))
         let unreachable = UpdateOutcome.failed(isPermanent: false, reason: "the changes cannot be committed now")
         #expect(plan(.unreachable) == UpdatePlan([], .finish(unreachable)))
@@ -96,7 +96,7 @@ struct UpdatePlanTests {
     @Test func `a maintenance ends a preparation first`() {
         for isDirty in [false, true] {
             for situation in Self.situations(.preparing, isDirty: isDirty) {
-                #expect(UpdatePlan(for: Self.maintenance, in: situation) == UpdatePlan([.cancelPreparing], .lookAgain))
+                #expect(UpdatePlan(for: Self.maintenance, in: situation) == UpdatePlan([.cancelPreparing], .recheck))
             }
         }
     }

@@ -74,7 +74,7 @@ struct UpdateStartsTests {
         #expect(record.all.isEmpty)
         #expect(fixture.presenter.seen.crashed == ["a"])
         #expect(Set(try await fixture.results()) == ["a failed (crashed)", "b done"])
-        let word = try await fixture.inbox.word(results: 9)
+        let word = try await fixture.inbox.report(results: 9)
         #expect(word.results.contains { $0.json["permanent"] == .bool(true) })
         // An operator has the server give it again.
         try await fixture.receive(Fixture.frame("a", Self.kind, attempt: 2))

@@ -140,7 +140,7 @@ struct WithdrawnUpdateTests {
         #expect(record.all == ["1"])
         #expect(fixture.presenter.seen.crashed.isEmpty)
         #expect(try await fixture.results() == ["a failed (later)"])
-        let word = try await fixture.inbox.word(results: 9)
+        let word = try await fixture.inbox.report(results: 9)
         #expect(word.results.first?.json["attempt"] == .integer(2), "the server waits for the result of the newest attempt")
     }
 

@@ -8,7 +8,7 @@ private func page(_ envelopes: [Envelope], isComplete: Bool = true) -> InboxRead
 }
 
 extension [DeliveryMachine.Action] {
-    fileprivate var given: [Envelope] { compactMap { if case .give(let envelope) = $0 { envelope } else { nil } } }
+    fileprivate var given: [Envelope] { compactMap { if case .deliver(let envelope) = $0 { envelope } else { nil } } }
     fileprivate var gives: Bool { !given.isEmpty }
     fileprivate var load: PageRequest? {
         compactMap { if case .load(let load) = $0 { load } else { nil } }.first
@@ -42,22 +42,22 @@ struct DeliveryMachineTests {
             #expect(machine.offered(Sample.envelope(Int64(position)), isVolatile: false, at: Sample.now).gives)
         }
         #expect(machine.offered(Sample.envelope(5), isVolatile: false, at: Sample.now) == [])
-        #expect(machine.offered(Sample.envelope(6), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+        #expect(machine.offered(Sample.envelope(6), isVolatile: true, at: Sample.now) == [.answerOffer(wasAccepted: false)])
         #expect(machine.unacknowledgedCount == 4)
     }
 
     @Test func `after the window was full, the rest comes from the store, in order and without a gap`() {
         var machine = live()
         for position in 1...5 { _ = machine.offered(Sample.envelope(Int64(position)), isVolatile: false, at: Sample.now) }
-        #expect(machine.settled(Sample.id(1)).isEmpty)
-        let load = machine.settled(Sample.id(2)).load
+        #expect(machine.finished(Sample.id(1)).isEmpty)
+        let load = machine.finished(Sample.id(2)).load
         #expect(load?.after == 4)
         #expect(load?.limit == 2)
         #expect(machine.offered(Sample.envelope(6), isVolatile: false, at: Sample.now) == [])
         let loaded = machine.loaded(page([Sample.envelope(5)]), at: Sample.now)
         #expect(loaded.given.map(\.position) == [5])
         #expect(loaded.load == nil)
-        let next = machine.settled(Sample.id(3)).load
+        let next = machine.finished(Sample.id(3)).load
         #expect(next?.after == 5)
         #expect(machine.loaded(page([Sample.envelope(6)]), at: Sample.now).given.map(\.position) == [6])
         #expect(machine.offered(Sample.envelope(7), isVolatile: false, at: Sample.now).gives)
@@ -79,7 +79,7 @@ struct DeliveryMachineTests {
         var machine = live(limits: .init(envelopes: 10, bytes: 400))
         #expect(machine.offered(Sample.envelope(1, bytes: 1000), isVolatile: false, at: Sample.now).gives)
         #expect(machine.offered(Sample.envelope(2, bytes: 1), isVolatile: false, at: Sample.now) == [])
-        #expect(machine.settled(Sample.id(1)).load?.after == 1)
+        #expect(machine.finished(Sample.id(1)).load?.after == 1)
     }
 
     @Test func `what was withdrawn while it was being read is not given`() {
@@ -130,7 +130,8 @@ struct DeliveryMachineTests {
         var machine = live(limits: .init(envelopes: 1, bytes: 10_000))
         #expect(machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now).gives)
         let late = Sample.now.adding(seconds: 59)
-        #expect(machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: late) == [.answerOffer(wasGiven: false)])
+        #expect(
+            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: late) == [.answerOffer(wasAccepted: false)])
         let later = Sample.now.adding(seconds: 60)
         #expect(machine.offered(Sample.envelope(3, ttl: 0), isVolatile: true, at: later).gives)
     }
@@ -155,7 +156,7 @@ struct DeliveryMachineTests {
         var machine = live()
         _ = machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now)
         _ = machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now)
-        #expect(machine.disconnected() == [.settle(Sample.id(2), .dropped)])
+        #expect(machine.disconnected() == [.finish(Sample.id(2), .dropped)])
     }
 
     // MARK: The output
@@ -165,9 +166,11 @@ struct DeliveryMachineTests {
         machine.outputPaused()
         #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now) == [])
         #expect(
-            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [
+                .answerOffer(wasAccepted: false)
+            ])
         #expect(machine.storedMore(at: Sample.now).isEmpty)
-        #expect(machine.settled(Sample.id(1)).isEmpty)
+        #expect(machine.finished(Sample.id(1)).isEmpty)
         #expect(machine.outputResumed(at: Sample.now).load?.after == 0)
         #expect(machine.loaded(page([Sample.envelope(1)]), at: Sample.now).given.map(\.position) == [1])
         #expect(machine.offered(Sample.envelope(3), isVolatile: false, at: Sample.now).gives)
@@ -239,7 +242,7 @@ struct DeliveryMachineTests {
         _ = machine.began()
         let event = Sample.envelope(1, kind: .channelClosed)
         let loaded = machine.loaded(page([event]), at: Sample.now)
-        #expect(loaded == [.settle(event.id, .unsupported), .caughtUp])
+        #expect(loaded == [.finish(event.id, .unsupported), .caughtUp])
         #expect(machine.offered(Sample.envelope(2), isVolatile: false, at: Sample.now).gives)
     }
 
@@ -248,7 +251,7 @@ struct DeliveryMachineTests {
             var machine = DeliveryMachine(limits: .init(), version: version)
             _ = machine.began()
             let fired = Sample.envelope(1, kind: .fired(body: [1], countsBadge: false))
-            #expect(machine.loaded(page([fired]), at: Sample.now) == (isGiven ? [.give(fired), .caughtUp] : [.caughtUp]))
+            #expect(machine.loaded(page([fired]), at: Sample.now) == (isGiven ? [.deliver(fired), .caughtUp] : [.caughtUp]))
             #expect(machine.unacknowledgedCount == (isGiven ? 1 : 0))
         }
     }
@@ -272,7 +275,7 @@ private struct DeliveryModel {
     private struct Stored {
         var envelope: Envelope
         var fate = Fate.waiting
-        var wasGiven = false
+        var wasAccepted = false
     }
 
     private(set) var faults: [String] = []
@@ -293,7 +296,7 @@ private struct DeliveryModel {
         pending = machine.began()
     }
 
-    var givenCount: Int { stored.count { $0.wasGiven } }
+    var givenCount: Int { stored.count { $0.wasAccepted } }
 
     private mutating func want(_ load: PageRequest?) {
         guard let load else { return }
@@ -305,12 +308,12 @@ private struct DeliveryModel {
 
     private mutating func give(_ envelope: Envelope) {
         let index = Int(envelope.position) - 1
-        if stored[index].wasGiven { faults.append("\(envelope.position) twice") }
+        if stored[index].wasAccepted { faults.append("\(envelope.position) twice") }
         if stored[index].fate == .withdrawn { faults.append("\(envelope.position) was withdrawn") }
         if envelope.position < lastGiven { faults.append("\(envelope.position) after \(lastGiven)") }
         if envelope.isExpired(at: now) { faults.append("\(envelope.position) is late") }
         if isPaused { faults.append("\(envelope.position) while paused") }
-        stored[index].wasGiven = true
+        stored[index].wasAccepted = true
         lastGiven = envelope.position
     }
 
@@ -354,9 +357,9 @@ private struct DeliveryModel {
     }
 
     private mutating func acknowledge() {
-        guard let index = stored.firstIndex(where: { $0.wasGiven && $0.fate == .waiting }) else { return }
+        guard let index = stored.firstIndex(where: { $0.wasAccepted && $0.fate == .waiting }) else { return }
         stored[index].fate = .acknowledged
-        want(machine.settled(stored[index].envelope.id).load)
+        want(machine.finished(stored[index].envelope.id).load)
     }
 
     /// As a newer message of the topic or its sender does: only what was stored, so that its offer is not on its way.
@@ -403,7 +406,7 @@ private struct DeliveryModel {
             deliverAnswer()
             acknowledge()
         }
-        let forgotten = stored.filter { !$0.wasGiven && $0.fate == .waiting && !$0.envelope.isExpired(at: now) }
+        let forgotten = stored.filter { !$0.wasAccepted && $0.fate == .waiting && !$0.envelope.isExpired(at: now) }
         if !forgotten.isEmpty { faults.append("never given: \(forgotten.map(\.envelope.position))") }
     }
 }

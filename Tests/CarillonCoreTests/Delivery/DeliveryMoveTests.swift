@@ -29,7 +29,7 @@ struct DeliveryMoveTests {
         machine.moving()
         #expect(machine.loaded(page(1), at: Sample.now) == [])
         #expect(machine.moved(at: Sample.now) == [load(after: 0)])
-        #expect(machine.loaded(page(1), at: Sample.now) == [.give(Sample.envelope(1)), .caughtUp])
+        #expect(machine.loaded(page(1), at: Sample.now) == [.deliver(Sample.envelope(1)), .caughtUp])
     }
 
     @Test func `a page that was asked for before a move and comes after it is not given`() {
@@ -47,18 +47,20 @@ struct DeliveryMoveTests {
         machine.moving()
         #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now) == [])
         #expect(
-            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [
+                .answerOffer(wasAccepted: false)
+            ])
         #expect(machine.storedMore(at: Sample.now) == [])
         #expect(machine.moved(at: Sample.now) == [load(after: 0)])
-        #expect(machine.loaded(page(1), at: Sample.now) == [.give(Sample.envelope(1))])
-        #expect(machine.offered(Sample.envelope(3), isVolatile: false, at: Sample.now) == [.give(Sample.envelope(3))])
+        #expect(machine.loaded(page(1), at: Sample.now) == [.deliver(Sample.envelope(1))])
+        #expect(machine.offered(Sample.envelope(3), isVolatile: false, at: Sample.now) == [.deliver(Sample.envelope(3))])
     }
 
     @Test func `an answer during a move makes room, and nothing is loaded`() {
         var machine = live()
         for position in Int64(1)...9 { _ = machine.offered(Sample.envelope(position), isVolatile: false, at: Sample.now) }
         machine.moving()
-        for position in Int64(1)...8 { #expect(machine.settled(Sample.id(position)) == []) }
+        for position in Int64(1)...8 { #expect(machine.finished(Sample.id(position)) == []) }
         #expect(machine.moved(at: Sample.now) == [load(after: 8)])
     }
 
@@ -68,10 +70,10 @@ struct DeliveryMoveTests {
         _ = machine.offered(Sample.envelope(8, ttl: 0), isVolatile: true, at: Sample.now)
         machine.moving()
         #expect(machine.arrivedAgain(at: Sample.now) == [load(after: 8, limit: 7)])
-        #expect(machine.loaded(page(9), at: Sample.now) == [.give(Sample.envelope(9))])
+        #expect(machine.loaded(page(9), at: Sample.now) == [.deliver(Sample.envelope(9))])
         // An answer that comes by this connection.
-        #expect(machine.settled(Sample.id(1)) == [])
-        #expect(machine.disconnected() == [.settle(Sample.id(8), .dropped)])
+        #expect(machine.finished(Sample.id(1)) == [])
+        #expect(machine.disconnected() == [.finish(Sample.id(8), .dropped)])
     }
 
     @Test(arguments: [true, false])
@@ -102,7 +104,7 @@ struct DeliveryMoveTests {
     @Test func `the end of a move that the connection did not hear of makes it load`() {
         var machine = live()
         #expect(machine.moved(at: Sample.now) == [load(after: 0)])
-        #expect(machine.loaded(page(1), at: Sample.now) == [.give(Sample.envelope(1))])
+        #expect(machine.loaded(page(1), at: Sample.now) == [.deliver(Sample.envelope(1))])
     }
 
     @Test func `envelopes that are not written are taken back, and loaded after the move`() {
@@ -112,10 +114,10 @@ struct DeliveryMoveTests {
         machine.moving()
         let taken = machine.takeBack(after: 1)
         #expect(taken.envelopes == [2, 3, 4].map { Sample.id($0) })
-        #expect(taken.actions == [.settle(Sample.id(4), .dropped)])
+        #expect(taken.actions == [.finish(Sample.id(4), .dropped)])
         #expect(machine.holds(Sample.id(1)) && !machine.holds(Sample.id(2)) && machine.unacknowledgedCount == 1)
         #expect(machine.moved(at: Sample.now) == [load(after: 1, limit: 7)])
-        #expect(machine.loaded(page(3), at: Sample.now) == [.give(Sample.envelope(3))])
+        #expect(machine.loaded(page(3), at: Sample.now) == [.deliver(Sample.envelope(3))])
     }
 
     @Test func `if everything is written, nothing is taken back`() {

@@ -9,7 +9,7 @@ final class RecordingSession: LiveSession {
         case offeredVolatile(Int64)
         case storedMore
         case withdrew(DeliveryMachine.Withdrawal)
-        case settled(Int)
+        case finished(Int)
         case ended(SessionEnd)
     }
 
@@ -36,7 +36,7 @@ final class RecordingSession: LiveSession {
         done()
     }
 
-    func settled(_ ids: [MessageID]) { note(.settled(ids.count)) }
+    func finished(_ ids: [MessageID]) { note(.finished(ids.count)) }
 
     func end(because reason: SessionEnd) { note(.ended(reason)) }
 }

@@ -8,7 +8,7 @@ struct FolderGraphTests {
     /// The folders in order. Each uses only folders before it, in its own layer or in an earlier one. The first is CarillonCore itself.
     static let layers = [
         [""],
-        ["Identifiers", "Calls", "Health", "Metrics", "Time", "Memory", "Addresses", "Allowances", "Vapid"],
+        ["Identifiers", "Calls", "Health", "Metrics", "Time", "Memory", "Addresses", "Limits", "Vapid"],
         ["Apps", "Keys", "Users", "Gateways"],
         ["Inbox"],
         ["Delivery", "Sessions"],

@@ -60,7 +60,7 @@ struct ExpectedSessionsTests {
                 let shard = Shard(number: 7)
                 sessions.expect(sessions.devices(in: shard))
                 sessions.moving(shard) {}
-                sessions.moved(shard, isGiven: true)
+                sessions.moved(shard, isReleased: true)
                 end.signal()
             }
             #expect(end.wait(timeout: .now() + 20) == .success)
@@ -75,7 +75,7 @@ struct ExpectedSessionsTests {
             sessions.join(session, device: DeviceSerial(number))
             let shard = Shard(of: DeviceSerial(number))
             #expect(sessions.devices(in: shard).contains(DeviceSerial(number)))
-            sessions.moved(shard, isGiven: true)
+            sessions.moved(shard, isReleased: true)
             #expect(session.events == [.gone])
         }
     }

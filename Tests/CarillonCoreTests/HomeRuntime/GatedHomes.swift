@@ -126,7 +126,7 @@ struct GatedHomes: Sendable {
     }
 
     func outcome(of id: MessageID) async throws -> Outcome? {
-        try await store.record(of: id, at: Self.now)?.settlement?.outcome
+        try await store.record(of: id, at: Self.now)?.finalOutcome?.outcome
     }
 
     // MARK: Moves
@@ -141,21 +141,21 @@ struct GatedHomes: Sendable {
         let former = try #require(first.gate)
         second.take(shard)
         homes.move(ShardSet([shard]), to: 1)
-        former.give(shard)
+        former.remove(shard)
     }
 
     /// Moves the shard from a home to the other one.
     ///
-    /// - Parameter giveUp: Runs while the shard is closed.
+    /// - Parameter release: Runs while the shard is closed.
     func move(
         from place: Int = 0, took: @escaping @Sendable (Shard) async -> Void = { _ in },
-        giveUp: @escaping @Sendable (Shard) async -> Bool = { _ in true }
+        release: @escaping @Sendable (Shard) async -> Bool = { _ in true }
     ) async throws -> ShardMove.Result {
-        func party(_ place: Int) -> ShardMove.Participant {
-            ShardMove.Participant(runtimes[place], node: Self.node(place), place: place, giveUp: giveUp, took: took)
+        func participant(_ place: Int) -> ShardMove.Participant {
+            ShardMove.Participant(runtimes[place], node: Self.node(place), place: place, release: release, took: took)
         }
         // On a busy machine, no move fails because of its time.
         return try await ShardMove(homes: homes, store: store, longestClosing: .seconds(30))
-            .move(shard, from: party(place), to: party(1 - place))
+            .move(shard, from: participant(place), to: participant(1 - place))
     }
 }

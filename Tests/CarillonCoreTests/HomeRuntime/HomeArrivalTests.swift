@@ -44,7 +44,7 @@ struct HomeArrivalTests {
             .credential(credential), .credential(credential), load, speaking: 1, as: session)
         switch arrived {
         case .device(let arrived): return arrived.page
-        case .notKnown: return nil
+        case .unknownDevice: return nil
         case .failed(let fault): throw fault
         }
     }

@@ -56,14 +56,14 @@ struct HomeGateTests {
         let (id, delivered) = await world.deliver(at: world.first)
         #expect(delivered == .stored(replaced: nil))
         await close()
-        let wasGiven = await world.first.giveOnce(to: device) { id in Sample.envelope(id.position) }
-        #expect(!wasGiven)
+        let wasAccepted = await world.first.sendWithoutStoring(to: device) { id in Sample.envelope(id.position) }
+        #expect(!wasAccepted)
         await #expect(throws: StoreFault.self) { try await world.first.cancel(id, of: device) }
         await #expect(throws: StoreFault.self) { try await world.first.takeBack(id, from: device) }
         await #expect(throws: StoreFault.self) {
-            try await world.first.settle([EnvelopeAnswer(id, .acknowledged)], device: device)
+            try await world.first.finish([EnvelopeAnswer(id, .acknowledged)], device: device)
         }
-        #expect(!world.first.settle(id, device: device, .acknowledged, code: nil))
+        #expect(!world.first.finish(id, device: device, .acknowledged, code: nil))
         #expect(try await world.waiting() == [id])
         gate.reopen(shard)
         #expect(await world.deliver(at: world.first).result == .stored(replaced: nil))
@@ -98,7 +98,7 @@ struct HomeGateTests {
     func `an answer during a move is written by the home that has the shard afterwards`(isGiven: Bool) async throws {
         let id = await world.deliver(at: world.first).id
         await close()
-        world.first.settle(EnvelopeAnswer(id, .acknowledged), of: device)
+        world.first.finish(EnvelopeAnswer(id, .acknowledged), of: device)
         await world.first.flush()
         #expect(try await world.outcome(of: id) == nil)
         if isGiven { try world.give() } else { gate.reopen(shard) }
@@ -110,7 +110,7 @@ struct HomeGateTests {
         let id = await world.deliver(at: world.first).id
         await close()
         try world.give()
-        world.first.settle(EnvelopeAnswer(id, .failed), of: device)
+        world.first.finish(EnvelopeAnswer(id, .failed), of: device)
         await world.second.flush()
         #expect(try await world.outcome(of: id) == .failed)
     }
@@ -122,7 +122,7 @@ struct HomeGateTests {
         #expect(try await world.arrive(as: session).device != nil)
         let ids = [await world.deliver(at: world.first).id, await world.deliver(at: world.first).id]
         #expect(await gate.close(shard, atMost: .zero))
-        for id in ids { world.first.settle(EnvelopeAnswer(id, .acknowledged), of: device) }
+        for id in ids { world.first.finish(EnvelopeAnswer(id, .acknowledged), of: device) }
         #expect(session.events.last == .ended(.storageUnavailable))
         gate.reopen(shard)
         await world.first.flush()
@@ -252,7 +252,7 @@ struct HomeGateTests {
         world.first.addWaiter(early, for: device)
         #expect(early.events.isEmpty)
         try world.give()
-        world.first.sessions.moved(shard, isGiven: true)
+        world.first.sessions.moved(shard, isReleased: true)
         #expect(early.events == [.ended(.moved)])
         world.first.addWaiter(late, for: device)
         #expect(late.events == [.ended(.moved)])

@@ -110,7 +110,7 @@ struct InboxWriterTests {
     @Test func `a flush waits for what was queued before it, also for what nobody waits for`() async {
         let writer = writer()
         // Without a timer only the flush makes it due.
-        writer.settled(Sample.id(1), device: Sample.device, Settlement(.acknowledged, at: Sample.now))
+        writer.finished(Sample.id(1), device: Sample.device, FinalOutcome(.acknowledged, at: Sample.now))
         #expect(store.commits.isEmpty)
         await writer.flush()
         #expect(store.commits.map(\.count) == [1])
@@ -121,7 +121,7 @@ struct InboxWriterTests {
     @Test func `a flush of one device waits for its own changes, and hurries nobody else's`() async throws {
         let writer = writer()
         let other = DeviceSerial(2)
-        writer.settled(Sample.id(1), device: Sample.device, Settlement(.acknowledged, at: Sample.now))
+        writer.finished(Sample.id(1), device: Sample.device, FinalOutcome(.acknowledged, at: Sample.now))
         await writer.flush(other)
         #expect(store.commits.isEmpty)
         await writer.flush(Sample.device)
@@ -130,7 +130,7 @@ struct InboxWriterTests {
         let commit = store.hold()
         async let first = writer.write(append(2))
         await commit.begun()
-        writer.settled(Sample.id(3), device: other, Settlement(.acknowledged, at: Sample.now))
+        writer.finished(Sample.id(3), device: other, FinalOutcome(.acknowledged, at: Sample.now))
         async let flushed: Void = writer.flush(Sample.device)
         commit.end()
         _ = try await (first, flushed)
@@ -150,12 +150,12 @@ struct InboxWriterTests {
     @Test func `an acknowledgement that overtakes the write answers its sender at once`() async {
         let writer = writer()
         let answered = ResultCollector()
-        let settlement = Settlement(.acknowledged, at: Sample.now)
+        let finalOutcome = FinalOutcome(.acknowledged, at: Sample.now)
         _ = writer.enqueue(append(1), urgency: .offered) { answered.add(1, $0) }
-        writer.settled(Sample.id(1), device: Sample.device, settlement)
-        #expect(answered.settled == [1])
+        writer.finished(Sample.id(1), device: Sample.device, finalOutcome)
+        #expect(answered.finished == [1])
         await writer.flush()
-        #expect(store.commits == [[.record(Sample.envelope(1), AppendRules(), settlement)]])
+        #expect(store.commits == [[.record(Sample.envelope(1), AppendRules(), finalOutcome)]])
         #expect(answered.positions == [1])
     }
 
@@ -175,14 +175,14 @@ struct InboxWriterTests {
 
     // MARK: Changes that failed
 
-    private let acknowledged = Settlement(.acknowledged, at: Sample.now)
+    private let acknowledged = FinalOutcome(.acknowledged, at: Sample.now)
 
     @Test func `a device that waits for its outcomes hears that they failed, and later that they are written`() async throws
     {
         let writer = writer()
         store.answer = { _ in throw StoreFault(.full, "no space") }
-        writer.settled(Sample.id(1), device: Sample.device, acknowledged)
-        writer.settled(Sample.id(2), device: DeviceSerial(2), acknowledged)
+        writer.finished(Sample.id(1), device: Sample.device, acknowledged)
+        writer.finished(Sample.id(2), device: DeviceSerial(2), acknowledged)
         for _ in 0..<2 {
             await #expect(throws: StoreFault(.full, "no space")) { try await writer.write(allOf: Sample.device) }
         }
@@ -200,10 +200,10 @@ struct InboxWriterTests {
     @Test func `one outcome that cannot be written is one fault of its device`() async throws {
         let writer = writer()
         store.answer = { operations in
-            operations.map { $0.device == DeviceSerial(2) ? .failed(StoreFault(.damaged, "bad row")) : .settled }
+            operations.map { $0.device == DeviceSerial(2) ? .failed(StoreFault(.damaged, "bad row")) : .finished }
         }
-        writer.settled(Sample.id(1), device: Sample.device, acknowledged)
-        writer.settled(Sample.id(2), device: DeviceSerial(2), acknowledged)
+        writer.finished(Sample.id(1), device: Sample.device, acknowledged)
+        writer.finished(Sample.id(2), device: DeviceSerial(2), acknowledged)
         try await writer.write(allOf: Sample.device)
         await #expect(throws: StoreFault.self) { try await writer.write(allOf: DeviceSerial(2)) }
     }
@@ -215,8 +215,8 @@ struct InboxWriterTests {
             self.sessions.join(session, device: DeviceSerial(Int64(place + 1)))
         }
         store.answer = { _ in throw StoreFault(.full, "no space") }
-        writer.settled(Sample.id(1), device: DeviceSerial(1), acknowledged)
-        writer.settled(Sample.id(2), device: DeviceSerial(2), acknowledged)
+        writer.finished(Sample.id(1), device: DeviceSerial(1), acknowledged)
+        writer.finished(Sample.id(2), device: DeviceSerial(2), acknowledged)
         await writer.flush()
         #expect(sessions.map(\.events) == [[], [.ended(.storageUnavailable)]])
     }
@@ -228,7 +228,7 @@ struct InboxWriterTests {
                 if delay == .seconds(1) { scheduled.withLock { $0.append(work) } }
             })
         store.answer = { _ in throw StoreFault(.full, "no space") }
-        writer.settled(Sample.id(1), device: Sample.device, acknowledged)
+        writer.finished(Sample.id(1), device: Sample.device, acknowledged)
         await writer.flush()
         store.answer = nil
         let again = scheduled.withLock { $0 }
@@ -247,7 +247,7 @@ private final class ResultCollector: Sendable {
 
     var positions: [Int64] { notified.withLock { $0.map(\.0) } }
     var failed: [Int64] { notified.withLock { $0.compactMap { if case .failed = $0.1 { $0.0 } else { nil } } } }
-    var settled: [Int64] { notified.withLock { $0.compactMap { if case .answered = $0.1 { $0.0 } else { nil } } } }
+    var finished: [Int64] { notified.withLock { $0.compactMap { if case .answered = $0.1 { $0.0 } else { nil } } } }
 }
 
 /// A session that has withdrawn when the test says so.
@@ -265,6 +265,6 @@ private final class HeldWithdrawal: LiveSession {
     func offer(_ envelope: Envelope) {}
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
     func storedMore() {}
-    func settled(_ ids: [MessageID]) {}
+    func finished(_ ids: [MessageID]) {}
     func end(because reason: SessionEnd) {}
 }

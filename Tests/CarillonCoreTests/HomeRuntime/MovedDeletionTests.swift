@@ -20,9 +20,9 @@ struct MovedDeletionTests {
         let (home, store, time) = (homes.first, homes.first.store, TimeSource { GatedHomes.now })
         let directory = ChannelDirectory(store: store)
         return DeviceRegistrar(
-            devices: store, home: home, directory: directory, news: StatusNews(devices: store, home: home),
+            devices: store, home: home, directory: directory, notifier: StatusNotifier(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
-            subscriptions: NoListener(), allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
+            subscriptions: NoListener(), rateLimits: RateLimits(settings: .init(), ticks: TickSource { 0 }),
             approvalHooks: NoApprovalHooks(), time: time, random: Sample.random)
     }
 

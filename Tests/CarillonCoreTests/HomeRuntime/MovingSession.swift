@@ -26,7 +26,7 @@ final class MovingSession: LiveSession {
         note(.withdrew)
         done()
     }
-    func settled(_ ids: [MessageID]) {}
+    func finished(_ ids: [MessageID]) {}
     func end(because reason: SessionEnd) { note(.ended(reason)) }
 
     func moving(done: @escaping @Sendable () -> Void) {

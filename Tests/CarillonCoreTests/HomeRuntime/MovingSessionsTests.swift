@@ -32,7 +32,7 @@ struct MovingSessionsTests {
         sessions.join(another, device: device(2, in: shard))
         sessions.join(elsewhere, device: device(1, in: Shard(number: 8)))
         #expect(begin().isNoted)
-        sessions.moved(shard, isGiven: true)
+        sessions.moved(shard, isReleased: true)
         #expect(own.events == [.moving, .gone] && another.events == [.moving, .gone])
         #expect(elsewhere.events == [])
         #expect(sessions.population == (1, 0))
@@ -49,7 +49,7 @@ struct MovingSessionsTests {
         sessions.join(quick, device: device(1, in: shard))
         sessions.join(silent, device: device(2, in: shard))
         #expect(!begin().isNoted)
-        sessions.moved(shard, isGiven: false)
+        sessions.moved(shard, isReleased: false)
         #expect(quick.events == [.moving, .stays] && silent.events == [.moving, .stays])
         #expect(sessions.population == (2, 0))
     }
@@ -78,7 +78,7 @@ struct MovingSessionsTests {
         sessions.join(older, device: device(1, in: shard))
         sessions.join(newer, device: device(1, in: shard))
         #expect(begin().isNoted == answers)
-        sessions.moved(shard, isGiven: true)
+        sessions.moved(shard, isReleased: true)
         #expect(older.events == [.ended(.replaced), .moving, .gone] && newer.events == [.moving, .gone])
         #expect(begin().isNoted)
     }
@@ -91,7 +91,7 @@ struct MovingSessionsTests {
         #expect(poll.events == [.ended(.moved)] && elsewhere.events == [])
         let late = RecordingSession()
         sessions.addWaiter(late, for: device(1, in: shard))
-        sessions.moved(shard, isGiven: true)
+        sessions.moved(shard, isReleased: true)
         #expect(late.events == [.ended(.moved)])
         #expect(sessions.population == (0, 1))
     }

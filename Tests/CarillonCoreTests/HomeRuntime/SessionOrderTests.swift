@@ -26,7 +26,7 @@ struct SessionOrderTests {
     /// A session that does something in each call of the home.
     private final class CallingSession: LiveSession {
         enum Call: Hashable, Sendable {
-            case offer, offerVolatile, storedMore, withdrew, settled, providersChanged, end, moving, moved
+            case offer, offerVolatile, storedMore, withdrew, finished, providersChanged, end, moving, moved
         }
 
         private struct State {
@@ -72,7 +72,7 @@ struct SessionOrderTests {
             done()
         }
 
-        func settled(_ ids: [MessageID]) { called(.settled) }
+        func finished(_ ids: [MessageID]) { called(.finished) }
 
         func providersChanged() { called(.providersChanged) }
 
@@ -113,9 +113,9 @@ struct SessionOrderTests {
         home.withdraw(.envelope(1), from: device) {}
         home.expired(1, of: device)
         home.providersChanged(for: device)
-        home.sessions.call(.settled([Sample.id(1)]), ofDevice: device)
+        home.sessions.call(.finished([Sample.id(1)]), ofDevice: device)
         home.sessions.moving(Shard(of: device)) {}
-        home.sessions.moved(Shard(of: device), isGiven: false)
+        home.sessions.moved(Shard(of: device), isReleased: false)
         home.end([device], because: .serverStops)
     }
 
@@ -125,7 +125,7 @@ struct SessionOrderTests {
         let session = CallingSession { [device] session, call in
             let isFirst = seen.withLock { $0.insert(call).inserted }
             if isFirst { Self.callAll(home, device) }
-            home.settle(EnvelopeAnswer(Sample.id(1), .acknowledged), of: device)
+            home.finish(EnvelopeAnswer(Sample.id(1), .acknowledged), of: device)
             #expect(home.isConnected(device))
             home.sessions.join(session, device: device)
         }
@@ -156,7 +156,7 @@ struct SessionOrderTests {
         let done = Mutex(0)
         let session = CallingSession { [device] session, call in
             guard call == .offer else { return }
-            home.sessions.moved(Shard(of: device), isGiven: true)
+            home.sessions.moved(Shard(of: device), isReleased: true)
             home.withdraw(.envelope(1), from: device) { done.withLock { $0 += 1 } }
             home.sessions.join(session, device: device)
             home.withdraw(.envelope(1), from: device) { done.withLock { $0 += 10 } }

@@ -91,7 +91,7 @@ struct ShardGateTests {
             }
         }
         await hasWaiter()
-        gate.give(shard)
+        gate.remove(shard)
         #expect(await call.value == .moved(to: shard))
         #expect(!gate.has(shard))
         gate.take(shard)
@@ -140,7 +140,7 @@ struct ShardGateTests {
             // Beyond the limit.
             let isKept = gate.whenDecided(shard) {}
             #expect(!isKept)
-            if isGiven { gate.give(shard) } else { gate.reopen(shard) }
+            if isGiven { gate.remove(shard) } else { gate.reopen(shard) }
             #expect(await call.value == (isGiven ? .moved(to: shard) : nil))
             // The call does not wait any more, and has no place.
             clock.elapse()
@@ -158,7 +158,7 @@ struct ShardGateTests {
         let isKept = gate.whenDecided(shard) { done.withLock { $0.append(9) } }
         #expect(!isKept)
         #expect(done.withLock { $0 } == [0])
-        gate.give(shard)
+        gate.remove(shard)
         #expect(done.withLock { $0 } == [0, 1, 2, 3])
     }
 }

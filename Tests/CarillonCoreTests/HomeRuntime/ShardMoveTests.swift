@@ -90,7 +90,7 @@ struct ShardMoveTests {
         if hasSession { _ = try await world.arrive(as: MovingSession()) }
         let gate = try #require(world.first.gate)
         let found = Mutex<[Bool]>([])
-        let result = try await world.move(giveUp: { [world] _ in
+        let result = try await world.move(release: { [world] _ in
             gate.whenDecided(world.shard) {
                 let (home, device) = (world.second, world.device.serial)
                 let isAwaited = home.sessions.appending(to: device) { _, isAwaited in (isAwaited, nil) }
@@ -131,7 +131,7 @@ struct ShardMoveTests {
         let id = await world.deliver(at: world.first).id
         _ = try await world.arrive(as: session)
         stores.refuseChanges(of: world.store, with: StoreFault(.full, "no"))
-        world.first.settle(EnvelopeAnswer(id, .acknowledged), of: device)
+        world.first.finish(EnvelopeAnswer(id, .acknowledged), of: device)
         #expect(try await world.move() == .busy)
         stores.refuseChanges(of: world.store, with: nil)
         await world.first.writeUnwritten()
@@ -152,14 +152,14 @@ struct ShardMoveTests {
     @Test func `a shard whose features have work under way stays`() async throws {
         let session = MovingSession()
         _ = try await world.arrive(as: session)
-        #expect(try await world.move(giveUp: { _ in false }) == .busy)
+        #expect(try await world.move(release: { _ in false }) == .busy)
         try await expectStay(session, [])
     }
 
     @Test func `a shard whose features take too long stays, and is moved later`() async throws {
         let (session, release) = (MovingSession(), Signal())
         _ = try await world.arrive(as: session)
-        let result = try await world.move(giveUp: { _ in
+        let result = try await world.move(release: { _ in
             await release.wait()
             return true
         })
@@ -183,8 +183,8 @@ struct ShardMoveTests {
     @Test func `an answer during a move is written by the new home`() async throws {
         let id = await world.deliver(at: world.first).id
         _ = try await world.arrive(as: MovingSession())
-        let result = try await world.move(giveUp: { [world] _ in
-            world.first.settle(EnvelopeAnswer(id, .acknowledged), of: world.device.serial)
+        let result = try await world.move(release: { [world] _ in
+            world.first.finish(EnvelopeAnswer(id, .acknowledged), of: world.device.serial)
             return true
         })
         #expect(result == .moved)
@@ -195,7 +195,7 @@ struct ShardMoveTests {
     @Test func `a device that connects during a move is connected at the new home`() async throws {
         let session = MovingSession()
         let arrival = Mutex<Task<Arrived, any Error>?>(nil)
-        let result = try await world.move(giveUp: { [world] _ in
+        let result = try await world.move(release: { [world] _ in
             let task = Task<Arrived, any Error> { try await world.arrive(as: session) }
             arrival.withLock { $0 = task }
             return true

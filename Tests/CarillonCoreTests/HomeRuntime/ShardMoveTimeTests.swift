@@ -20,11 +20,11 @@ struct ShardMoveTimeTests {
     }
 
     private func move(
-        in world: GatedHomes, within time: Duration, giveUp: @escaping @Sendable (Shard) async -> Bool = { _ in true }
+        in world: GatedHomes, within time: Duration, release: @escaping @Sendable (Shard) async -> Bool = { _ in true }
     ) async throws -> ShardMove.Result {
         let parties = (0..<2).map { place in
             ShardMove.Participant(
-                world.runtimes[place], node: GatedHomes.node(place), place: place, giveUp: giveUp, took: { _ in })
+                world.runtimes[place], node: GatedHomes.node(place), place: place, release: release, took: { _ in })
         }
         let move = ShardMove(homes: world.homes, store: world.store, longestClosing: time)
         return try await move.move(world.shard, from: parties[0], to: parties[1])

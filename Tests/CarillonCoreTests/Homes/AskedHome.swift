@@ -41,7 +41,7 @@ final class AskedHome: Home {
         throw .unreachable
     }
 
-    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) {}
+    func finish(_ answer: EnvelopeAnswer, of device: DeviceSerial) {}
     func leave(_ session: any LiveSession, of device: DeviceSerial) {}
     func leave(_ session: any LiveSession, of name: DeviceName) {}
     func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse { throw .unreachable }

@@ -184,7 +184,7 @@ private final class SilentHome: Home {
         throw fault
     }
 
-    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) {}
+    func finish(_ answer: EnvelopeAnswer, of device: DeviceSerial) {}
     func leave(_ session: any LiveSession, of device: DeviceSerial) {}
     func leave(_ session: any LiveSession, of name: DeviceName) {
         leaves.withLock { $0.append(ObjectIdentifier(session)) }

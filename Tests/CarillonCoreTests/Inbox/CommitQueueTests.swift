@@ -8,7 +8,7 @@ struct CommitQueueTests {
 
     private static let start = ContinuousClock.now
 
-    private let acknowledged = Settlement(.acknowledged, code: 100, at: Sample.now)
+    private let acknowledged = FinalOutcome(.acknowledged, code: 100, at: Sample.now)
 
     private func append(_ position: Int64) -> InboxOperation { .append(Sample.envelope(position), AppendRules()) }
 
@@ -37,7 +37,7 @@ struct CommitQueueTests {
             Issue.record("an offered message waits for company")
             return
         }
-        #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .write(10))
+        #expect(queue.finished(Sample.id(1), device: Sample.device, acknowledged) == .write(10))
         #expect(queue.wakeElapsed(.offered, at: Self.start) == .wake(.leisurely, after: Queue.Limits().leisurelyDelay))
         #expect(queue.wakeElapsed(.leisurely, at: Self.start) == .commit)
         let batch = queue.takeBatch()
@@ -53,7 +53,7 @@ struct CommitQueueTests {
         // A wake is set already, and comes before the second has waited for so long.
         #expect(
             queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start + .microseconds(700)) == .accepted(.none))
-        #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .write(1))
+        #expect(queue.finished(Sample.id(1), device: Sample.device, acknowledged) == .write(1))
         #expect(
             queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .wake(.offered, after: .microseconds(700)))
         #expect(queue.wakeElapsed(.offered, at: Self.start + .microseconds(1700)) == .commit)
@@ -69,7 +69,7 @@ struct CommitQueueTests {
         #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
         // 1 and 2 have waited for three quarters of the time.
         #expect(queue.takeBatch().map(\.waiter) == [1, 2])
-        #expect(queue.settled(Sample.id(3), device: Sample.device, acknowledged) == .write(3))
+        #expect(queue.finished(Sample.id(3), device: Sample.device, acknowledged) == .write(3))
         #expect(
             queue.committed(at: Self.start + .microseconds(1200))
                 == .wake(.leisurely, after: Queue.Limits().leisurelyDelay))
@@ -153,7 +153,7 @@ struct CommitQueueTests {
             if Int.random(in: 0..<200, using: &random) == 0,
                 let waiter = queuedAt.keys.sorted().randomElement(using: &random)
             {
-                switch queue.settled(Sample.id(Int64(waiter)), device: Sample.device, acknowledged) {
+                switch queue.finished(Sample.id(Int64(waiter)), device: Sample.device, acknowledged) {
                 case .write:
                     queuedAt[waiter] = nil
                     spared += 1
@@ -179,7 +179,7 @@ struct CommitQueueTests {
             now += .microseconds(900)
             position += 1
             _ = queue.enqueue(append(position), urgency: .offered, waiter: Int(position), at: now)
-            _ = queue.settled(Sample.id(position - 1), device: Sample.device, acknowledged)
+            _ = queue.finished(Sample.id(position - 1), device: Sample.device, acknowledged)
             action = queue.wakeElapsed(.offered, at: now)
         }
         let waited = now - Self.start
@@ -192,24 +192,24 @@ struct CommitQueueTests {
         #expect(queue.wakeElapsed(.offered, at: Self.start) == .wake(.offered, after: .milliseconds(1)))
         #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [10])
-        guard case .queued = queue.settled(Sample.id(1), device: Sample.device, acknowledged) else {
+        guard case .queued = queue.finished(Sample.id(1), device: Sample.device, acknowledged) else {
             Issue.record("the write is under way and nothing stops it")
             return
         }
         _ = queue.committed(at: Self.start)
         #expect(queue.wakeElapsed(.leisurely, at: Self.start) == .commit)
-        #expect(queue.takeBatch().map(\.operation) == [.settle(Sample.id(1), device: Sample.device, acknowledged)])
+        #expect(queue.takeBatch().map(\.operation) == [.finish(Sample.id(1), device: Sample.device, acknowledged)])
     }
 
     @Test func `another device's word does not cancel a write`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 10, at: Self.start)
-        guard case .queued = queue.settled(Sample.id(1), device: DeviceSerial(2), acknowledged) else {
+        guard case .queued = queue.finished(Sample.id(1), device: DeviceSerial(2), acknowledged) else {
             Issue.record("it must be left to the store, which refuses it")
             return
         }
         let forged = MessageID(position: 1, secret: Bytes16(high: 0, low: 0))
-        guard case .queued = queue.settled(forged, device: Sample.device, acknowledged) else {
+        guard case .queued = queue.finished(forged, device: Sample.device, acknowledged) else {
             Issue.record("the identifier is not the message's")
             return
         }
@@ -223,7 +223,7 @@ struct CommitQueueTests {
         _ = queue.enqueue(append(1), urgency: .now, waiter: nil, at: Self.start)
         _ = queue.enqueue(append(2), urgency: .now, waiter: nil, at: Self.start)
         #expect(queue.enqueue(append(3), urgency: .now, waiter: nil, at: Self.start) == .refused)
-        guard case .queued = queue.settled(Sample.id(9), device: Sample.device, acknowledged) else {
+        guard case .queued = queue.finished(Sample.id(9), device: Sample.device, acknowledged) else {
             Issue.record("an outcome frees what a message took")
             return
         }
@@ -246,7 +246,7 @@ struct CommitQueueTests {
         #expect(queue.wakeElapsed(.offered, at: Self.start) == .wake(.offered, after: .milliseconds(1)))
         #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [1, 2])
-        #expect(queue.settled(Sample.id(4), device: Sample.device, acknowledged) == .write(4))
+        #expect(queue.finished(Sample.id(4), device: Sample.device, acknowledged) == .write(4))
         #expect(queue.committed(at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [3, nil])
     }
@@ -267,7 +267,7 @@ struct CommitQueueTests {
         var queue = Queue(limits: .init(bytes: large.byteCount + 600))
         _ = queue.enqueue(large, urgency: .offered, waiter: nil, at: Self.start)
         #expect(queue.enqueue(large, urgency: .now, waiter: nil, at: Self.start) == .refused)
-        _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
+        _ = queue.finished(Sample.id(1), device: Sample.device, acknowledged)
         #expect(queue.enqueue(large, urgency: .now, waiter: nil, at: Self.start) != .refused)
         _ = queue.takeBatch()
         #expect(queue.enqueue(large, urgency: .now, waiter: nil, at: Self.start) != .refused)
@@ -277,13 +277,13 @@ struct CommitQueueTests {
         var queue = Queue(limits: .init(entries: 10))
         var accepted = 0
         for position in 1...1000 {
-            guard case .queued = queue.settled(Sample.id(Int64(position)), device: Sample.device, acknowledged) else {
+            guard case .queued = queue.finished(Sample.id(Int64(position)), device: Sample.device, acknowledged) else {
                 continue
             }
             accepted += 1
         }
         #expect(accepted == 40)
-        #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .refused)
+        #expect(queue.finished(Sample.id(1), device: Sample.device, acknowledged) == .refused)
         #expect(queue.dropped(Sample.id(1)) == .refused)
     }
 
@@ -319,7 +319,7 @@ struct CommitQueueTests {
         // It is under way: there is nothing to hurry.
         #expect(queue.flush(Sample.device)?.action == CommitQueue<Int>.Action.none)
         // Another's change keeps the queue from being empty.
-        _ = queue.settled(Sample.id(9), device: other, Settlement(.acknowledged, at: Sample.now))
+        _ = queue.finished(Sample.id(9), device: other, FinalOutcome(.acknowledged, at: Sample.now))
         _ = queue.committed(at: Self.start)
         #expect(queue.flush(Sample.device)?.target == nil)
         #expect(queue.flush(other)?.target == 2)

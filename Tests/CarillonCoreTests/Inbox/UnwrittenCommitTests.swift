@@ -8,12 +8,12 @@ struct UnwrittenCommitTests {
 
     private static let start = ContinuousClock.now
 
-    private let acknowledged = Settlement(.acknowledged, at: Sample.now)
+    private let acknowledged = FinalOutcome(.acknowledged, at: Sample.now)
 
     private func append(_ position: Int64) -> InboxOperation { .append(Sample.envelope(position), AppendRules()) }
 
-    private func settle(_ position: Int64, _ device: DeviceSerial = Sample.device) -> InboxOperation {
-        .settle(Sample.id(position), device: device, acknowledged)
+    private func finish(_ position: Int64, _ device: DeviceSerial = Sample.device) -> InboxOperation {
+        .finish(Sample.id(position), device: device, acknowledged)
     }
 
     /// Takes a batch, all of which fails.
@@ -26,14 +26,14 @@ struct UnwrittenCommitTests {
 
     private func queue(_ positions: ClosedRange<Int64>, limits: Queue.Limits = .init()) -> Queue {
         var queue = Queue(limits: limits)
-        for position in positions { _ = queue.settled(Sample.id(position), device: Sample.device, acknowledged) }
+        for position in positions { _ = queue.finished(Sample.id(position), device: Sample.device, acknowledged) }
         _ = queue.wakeElapsed(.leisurely, at: Self.start)
         return queue
     }
 
     @Test func `an outcome that failed is tried again after a while, until it is written`() {
         var queue = queue(1...2)
-        #expect(fail(&queue).failed == [settle(1), settle(2)])
+        #expect(fail(&queue).failed == [finish(1), finish(2)])
         #expect(queue.hasUnwritten && queue.isUnwritten(Sample.id(1)) && !queue.isUnwritten(Sample.id(3)))
         #expect(queue.wakeForUnwritten() == .wake(.again, after: .seconds(1)))
         #expect(queue.wakeForUnwritten() == .none)
@@ -85,10 +85,10 @@ struct UnwrittenCommitTests {
         _ = fail(&queue)
         #expect(queue.wakeElapsed(.again, at: Self.start) == .commit)
         _ = queue.takeBatch()
-        _ = queue.failed([(settle(2), false)])
+        _ = queue.failed([(finish(2), false)])
         #expect(queue.committed(at: Self.start) == .commit)
-        #expect(queue.takeBatch().map(\.operation) == [settle(2)])
-        _ = queue.failed([(settle(2), false)])
+        #expect(queue.takeBatch().map(\.operation) == [finish(2)])
+        _ = queue.failed([(finish(2), false)])
         // It alone is no reason to go on at once.
         #expect(queue.committed(at: Self.start) == .none)
         #expect(queue.isUnwritten(Sample.id(2)) && !queue.isUnwritten(Sample.id(1)))
@@ -97,9 +97,9 @@ struct UnwrittenCommitTests {
     @Test func `beyond the limit the newest are dropped, and what is said twice counts once`() {
         var queue = queue(1...5, limits: .init(unwritten: 3))
         let (failed, dropped) = fail(&queue)
-        #expect(failed.count == 5 && dropped == [settle(4), settle(5)])
+        #expect(failed.count == 5 && dropped == [finish(4), finish(5)])
         for _ in 0..<2 {
-            _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
+            _ = queue.finished(Sample.id(1), device: Sample.device, acknowledged)
             _ = queue.wakeElapsed(.leisurely, at: Self.start)
             #expect(fail(&queue).dropped.isEmpty)
         }
@@ -112,21 +112,21 @@ struct UnwrittenCommitTests {
         let trace = Sample.envelope(1, ttl: 0).trace
         _ = queue.enqueue(.append(trace, AppendRules()), urgency: .now, waiter: nil, at: Self.start)
         _ = fail(&queue)
-        _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
-        _ = queue.settled(Sample.id(2), device: Sample.device, acknowledged)
+        _ = queue.finished(Sample.id(1), device: Sample.device, acknowledged)
+        _ = queue.finished(Sample.id(2), device: Sample.device, acknowledged)
         _ = queue.wakeElapsed(.leisurely, at: Self.start)
         // The store finds neither.
         let vain = queue.takeBatch().map { (operation: $0.operation, isVain: true) }
-        #expect(queue.failed(vain).failed == [settle(1)])
+        #expect(queue.failed(vain).failed == [finish(1)])
         _ = queue.committed(at: Self.start)
         _ = queue.tryUnwritten()
-        #expect(queue.takeBatch().map(\.operation) == [.append(trace, AppendRules()), settle(1)])
+        #expect(queue.takeBatch().map(\.operation) == [.append(trace, AppendRules()), finish(1)])
     }
 
     @Test func `a record is kept without its body`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
-        _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
+        _ = queue.finished(Sample.id(1), device: Sample.device, acknowledged)
         _ = queue.wakeElapsed(.now, at: Self.start)
         _ = fail(&queue)
         _ = queue.tryUnwritten()
@@ -136,12 +136,12 @@ struct UnwrittenCommitTests {
 
     @Test func `a message that waits to be acknowledged stays where it is in the queue`() {
         var queue = Queue()
-        _ = queue.settled(Sample.id(9), device: Sample.device, acknowledged)
+        _ = queue.finished(Sample.id(9), device: Sample.device, acknowledged)
         _ = queue.wakeElapsed(.leisurely, at: Self.start)
         _ = fail(&queue)
         _ = queue.tryUnwritten()
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
-        #expect(queue.takeBatch().map(\.operation) == [settle(9)])
-        #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .write(1))
+        #expect(queue.takeBatch().map(\.operation) == [finish(9)])
+        #expect(queue.finished(Sample.id(1), device: Sample.device, acknowledged) == .write(1))
     }
 }

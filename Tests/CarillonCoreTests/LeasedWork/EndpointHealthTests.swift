@@ -8,41 +8,41 @@ struct EndpointHealthTests {
 
     /// How long a peer rests after each of some calls, each of which takes so long.
     private func rests(_ results: [CallResult], taking milliseconds: Int64) -> [Int64] {
-        var standing = EndpointHealth()
+        var health = EndpointHealth()
         return results.map { result in
-            standing.called(result, begunAt: now.adding(milliseconds: -milliseconds), at: now).milliseconds
+            health.called(result, begunAt: now.adding(milliseconds: -milliseconds), at: now).milliseconds
                 - now.milliseconds
         }
     }
 
     @Test func `one that was never called is on trial, and an answer that comes soon ends it, whatever it says`() {
         for status in [200, 410, 500] {
-            var standing = EndpointHealth()
-            #expect(standing.isOnTrial)
-            _ = standing.called(.answered(status: status), begunAt: now.adding(milliseconds: -3000), at: now)
-            #expect(!standing.isOnTrial)
+            var health = EndpointHealth()
+            #expect(health.isOnTrial)
+            _ = health.called(.answered(status: status), begunAt: now.adding(milliseconds: -3000), at: now)
+            #expect(!health.isOnTrial)
         }
     }
 
     @Test func `an answer that takes long is no proof, and no reason to rest`() {
-        var standing = EndpointHealth(isOnTrial: false, failures: 7)
-        let rests = standing.called(.answered(status: 200), begunAt: now.adding(milliseconds: -3001), at: now)
-        #expect(standing == EndpointHealth(isOnTrial: true, failures: 0))
+        var health = EndpointHealth(isOnTrial: false, failures: 7)
+        let rests = health.called(.answered(status: 200), begunAt: now.adding(milliseconds: -3001), at: now)
+        #expect(health == EndpointHealth(isOnTrial: true, failures: 0))
         #expect(rests == now)
     }
 
     @Test(arguments: PingFailure.allCases.filter { $0 != .tokenLost })
     func `a failure puts it on trial`(failure: PingFailure) {
-        var standing = EndpointHealth(isOnTrial: false)
-        _ = standing.called(.failed(failure, detail: ""), begunAt: now, at: now)
-        #expect(standing == EndpointHealth(isOnTrial: true, failures: 1))
+        var health = EndpointHealth(isOnTrial: false)
+        _ = health.called(.failed(failure, detail: ""), begunAt: now, at: now)
+        #expect(health == EndpointHealth(isOnTrial: true, failures: 1))
     }
 
     @Test func `what this server could not do says nothing of it`() {
         for result in [CallResult.notMade(reason: ""), .impossible(reason: "")] {
-            var standing = EndpointHealth(isOnTrial: false, failures: 3)
-            #expect(standing.called(result, begunAt: now.adding(seconds: -10), at: now) == now)
-            #expect(standing == EndpointHealth(isOnTrial: false, failures: 3))
+            var health = EndpointHealth(isOnTrial: false, failures: 3)
+            #expect(health.called(result, begunAt: now.adding(seconds: -10), at: now) == now)
+            #expect(health == EndpointHealth(isOnTrial: false, failures: 3))
         }
     }
 

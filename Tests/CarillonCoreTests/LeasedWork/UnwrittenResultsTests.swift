@@ -66,7 +66,7 @@ private final class ForgetfulUser: WorkUser {
         LeasedItems(
             items: work.map { work in
                 LeasedItem(
-                    lease: WorkLease(work: work.serial, fence: 1), due: work, standing: EndpointHealth(),
+                    lease: WorkLease(work: work.serial, fence: 1), due: work, health: EndpointHealth(),
                     subject: work.serial)
             }, unreadable: 0)
     }

@@ -20,7 +20,7 @@ struct NaiveRequests {
     let mostUnfinished: Int
     let mostUndelivered: Int
     private(set) var rows: [RequestRow] = []
-    var parties: [RequestPair: RequestParties] = [:]
+    var users: [RequestPair: RequestUsers] = [:]
     var served: Int64 = 0
 
     init(unfinished: Int, undelivered: Int) {
@@ -31,7 +31,7 @@ struct NaiveRequests {
     mutating func perform(_ step: RequestStep) -> Bool {
         guard case .made(let request, let between) = step else { return advance(step) }
         if rows.contains(where: { $0.request.id == request.id }) { return false }
-        if parties[RequestPair(consumer: request.consumer, provider: request.provider)] != between { return false }
+        if users[RequestPair(consumer: request.consumer, provider: request.provider)] != between { return false }
         let open = rows.filter {
             $0.request.consumer == request.consumer && $0.request.state != .finished && !$0.request.isAbandoned
         }

@@ -7,7 +7,7 @@ struct RequestRulesTests {
     private let now = Sample.now
     private let consumer = DeviceSerial(1)
     private let provider = DeviceSerial(2)
-    private let parties = RequestParties(consumer: .server, provider: UserID("ada"))
+    private let users = RequestUsers(consumer: .server, provider: UserID("ada"))
 
     private func request(_ number: Int64, ttl: Int64 = 60, _ change: (inout ServiceRequest) -> Void = { _ in })
         -> ServiceRequest
@@ -22,7 +22,7 @@ struct RequestRulesTests {
 
     private func facts(_ requests: ServiceRequest...) -> RequestFacts {
         var facts = RequestFacts()
-        facts.parties[RequestPair(consumer: consumer, provider: provider)] = parties
+        facts.users[RequestPair(consumer: consumer, provider: provider)] = users
         for request in requests {
             facts.requests[request.serial] = request
             facts.usedIDs.insert(request.id)
@@ -30,7 +30,7 @@ struct RequestRulesTests {
         return facts
     }
 
-    private func made(_ request: ServiceRequest) -> RequestStep { .made(request, between: parties) }
+    private func made(_ request: ServiceRequest) -> RequestStep { .made(request, between: users) }
 
     // MARK: Questions
 
@@ -79,13 +79,13 @@ struct RequestRulesTests {
         let pair = RequestPair(consumer: consumer, provider: provider)
         var changed = facts()
         #expect(rules.counts(step, knowing: changed))
-        changed.parties[pair] = RequestParties(consumer: .server, provider: UserID("bob"))
+        changed.users[pair] = RequestUsers(consumer: .server, provider: UserID("bob"))
         #expect(!rules.counts(step, knowing: changed))
-        changed.parties[pair] = RequestParties(consumer: .server, provider: nil)
+        changed.users[pair] = RequestUsers(consumer: .server, provider: nil)
         #expect(!rules.counts(step, knowing: changed))
-        changed.parties[pair] = nil
+        changed.users[pair] = nil
         #expect(!rules.counts(step, knowing: changed))
-        changed.parties[RequestPair(consumer: provider, provider: consumer)] = parties
+        changed.users[RequestPair(consumer: provider, provider: consumer)] = users
         #expect(!rules.counts(step, knowing: changed), "the other way round")
     }
 

@@ -11,7 +11,7 @@ struct RequestScenarioTests {
         var now = Sample.now
         private var position: Int64 = 0
         private var known: [RequestSerial] = []
-        var parties: [RequestPair: RequestParties] = [:]
+        var users: [RequestPair: RequestUsers] = [:]
 
         init(random: SeededRandom) {
             self.random = random
@@ -29,16 +29,16 @@ struct RequestScenarioTests {
         }
 
         /// The users that a pair may have.
-        private mutating func someParties() -> RequestParties {
+        private mutating func someParties() -> RequestUsers {
             let users = [UserID("ada"), UserID("bob")]
             let user = users.randomElement(using: &random) ?? nil
             let caller = user.map { ServiceReach.Caller.user($0) } ?? .server
-            return RequestParties(consumer: caller, provider: chance(4) ? nil : user)
+            return RequestUsers(consumer: caller, provider: chance(4) ? nil : user)
         }
 
         mutating func changeParties() {
             let pair = pair()
-            parties[pair] = chance(8) ? nil : someParties()
+            users[pair] = chance(8) ? nil : someParties()
         }
 
         mutating func serial() -> RequestSerial {
@@ -68,7 +68,7 @@ struct RequestScenarioTests {
                 expiresAt: now.adding(seconds: Int64.random(in: 1...200_000, using: &random)))
             known.append(request.serial)
             let other = someParties()
-            return .made(request, between: chance(6) ? other : parties[pair] ?? other)
+            return .made(request, between: chance(6) ? other : users[pair] ?? other)
         }
     }
 
@@ -84,8 +84,8 @@ struct RequestScenarioTests {
             scenario.now = scenario.now.adding(seconds: pause)
             served += scenario.chance(3) ? 0 : pause
             if scenario.chance(6) { scenario.changeParties() }
-            naive.parties = scenario.parties
-            tables.parties = scenario.parties
+            naive.users = scenario.users
+            tables.users = scenario.users
             naive.served = served
             tables.served = served
             let before = naive.rows.count

@@ -4,7 +4,7 @@ import CarillonCore
 struct TableRequests {
     private let rules: RequestRules
     private(set) var rows: [RequestSerial: RequestRow] = [:]
-    var parties: [RequestPair: RequestParties] = [:]
+    var users: [RequestPair: RequestUsers] = [:]
     var served: Int64 = 0
 
     init(unfinished: Int, undelivered: Int) {
@@ -48,7 +48,7 @@ struct TableRequests {
         for serial in questions.requests { facts.requests[serial] = rows[serial]?.request }
         for candidate in questions.candidates {
             if rows.values.contains(where: { $0.request.id == candidate.id }) { facts.usedIDs.insert(candidate.id) }
-            facts.parties[candidate.pair] = parties[candidate.pair]
+            facts.users[candidate.pair] = users[candidate.pair]
             facts.unfinished[candidate.pair.consumer] =
                 rows.values.filter { row in
                     row.request.consumer == candidate.pair.consumer && row.request.state != .finished

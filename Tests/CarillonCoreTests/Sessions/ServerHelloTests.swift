@@ -20,7 +20,7 @@ struct ServerHelloTests {
             settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60, history: "h"))
         _ = machine.received(.hello(.init(carillon: carillon)))
         let said = ReportedRevisions(device: "d1", services: "s1")
-        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), said: said, at: Sample.now)
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), reported: said, at: Sample.now)
         let extensions = carillon.map { _ in
             ServerFrame.Hello.Carillon(keepAliveSeconds: 60, history: "h", deviceRevision: "d1", servicesRevision: "s1")
         }

@@ -99,7 +99,9 @@ struct SessionMachineTests {
         _ = machine.received(.hello(.init(carillon: 1)))
         #expect(machine.offered(Sample.envelope(3), isVolatile: false, at: Sample.now).isEmpty)
         #expect(
-            machine.offered(Sample.envelope(4, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+            machine.offered(Sample.envelope(4, ttl: 0), isVolatile: true, at: Sample.now) == [
+                .answerOffer(wasAccepted: false)
+            ])
         #expect(machine.withdrew(.envelope(1)).isEmpty)
         let page = InboxPage(envelopes: [Sample.envelope(1), Sample.envelope(2)], isComplete: true)
         let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), page, at: Sample.now)
@@ -260,13 +262,13 @@ struct SessionMachineTests {
                     .init(version: ids[0].description), .init(version: ids[1].description, code: 100),
                     .init(version: ids[2].description, code: 101), .init(version: "unknown"),
                 ])) == [
-                    .settle(ids[0], Sample.device, .acknowledged, code: nil),
-                    .settle(ids[1], Sample.device, .acknowledged, code: 100),
-                    .settle(ids[2], Sample.device, .failed, code: 101),
+                    .finish(ids[0], Sample.device, .acknowledged, code: nil),
+                    .finish(ids[1], Sample.device, .acknowledged, code: 100),
+                    .finish(ids[2], Sample.device, .failed, code: 101),
                 ])
         #expect(
             machine.received(.nack(version: ids[3].description, code: nil))
-                == [.settle(ids[3], Sample.device, .failed, code: 303)])
+                == [.finish(ids[3], Sample.device, .failed, code: 303)])
     }
 
     @Test(
@@ -283,7 +285,7 @@ struct SessionMachineTests {
         var plain = open(isCarillon: false)
         #expect(
             plain.offered(event, isVolatile: false, at: Sample.now) == [
-                .settle(event.id, Sample.device, .unsupported, code: nil)
+                .finish(event.id, Sample.device, .unsupported, code: nil)
             ])
     }
 
@@ -308,11 +310,14 @@ struct SessionMachineTests {
     @Test func `an offer of TTL 0 is always answered`() {
         var machine = SessionMachine(settings: settings)
         #expect(
-            machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+            machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now) == [
+                .answerOffer(wasAccepted: false)
+            ])
         var live = open()
         #expect(
-            live.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now).last == .answerOffer(wasGiven: true))
-        #expect(live.disconnected() == [.settle(Sample.id(1), Sample.device, .dropped, code: nil)])
+            live.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now).last
+                == .answerOffer(wasAccepted: true))
+        #expect(live.disconnected() == [.finish(Sample.id(1), Sample.device, .dropped, code: nil)])
     }
 
     @Test func `silence is asked about once, and then ends the connection`() {
@@ -341,7 +346,9 @@ struct SessionMachineTests {
         machine.outputPaused()
         #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now).isEmpty)
         #expect(
-            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [
+                .answerOffer(wasAccepted: false)
+            ])
         let register = ClientFrame.Register(channelID: Sample.channelID.description)
         #expect(machine.received(.register(register)).isEmpty)
         #expect(
@@ -430,7 +437,7 @@ struct SessionMachineTests {
         var machine = open()
         _ = machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now)
         let actions = machine.received(frame)
-        #expect(actions.first == .settle(Sample.id(1), Sample.device, .dropped, code: nil))
+        #expect(actions.first == .finish(Sample.id(1), Sample.device, .dropped, code: nil))
         #expect(closeCode(actions) == .protocolError)
         #expect(machine.disconnected().isEmpty)
     }

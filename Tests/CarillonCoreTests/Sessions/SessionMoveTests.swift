@@ -64,10 +64,12 @@ struct SessionMoveTests {
         machine.moving()
         #expect(machine.offered(Sample.envelope(2), isVolatile: false, at: Sample.now) == [])
         #expect(
-            machine.offered(Sample.envelope(3, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+            machine.offered(Sample.envelope(3, ttl: 0), isVolatile: true, at: Sample.now) == [
+                .answerOffer(wasAccepted: false)
+            ])
         #expect(
             machine.received(.ack([.init(version: Sample.id(1).description)])) == [
-                .settle(Sample.id(1), Sample.device, .acknowledged, code: nil)
+                .finish(Sample.id(1), Sample.device, .acknowledged, code: nil)
             ])
         #expect(machine.received(.unregister(channelID: Sample.channelID.description, code: nil)).count == 1)
         let behind = Action.load(PageRequest(after: 1, limit: 4, bytes: 65_536), Sample.device)

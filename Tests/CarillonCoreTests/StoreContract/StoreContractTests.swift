@@ -76,7 +76,8 @@ struct StoreContractTests {
 
     /// Methods of a home that write nothing. Each other method has a case that calls it through the handle of a removed home.
     private static let reads: Set<String> = [
-        "appsWithUnappliedRules()", "armed(_:)", "armed(on:after:limit:)", "arrival(of:_:at:)", "asking(_:by:to:of:)",
+        "appsWithUnappliedRules()", "armed(_:)", "armed(on:after:limit:)", "arrival(of:_:at:)",
+        "requestBeginning(_:by:to:of:)",
         "audit(of:before:limit:)", "bindingCount(of:)", "bindings(of:after:limit:)", "bindingsToRelease(in:limit:)",
         "bindingsToWake(of:after:limit:)", "channel(_:)", "channel(_:device:)", "channelsOfFormerUsers(of:in:limit:)",
         "cluster(of:)", "completions(of:_:)", "completions(of:at:)", "completions(of:in:after:limit:)", "counts(of:)",
@@ -92,7 +93,7 @@ struct StoreContractTests {
         "nextThrottledFiring(in:)", "parkedPushes(of:in:limit:)", "poll(of:at:)", "presentBinding(of:)",
         "pushes(for:of:at:)",
         "record(of:at:)", "serials(of:)", "serviceIcon(of:)", "servicePeers(of:limit:)",
-        "serviceProviders(for:_:limit:)", "serviceRequest(_:)", "standing(of:from:under:)", "subjects(_:)",
+        "serviceProviders(for:_:limit:)", "serviceRequest(_:)", "bindingState(of:from:under:)", "subjects(_:)",
         "subscribedItems(of:after:limit:)", "subscribers(of:after:limit:)", "subscription(_:of:)",
         "subscriptions(of:_:after:limit:)", "unfinished(of:)", "unfinishedRequestCount(of:)",
         "unfinishedRequests(of:to:limit:)", "unreceivedContent(of:)", "pendingStatuses(in:limit:)",

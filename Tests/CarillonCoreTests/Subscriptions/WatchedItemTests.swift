@@ -34,7 +34,7 @@ struct WatchedItemTests {
         #expect(crossing.rows == [[target(1)]])
         // It is armed while its condition holds.
         arm(2, held: true)
-        item.giveBack(target(revision))
+        item.rearm(target(revision))
         let next = await item.evaluate(Self.bindings(12), at: now, pause: {})
         #expect(next.rows == (revision == 2 ? [[target(2)]] : []))
     }

@@ -122,7 +122,7 @@ struct CompletionMachineTests {
     }
 
     @Test mutating func `what stands behind another is due when that lets it`() {
-        #expect(!machine.isInInbox && machine.holdsUpOthers)
+        #expect(!machine.isInInbox && machine.blocksOthers)
         machine.released(at: now)
         #expect(machine.dueAt == now)
         machine.offered()
@@ -136,7 +136,7 @@ struct CompletionMachineTests {
             machine.takenOut(at: now)
         }
         #expect(machine.attempt == 2 && machine.isUnreceived)
-        expect(true, machine.left(at: now))
+        expect(true, machine.leftAudience(at: now))
     }
 
     @Test mutating func `what the device has it may finish when it left, and what it is to be given again ends`() {
@@ -144,12 +144,12 @@ struct CompletionMachineTests {
         machine.received(at: now)
         #expect(machine.isReceived && !machine.isUnreceived)
         var stored = machine
-        expect(false, stored.left(at: now))
+        expect(false, stored.leftAudience(at: now))
         #expect(stored == machine)
-        expect(false, stored.left(at: now.adding(seconds: CompletionMachine.silenceSeconds)))
+        expect(false, stored.leftAudience(at: now.adding(seconds: CompletionMachine.silenceSeconds)))
         #expect(stored.state == .gone && stored.dueAt == nil)
         machine.offered()
-        expect(false, machine.left(at: now))
+        expect(false, machine.leftAudience(at: now))
         #expect(machine.state == .gone)
         machine.returned(at: now)
         #expect(machine.state == .waiting && machine.attempt == 2 && machine.dueAt == now && machine.isReceived)
@@ -178,7 +178,7 @@ struct CompletionMachineTests {
     @Test func `others are evaluated up by what is neither final nor parked`() {
         for state in CompletionMachine.State.allCases {
             let holdsUp = [.waiting, .stored, .deferred, .failed].contains(state)
-            #expect(CompletionMachine(state, attempt: 1).holdsUpOthers == holdsUp)
+            #expect(CompletionMachine(state, attempt: 1).blocksOthers == holdsUp)
         }
     }
 }

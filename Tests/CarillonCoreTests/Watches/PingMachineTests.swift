@@ -9,9 +9,9 @@ struct PingMachineTests {
     private func failed(_ failure: PingFailure) -> CallResult { .failed(failure, detail: "") }
 
     /// The news of a run of results, one for each.
-    private func news(_ results: CallResult...) -> [PingMachine.News?] {
+    private func change(_ results: CallResult...) -> [PingMachine.Change?] {
         var machine = PingMachine()
-        return results.map { machine.pinged($0, every: 60, at: now, chance: 0).news }
+        return results.map { machine.pinged($0, every: 60, at: now, chance: 0).change }
     }
 
     @Test(arguments: [
@@ -32,20 +32,20 @@ struct PingMachineTests {
     }
 
     @Test func `a channel whose backend answers hears nothing`() {
-        #expect(news(.answered(status: 200), .answered(status: 204), .answered(status: 200)) == [nil, nil, nil])
+        #expect(change(.answered(status: 200), .answered(status: 204), .answered(status: 200)) == [nil, nil, nil])
     }
 
     @Test(arguments: PingFailure.allCases)
     func `a failure is told once, and so is its end`(failure: PingFailure) {
         #expect(
-            news(failed(failure), failed(failure), failed(failure), .answered(status: 200), .answered(status: 200)) == [
+            change(failed(failure), failed(failure), failed(failure), .answered(status: 200), .answered(status: 200)) == [
                 .pingFailed(failure), nil, nil, .recovered, nil,
             ])
     }
 
     @Test func `another failure is something new`() {
         #expect(
-            news(failed(.noConnection), failed(.noAnswerInTime), failed(.noConnection), .answered(status: 410)) == [
+            change(failed(.noConnection), failed(.noAnswerInTime), failed(.noConnection), .answered(status: 410)) == [
                 .pingFailed(.noConnection), .pingFailed(.noAnswerInTime), .pingFailed(.noConnection),
                 .pingFailed(.tokenLost),
             ])
@@ -56,7 +56,7 @@ struct PingMachineTests {
         _ = machine.pinged(failed(.noConnection), every: 3600, at: now, chance: 0)
         let before = machine
         let step = machine.pinged(.notMade(reason: ""), every: 3600, at: now, chance: 77)
-        #expect(step.news == nil)
+        #expect(step.change == nil)
         #expect(machine == before)
         #expect(step.dueAt <= now.adding(seconds: 11))
         #expect(step.dueAt > now)
@@ -65,13 +65,13 @@ struct PingMachineTests {
     @Test func `a call that nobody can make any more is a lost token, told once, and looked at once an hour`() {
         var machine = PingMachine()
         let first = machine.pinged(.impossible(reason: "lost"), every: 60, at: now, chance: 0)
-        #expect(first.news == .pingFailed(.tokenLost))
+        #expect(first.change == .pingFailed(.tokenLost))
         #expect(first.dueAt == now.adding(seconds: 3240))
         let second = machine.pinged(.impossible(reason: "lost"), every: 60, at: now, chance: 0)
-        #expect(second.news == nil)
+        #expect(second.change == nil)
         #expect(second.dueAt == now.adding(seconds: 3240))
         #expect(PingVerdict(.impossible(reason: "lost")) == .failed(.tokenLost, detail: "lost"))
-        #expect(machine.pinged(.answered(status: 200), every: 60, at: now, chance: 0).news == .recovered)
+        #expect(machine.pinged(.answered(status: 200), every: 60, at: now, chance: 0).change == .recovered)
     }
 
     @Test(arguments: [15, 60, 3600, 86_400])

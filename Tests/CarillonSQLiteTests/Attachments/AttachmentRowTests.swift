@@ -13,12 +13,13 @@ struct AttachmentRowTests {
     private let start = StoreFixture.start
 
     private func request(
-        _ number: UInt64, _ fixture: StoreFixture, by owner: Party, length: Int64 = 100, readers: [Party] = [.senders],
+        _ number: UInt64, _ fixture: StoreFixture, by owner: AttachmentPrincipal, length: Int64 = 100,
+        readers: [AttachmentPrincipal] = [.senders],
         _ limits: AttachmentLimits = .init()
     ) -> AttachmentRequest {
         AttachmentRequest(
             proposed: AttachmentID(Bytes16(high: 3, low: number)),
-            owner: AttachmentUser(app: fixture.device.app, party: owner), length: length, digest: nil, readers: readers,
+            owner: AttachmentUser(app: fixture.device.app, principal: owner), length: length, digest: nil, readers: readers,
             lifetimeSeconds: 50, idempotency: nil, limits: limits)
     }
 
@@ -60,7 +61,7 @@ struct AttachmentRowTests {
 
     private func sign(_ claim: UserClaim, _ device: DeviceSerial, _ store: SQLiteStore) async throws {
         let result = try await store.changeRegistration(of: device, at: start) { current in
-            .says(current.profile, confirms: false, user: claim)
+            .reports(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -75,7 +76,7 @@ struct AttachmentRowTests {
     @Test func `totals follow an upload that grows, becomes whole and is removed`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, limits) = (fixture.sqlite, limits)
-        let device = Party.device(fixture.device.serial)
+        let device = AttachmentPrincipal.device(fixture.device.serial)
         let own = "d\(fixture.device.serial.rawValue)"
         let upload = try await add(request(1, fixture, by: device, length: 900, limits), fixture)
         let empty = try await add(request(2, fixture, by: .senders, length: 0, limits), fixture)
@@ -108,7 +109,9 @@ struct AttachmentRowTests {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, limits) = (fixture.sqlite, limits)
         let other = try await addDevice(1, fixture)
-        let owners: [Party] = [.device(other), .device(fixture.device.serial), .device(fixture.device.serial), .senders]
+        let owners: [AttachmentPrincipal] = [
+            .device(other), .device(fixture.device.serial), .device(fixture.device.serial), .senders,
+        ]
         for (number, owner) in owners.enumerated() {
             try await add(request(UInt64(number), fixture, by: owner, limits), fixture)
         }
@@ -135,7 +138,7 @@ struct AttachmentRowTests {
         let (owner, reader) = (try await addDevice(1, fixture), try await addDevice(2, fixture))
         let user = try #require(UserID("ada"))
         try await sign(.signedIn(user), fixture.device.serial, store)
-        let device = Party.device(fixture.device.serial)
+        let device = AttachmentPrincipal.device(fixture.device.serial)
         try await add(request(1, fixture, by: device, limits), fixture)
         let whole = try await add(request(2, fixture, by: device, limits), fixture)
         #expect(try await store.completeAttachment(whole, expiresAt: start.adding(seconds: 60)))
@@ -188,7 +191,7 @@ struct AttachmentRowTests {
     @Test func `a change of the totals runs as many statements as the documentation says`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, limits) = (fixture.sqlite, limits)
-        let device = Party.device(fixture.device.serial)
+        let device = AttachmentPrincipal.device(fixture.device.serial)
         func count(_ work: () async throws -> Void) async throws -> Int {
             try await store.tracing(work).statements.count { sql in
                 sql.contains("counter") && !sql.hasPrefix("SELECT")

@@ -68,8 +68,8 @@ private final class World: Sendable {
     let fixture: StoreFixture
     let files: FaultyFiles
     let attachments: Attachments
-    var owner: AttachmentUser { AttachmentUser(app: fixture.device.app, party: .device(fixture.device.serial)) }
-    var senders: AttachmentUser { AttachmentUser(app: fixture.device.app, party: .senders) }
+    var owner: AttachmentUser { AttachmentUser(app: fixture.device.app, principal: .device(fixture.device.serial)) }
+    var senders: AttachmentUser { AttachmentUser(app: fixture.device.app, principal: .senders) }
 
     init(_ change: (inout AttachmentLimits) -> Void = { _ in }) async throws {
         let store = try SQLiteStore(inMemory: .init())
@@ -96,8 +96,8 @@ private final class World: Sendable {
         }
     }
 
-    func standing(_ id: AttachmentID) async throws -> CarillonCore.Attachment {
-        try await attachments.standing(id, of: owner)
+    func state(_ id: AttachmentID) async throws -> CarillonCore.Attachment {
+        try await attachments.state(id, of: owner)
     }
 
     func content(_ id: AttachmentID) async throws -> String {
@@ -182,7 +182,7 @@ struct AttachmentsTests {
         }
         #expect(noted.withLock { $0 } == [6, 12, 18])
         #expect(world.files.syncs.withLock { $0 } == 3)
-        #expect(try await world.standing(id).synced == 18)
+        #expect(try await world.state(id).synced == 18)
     }
 
     @Test func `a failed sync leaves the offset of the upload unchanged`() async throws {
@@ -192,7 +192,7 @@ struct AttachmentsTests {
         world.files.fault.withLock { $0 = ("sync", .unavailable) }
         await #expect(throws: StoreFault.self) { try await world.append(id, ["defghij"], at: 3, isLast: true) }
         world.files.fault.withLock { $0 = nil }
-        #expect(try await world.standing(id).synced == 3)
+        #expect(try await world.state(id).synced == 3)
         #expect(try await world.append(id, ["DEFGHIJ"], at: 3, isLast: true).isComplete)
         #expect(try await world.content(id) == "abcDEFGHIJ")
     }
@@ -204,7 +204,7 @@ struct AttachmentsTests {
         world.files.fault.withLock { $0 = ("sync", .unavailable) }
         await #expect(throws: StoreFault.self) { try await world.append(id, ["abc"], at: 0) }
         #expect(world.files.syncs.withLock { $0 } == 1)
-        #expect(try await world.standing(id).synced == 0)
+        #expect(try await world.state(id).synced == 0)
     }
 
     @Test(arguments: ["create", "write", "sync", "publish"])
@@ -219,7 +219,7 @@ struct AttachmentsTests {
         world.files.fault.withLock { $0 = (call, .full) }
         #expect(await world.code { try await world.append(id, ["abc"], at: 0, isLast: true) } == .attachmentStorageFull)
         world.files.fault.withLock { $0 = nil }
-        let place = try await world.standing(id).synced
+        let place = try await world.state(id).synced
         #expect(place == (call == "publish" ? 3 : 0))
         try await world.append(id, place == 3 ? [] : ["abc"], at: place, isLast: true)
         #expect(try await world.content(id) == "abc")
@@ -232,7 +232,7 @@ struct AttachmentsTests {
         let id = try await world.begin(10)
         world.files.free.withLock { $0 = 999 }
         #expect(await world.code { try await world.append(id, ["abc", "def"], at: 0) } == .attachmentStorageFull)
-        #expect(try await world.standing(id).synced == 3, "what came is kept")
+        #expect(try await world.state(id).synced == 3, "what came is kept")
         world.files.free.withLock { $0 = 1000 }
         #expect(try await world.append(id, ["defghij"], at: 3, isLast: true).isComplete)
     }
@@ -245,9 +245,9 @@ struct AttachmentsTests {
         #expect(mismatch?.attachment.synced == 3 && mismatch?.provided == 2)
         #expect(
             await world.code { try await world.append(id, ["d"], at: 3, isLast: true) } == .uploadLengthInconsistent)
-        #expect(try await world.standing(id).synced == 4, "fewer can go on")
+        #expect(try await world.state(id).synced == 4, "fewer can go on")
         #expect(await world.code { try await world.append(id, ["ef"], at: 4) } == .uploadLengthInconsistent)
-        #expect(await world.code { _ = try await world.standing(id) } == .attachmentUnknown)
+        #expect(await world.code { _ = try await world.state(id) } == .attachmentUnknown)
         #expect(try await world.files.listed().isEmpty)
     }
 
@@ -256,7 +256,7 @@ struct AttachmentsTests {
         let id = try await world.begin(6)
         try await world.append(id, ["ab", "c"], at: 0, digest: sha("abc"))
         #expect(await world.code { try await world.append(id, ["de", "x"], at: 3, digest: sha("def")) } == .digestMismatch)
-        #expect(try await world.standing(id).synced == 3)
+        #expect(try await world.state(id).synced == 3)
         // Nor of one that was cut.
         await #expect(throws: CancellationError.self) {
             _ = try await world.attachments.append(
@@ -266,7 +266,7 @@ struct AttachmentsTests {
                 throw CancellationError()
             }
         }
-        #expect(try await world.standing(id).synced == 3)
+        #expect(try await world.state(id).synced == 3)
         try await world.append(id, ["def"], at: 3, isLast: true, digest: sha("def"))
         #expect(try await world.content(id) == "abcdef")
     }
@@ -275,7 +275,7 @@ struct AttachmentsTests {
         let world = try await World()
         let wrong = try await world.begin(3, digest: sha("abc"))
         #expect(await world.code { try await world.append(wrong, ["abx"], at: 0, isLast: true) } == .digestMismatch)
-        #expect(await world.code { _ = try await world.standing(wrong) } == .attachmentUnknown)
+        #expect(await world.code { _ = try await world.state(wrong) } == .attachmentUnknown)
         let right = try await world.begin(3, digest: sha("abc"))
         #expect(try await world.append(right, ["abc"], at: 0, isLast: true).isComplete)
     }
@@ -291,7 +291,7 @@ struct AttachmentsTests {
                 throw CancellationError()
             }
         }
-        #expect(try await world.standing(id).synced == 3)
+        #expect(try await world.state(id).synced == 3)
     }
 
     @Test func `the newest takes an upload over, and the one before brings its bytes to the disk first`() async throws {
@@ -306,7 +306,7 @@ struct AttachmentsTests {
             }
         }
         for await _ in begun { break }
-        #expect(try await world.standing(id).synced == 3)
+        #expect(try await world.state(id).synced == 3)
         let refusal = await #expect(throws: Refusal.self) { try await older.value }
         #expect(refusal?.code == .uploadTakenOver)
         try await world.append(id, ["defghij"], at: 3, isLast: true)
@@ -326,7 +326,7 @@ struct AttachmentsTests {
         }
         #expect(refusal?.code == .storageUnavailable && refusal?.retryAfterSeconds == 1)
         await #expect(throws: Refusal.uploadMoves) { try await former.end(id, by: world.owner) }
-        #expect(try await former.standing(id, of: world.owner).synced == 0)
+        #expect(try await former.state(id, of: world.owner).synced == 0)
         #expect(try await world.append(id, ["abc"], at: 0, isLast: true).isComplete)
     }
 
@@ -344,7 +344,7 @@ struct AttachmentsTests {
         for await _ in begun { break }
         await world.attachments.endUploads(in: Shard(of: id))
         await #expect(throws: Refusal.uploadMoves) { try await upload.value }
-        #expect(try await world.standing(id).synced == 3)
+        #expect(try await world.state(id).synced == 3)
     }
 
     @Test func `deleting ends a transfer, and what it brought`() async throws {
@@ -367,7 +367,7 @@ struct AttachmentsTests {
     @Test func `what is removed as it becomes whole leaves no file`() async throws {
         let world = try await World()
         let id = try await world.begin(3)
-        let serial = try await world.standing(id).serial
+        let serial = try await world.state(id).serial
         let store = world.fixture.store
         world.files.onPublish.withLock { $0 = { _ = try await store.removeAttachment(serial) } }
         #expect(await world.code { try await world.append(id, ["abc"], at: 0, isLast: true) } == .attachmentUnknown)
@@ -378,10 +378,10 @@ struct AttachmentsTests {
         let world = try await World()
         let begun = try await world.attachments.begin(
             world.senders, length: 3, digest: nil, readers: [.senders], lifetimeSeconds: 60, idempotency: nil)
-        let elsewhere = AttachmentUser(app: AppSerial(99), party: .senders)
-        #expect(await world.code { _ = try await world.attachments.standing(begun.id, of: elsewhere) } == .attachmentUnknown)
+        let elsewhere = AttachmentUser(app: AppSerial(99), principal: .senders)
+        #expect(await world.code { _ = try await world.attachments.state(begun.id, of: elsewhere) } == .attachmentUnknown)
         #expect(await world.code { try await world.attachments.end(begun.id, by: elsewhere) } == .attachmentUnknown)
-        #expect(try await world.attachments.standing(begun.id, of: world.senders).id == begun.id)
+        #expect(try await world.attachments.state(begun.id, of: world.senders).id == begun.id)
     }
 
     @Test func `of many who come at once one works, and the others are told`() async throws {
@@ -415,10 +415,10 @@ struct AttachmentsTests {
     @Test func `nobody else goes on, fetches or ends it`() async throws {
         let world = try await World()
         let id = try await world.begin(3)
-        let stranger = AttachmentUser(app: world.owner.app, party: .device(DeviceSerial(99)))
-        let elsewhere = AttachmentUser(app: AppSerial(99), party: .senders)
+        let stranger = AttachmentUser(app: world.owner.app, principal: .device(DeviceSerial(99)))
+        let elsewhere = AttachmentUser(app: AppSerial(99), principal: .senders)
         for user in [stranger, elsewhere, world.senders] {
-            #expect(await world.code { _ = try await world.attachments.standing(id, of: user) } == .attachmentUnknown)
+            #expect(await world.code { _ = try await world.attachments.state(id, of: user) } == .attachmentUnknown)
             #expect(await world.code { try await world.attachments.end(id, by: user) } == .attachmentUnknown)
             let appended = await world.code {
                 _ = try await world.attachments.append(
@@ -462,9 +462,9 @@ struct AttachmentsTests {
         for number in 1...2 as ClosedRange<UInt8> {
             let new = NewDevice(DeviceID(Bytes16(high: 8, low: UInt64(number))), app: try StoreFixture.appID)
             let device = try #require(try await world.fixture.insert(new, secret: [8, number]))
-            users.append(AttachmentUser(app: device.app, party: .device(device.serial)))
+            users.append(AttachmentUser(app: device.app, principal: .device(device.serial)))
         }
-        for case .device(let serial) in users.prefix(2).map(\.party) {
+        for case .device(let serial) in users.prefix(2).map(\.principal) {
             _ = try await world.fixture.store.changeRegistration(of: serial, at: StoreFixture.start) { current in
                 var changed = current
                 changed.user = ada
@@ -502,7 +502,7 @@ struct AttachmentsTests {
         let first = try await world.begin(90)
         let ten = String(repeating: "x", count: 10)
         try await world.append(first, [ten, ten], at: 0)
-        #expect(try await world.standing(first).synced == 20)
+        #expect(try await world.state(first).synced == 20)
         // Somebody else's takes what the first needs for the rest.
         @Sendable func take() async throws -> AttachmentID {
             let other = try await world.attachments.begin(
@@ -514,7 +514,7 @@ struct AttachmentsTests {
         }
         let other = try await take()
         #expect(await world.code { try await world.append(first, [ten], at: 20) } == .quotaExceeded)
-        #expect(try await world.standing(first).synced == 20)
+        #expect(try await world.state(first).synced == 20)
         try await world.attachments.end(other, by: world.senders)
         // Also in the midst of a body; of one whose digest is checked at its end nothing is kept.
         let digest = Array(SHA256.hash(data: Array((ten + ten).utf8)))
@@ -531,7 +531,7 @@ struct AttachmentsTests {
                 }
             }
             #expect(code == .quotaExceeded)
-            #expect(try await world.standing(first).synced == synced)
+            #expect(try await world.state(first).synced == synced)
             try await world.attachments.end(try #require(taken.withLock { $0 }), by: world.senders)
         }
         try await world.append(first, Array(repeating: ten, count: 6), at: 30, isLast: true)
@@ -553,7 +553,7 @@ struct AttachmentsTests {
         let id = try await world.begin(3)
         try await world.files.remove([id])
         #expect(await world.code { try await world.append(id, ["abc"], at: 0) } == .attachmentUnknown)
-        #expect(await world.code { _ = try await world.standing(id) } == .attachmentUnknown)
+        #expect(await world.code { _ = try await world.state(id) } == .attachmentUnknown)
     }
 
     @Test func `what is refused leaves no file`() async throws {

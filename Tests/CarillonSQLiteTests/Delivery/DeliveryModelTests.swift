@@ -105,8 +105,8 @@ private struct DeliveryModel {
             acknowledged = session.takeGiven()
         }
         for envelope in acknowledged {
-            world.inbox.settle(envelope.id, device: device, .acknowledged, code: nil)
-            session.settled([envelope.id])
+            world.inbox.finish(envelope.id, device: device, .acknowledged, code: nil)
+            session.finished([envelope.id])
         }
         let ticking = keepTimersRunning()
         defer { ticking.cancel() }
@@ -185,8 +185,8 @@ private struct DeliveryModel {
         guard let session, let id = given.first(where: { sent[$0]?.wasAcknowledged != true }), sent[id] != nil else {
             return
         }
-        world.inbox.settle(id, device: session.device, .acknowledged, code: nil)
-        session.settled([id])
+        world.inbox.finish(id, device: session.device, .acknowledged, code: nil)
+        session.finished([id])
         sent[id]?.wasAcknowledged = true
     }
 
@@ -237,7 +237,7 @@ private struct DeliveryModel {
         for id in order {
             guard let sent = sent[id] else { continue }
             let record = try await world.inbox.record(of: id)
-            let outcome = record?.settlement?.outcome
+            let outcome = record?.finalOutcome?.outcome
             switch sent.receipt.outcome {
             case nil where sent.receipt.ttl > 0:
                 if record == nil { faults.append("\(id.position) was accepted and is unknown") }
@@ -260,7 +260,7 @@ private struct DeliveryModel {
         clock.advance(seconds: Envelope.volatileGraceSeconds)
         for id in order where sent[id]?.receipt.outcome == .dropped {
             guard let record = try await world.inbox.record(of: id) else { continue }
-            let outcome = record.settlement?.outcome
+            let outcome = record.finalOutcome?.outcome
             if outcome != .dropped { faults.append("\(id.position) was dropped and ended as \(outcome as Any)") }
         }
         faults += try await SQLiteStores.memory.wrongCounters(in: fixture.store)

@@ -23,7 +23,7 @@ final class DeliveryWorld: Sendable {
     init(
         _ fixture: StoreFixture, clock: ManualClock = ManualClock(), seed: UInt64 = 1,
         limits: CommitQueue<InboxWriter.Waiter>.Limits = .init(),
-        allowances: (inout Allowances.Settings) -> Void = { _ in }
+        rateLimits: (inout RateLimits.Settings) -> Void = { _ in }
     ) async throws {
         self.fixture = fixture
         self.clock = clock
@@ -39,13 +39,13 @@ final class DeliveryWorld: Sendable {
             store: store, writer: writer, sessions: sessions,
             positions: PositionSource(epoch: try await fixture.store.claimEpoch()), time: time, random: random)
         home = HomeRuntime(inbox: inbox, sessions: sessions, store: fixture.store)
-        var settings = Allowances.Settings()
-        allowances(&settings)
+        var settings = RateLimits.Settings()
+        rateLimits(&settings)
         publisher = Publisher(
             sealer: TokenSealer(keys: [TokenKey(id: 1, bytes: Array(repeating: 7, count: 32))], random: random),
             directory: ChannelDirectory(store: fixture.store), home: home,
-            allowances: Allowances(settings: settings, ticks: TickSource { clock.now.milliseconds * 1_000_000 }),
-            addresses: OwnAddresses("https://push.example.com"), time: time)
+            rateLimits: RateLimits(settings: settings, ticks: TickSource { clock.now.milliseconds * 1_000_000 }),
+            addresses: PublicURLs("https://push.example.com"), time: time)
     }
 
     static func make(_ limits: InboxLimits = .init()) async throws -> DeliveryWorld {
@@ -63,7 +63,7 @@ final class DeliveryWorld: Sendable {
         try await publisher.publish(request, to: fixture.first)
     }
 
-    func outcome(_ id: MessageID) async throws -> Outcome? { try await inbox.record(of: id)?.settlement?.outcome }
+    func outcome(_ id: MessageID) async throws -> Outcome? { try await inbox.record(of: id)?.finalOutcome?.outcome }
 }
 
 final class ManualClock: Sendable {
@@ -191,19 +191,19 @@ final class WindowedSession: LiveSession {
             let actions = event(&state.machine, clock.now)
             for action in actions {
                 switch action {
-                case .give(let envelope): state.given.append(envelope)
+                case .deliver(let envelope): state.given.append(envelope)
                 case .load(let load): state.load = load
                 case .end: state.isOpen = false
-                case .answerOffer, .caughtUp, .settle: break
+                case .answerOffer, .caughtUp, .finish: break
                 }
             }
             return actions
         }
-        for case .settle(let id, let outcome) in actions { inbox.settle(id, device: device, outcome, code: nil) }
-        return actions.contains(.answerOffer(wasGiven: true))
+        for case .finish(let id, let outcome) in actions { inbox.finish(id, device: device, outcome, code: nil) }
+        return actions.contains(.answerOffer(wasAccepted: true))
     }
 
-    func settled(_ ids: [MessageID]) { change { machine, _ in ids.flatMap { machine.settled($0) } } }
+    func finished(_ ids: [MessageID]) { change { machine, _ in ids.flatMap { machine.finished($0) } } }
 
     func offer(_ envelope: Envelope) { change { $0.offered(envelope, isVolatile: false, at: $1) } }
 

@@ -42,7 +42,7 @@ struct PublisherTests {
         let receipt = try await world.publish(world.request(ttl: 0))
         #expect(receipt.outcome == nil)
         #expect(session.takeGiven().map(\.id) == [receipt.id])
-        world.inbox.settle(receipt.id, device: session.device, .acknowledged, code: nil)
+        world.inbox.finish(receipt.id, device: session.device, .acknowledged, code: nil)
         #expect(try await world.outcome(receipt.id) == .acknowledged)
     }
 
@@ -104,7 +104,7 @@ struct PublisherTests {
         world.sessions.join(watching, device: session.device)
         async let receipt = world.publish(world.request(topic: "a", body: "new"))
         let offered = await watching.offered()
-        world.inbox.settle(offered.id, device: session.device, .acknowledged, code: nil)
+        world.inbox.finish(offered.id, device: session.device, .acknowledged, code: nil)
         #expect(try await receipt.outcome == .acknowledged)
         await world.writer.flush()
         #expect(watching.withdrawn == [.envelope(old.id.position)])
@@ -206,7 +206,7 @@ private final class RecordedWithdrawals: LiveSession {
         notes.append(withdrawal)
         done()
     }
-    func settled(_ ids: [MessageID]) {}
+    func finished(_ ids: [MessageID]) {}
     func end(because reason: SessionEnd) {}
 }
 

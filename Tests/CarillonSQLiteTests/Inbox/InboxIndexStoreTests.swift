@@ -93,13 +93,13 @@ struct InboxIndexStoreTests {
             switch Int.random(in: 0..<20, using: &random) {
             case 0..<16:
                 let batch = (0..<Int.random(in: 1...30, using: &random)).map { _ -> InboxOperation in
-                    let settlement = Settlement(.acknowledged, at: now)
+                    let finalOutcome = FinalOutcome(.acknowledged, at: now)
                     let old = fixture.envelope(Int64.random(in: max(1, position - 60)...max(1, position), using: &random))
                     switch Int.random(in: 0..<10, using: &random) {
-                    case 0..<4: return .settle(old.id, device: fixture.device.serial, settlement)
+                    case 0..<4: return .finish(old.id, device: fixture.device.serial, finalOutcome)
                     case 4:
                         position += 1
-                        return .record(fixture.envelope(position, at: now), AppendRules(), settlement)
+                        return .record(fixture.envelope(position, at: now), AppendRules(), finalOutcome)
                     default:
                         // Some come a little later than what was made after them.
                         position += 1
@@ -156,9 +156,9 @@ struct InboxIndexStoreTests {
                         let seen = try await fixture.waiting(after: position - 1, limit: 1)
                         #expect(seen.first?.position == position)
                         if position % 3 == 0 {
-                            let settle = InboxOperation.settle(
-                                fixture.envelope(position).id, device: nil, Settlement(.cancelled, at: start))
-                            #expect(try await store.commit([settle]) == [.settled])
+                            let settle = InboxOperation.finish(
+                                fixture.envelope(position).id, device: nil, FinalOutcome(.cancelled, at: start))
+                            #expect(try await store.commit([settle]) == [.finished])
                             let left = try await fixture.waiting(after: position - 1, limit: 1)
                             #expect(left.first?.position != position)
                         }
@@ -189,9 +189,9 @@ struct InboxIndexStoreTests {
                         #expect(results == [.stored(replaced: nil)])
                         let full = try await store.poll(of: name, at: start)
                         #expect(full?.waiting?.map(\.id) == [envelope.id])
-                        let settlement = Settlement(.cancelled, at: start)
-                        let ends = try await store.commit([.settle(envelope.id, device: nil, settlement)])
-                        #expect(ends == [.settled])
+                        let finalOutcome = FinalOutcome(.cancelled, at: start)
+                        let ends = try await store.commit([.finish(envelope.id, device: nil, finalOutcome)])
+                        #expect(ends == [.finished])
                         let empty = try await store.poll(of: name, at: start)
                         #expect(empty?.waiting?.isEmpty == true)
                     }
@@ -213,7 +213,7 @@ struct InboxIndexStoreTests {
         await before.reached()
         // In the run of all in one go, the last work is not reached. In the run with savepoints it waits behind the failure.
         let works: [@Sendable () async throws -> Void] = [
-            { _ = try await store.commit([.settle(envelope.id, device: nil, Settlement(.cancelled, at: start))]) },
+            { _ = try await store.commit([.finish(envelope.id, device: nil, FinalOutcome(.cancelled, at: start))]) },
             { try await store.group.run { _ -> Void in throw StoreFault(.full, "its own") } },
             { try await store.group.run { _ in behind.pass() } },
         ]
@@ -267,7 +267,7 @@ struct InboxIndexStoreTests {
             let later = start.adding(seconds: 1)
             _ = try await store.commit(
                 positions.map {
-                    .settle(fixture.envelope($0).id, device: fixture.device.serial, Settlement(.acknowledged, at: later))
+                    .finish(fixture.envelope($0).id, device: fixture.device.serial, FinalOutcome(.acknowledged, at: later))
                 })
             // Outcomes are forgotten as fast.
             _ = try await store.sweep(at: start.adding(seconds: 8 * 86_400), limit: 1000)
@@ -337,9 +337,9 @@ struct InboxIndexStoreTests {
         var fixture = try await StoreFixture(open(100))
         for position in Int64(1)...3 {
             _ = try await fixture.append(fixture.envelope(position))
-            let settle = InboxOperation.settle(
+            let settle = InboxOperation.finish(
                 fixture.envelope(position).id, device: nil,
-                Settlement(.cancelled, at: start.adding(seconds: position)))
+                FinalOutcome(.cancelled, at: start.adding(seconds: position)))
             _ = try await fixture.store.commit([settle])
         }
         try fixture.sqlite.close()

@@ -38,7 +38,7 @@ struct RowAllowanceTests {
         let fixture = try await StoreFixture(.memory, .init(outcomes: 16))
         for position in Int64(1)...50 {
             let record = InboxOperation.record(
-                fixture.envelope(position), AppendRules(), Settlement(.acknowledged, at: start))
+                fixture.envelope(position), AppendRules(), FinalOutcome(.acknowledged, at: start))
             #expect(try await fixture.store.commit([record]) == [.recorded(replaced: nil)])
         }
         #expect(try await allRows(in: fixture) <= 16)
@@ -94,7 +94,7 @@ struct RowAllowanceTests {
         let fixture = try await StoreFixture(kind)
         let envelope = fixture.envelope(1, ttl: 0)
         _ = try await fixture.append(envelope)
-        #expect(try await fixture.store.commit([.forget(envelope.id)]) == [.settled])
+        #expect(try await fixture.store.commit([.forget(envelope.id)]) == [.finished])
         #expect(try await allRows(in: fixture) == 0)
         #expect(try await fixture.store.commit([.forget(envelope.id)]) == [.notWaiting])
     }
@@ -116,7 +116,7 @@ struct RowAllowanceTests {
         }
         _ = try await fixture.store.commit([
             fixture.acknowledge(1),
-            .settle(fixture.envelope(2).id, device: nil, Settlement(.cancelled, at: start)),
+            .finish(fixture.envelope(2).id, device: nil, FinalOutcome(.cancelled, at: start)),
         ])
         _ = try await fixture.store.sweep(at: start.adding(seconds: 2), limit: 10)
         _ = try await fixture.store.closeChannel(fixture.first.id, device: fixture.device.serial, at: start)

@@ -37,7 +37,7 @@ struct TopicStatementTests {
         _ = try await append(1, fixture)
         fixture.sqlite.memory.usage.forgetAll()
         let record = InboxOperation.record(
-            fixture.envelope(2), AppendRules(topic: "t"), Settlement(.acknowledged, at: StoreFixture.start))
+            fixture.envelope(2), AppendRules(topic: "t"), FinalOutcome(.acknowledged, at: StoreFixture.start))
         #expect(try await fixture.store.commit([record]) == [.recorded(replaced: fixture.envelope(1).id)])
     }
 

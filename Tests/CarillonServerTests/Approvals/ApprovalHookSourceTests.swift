@@ -20,7 +20,7 @@ struct ApprovalHookSourceTests {
         // Longer than the time limit of the suite.
         settings.answerSeconds = 3600
         let group = MultiThreadedEventLoopGroup.singleton
-        let resolver = NameResolver(group: group, lookUp: settings.lookUp)
+        let resolver = NameResolver(group: group, lookup: settings.lookup)
         defer { resolver.shutdown() }
         let source = ApprovalHookSource.over(try OutwardCaller(group: group, resolver: resolver, settings: settings))
         let question = ApprovalHookSource.Question(

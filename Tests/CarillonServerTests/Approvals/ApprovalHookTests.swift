@@ -101,7 +101,7 @@ struct ApprovalHookTests {
         body: String, code: String?, word: String
     ) async throws {
         let (routes, device, clientKey, _) = try await routes()
-        backend.says(403, body)
+        backend.reports(403, body)
         let devices = try await routes.request(.get, "/v1/apps/com.example.app/devices", key: routes.admin).body
         let answers = [
             try await routes.request(.patch, "/v1/device", key: device, profile),
@@ -137,7 +137,7 @@ struct ApprovalHookTests {
             #expect(answer.status == 503 && answer.code == "veto_unavailable")
             #expect(answer.headers[.retryAfter] != nil)
         }
-        backend.says(299)
+        backend.reports(299)
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
     }
 
@@ -154,7 +154,7 @@ struct ApprovalHookTests {
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
         let made = try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription)
         #expect(backend.types.count == 2)
-        backend.says(403)
+        backend.reports(403)
         #expect(try await routes.request(.put, "/v1/device", key: device, profile).status == 200)
         #expect(try await routes.request(.patch, "/v1/device", key: device, #"{"locale":"fr"}"#).status == 200)
         let other = #"{"platform":"apple","pushToken":"aa01","environment":"production"}"#
@@ -208,7 +208,7 @@ struct ApprovalHookTests {
 
     @Test func `a registration that carries no key, and a user of another, are asked about`() async throws {
         let (routes, _, _, _) = try await routes()
-        backend.says(403)
+        backend.reports(403)
         await #expect(throws: Refusal.self) {
             _ = try await routes.domain.devices.registerAnonymous(
                 UserAgentID(random: .system), app: try AppID.checked("com.example.app"), from: nil)
@@ -255,19 +255,19 @@ struct ApprovalHookTests {
             let answer = try await routes.request(.init(method.uppercased()) ?? .get, path, key: clientKey, "{}")
             #expect(answer.status == 403)
         }
-        backend.says(403)
+        backend.reports(403)
         #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
         #expect(try await routes.request(.delete, path, key: routes.admin).code == "veto_unknown")
         #expect(try await routes.request(.get, path, key: routes.admin).code == "veto_unknown")
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
         _ = try await routes.request(.put, path, key: routes.admin, #"{"url":"https://back.example.com/veto"}"#)
         let app = try await routes.domain.serial(ofApp: "com.example.app")
-        #expect(try await routes.domain.approvalHooks.isAsked(app))
+        #expect(try await routes.domain.approvalHooks.hasHook(app))
         let key = AppDocument.Key(.approvalHook, of: app)
         #expect(routes.domain.documents.remembers(key))
         _ = try await routes.request(.delete, "/v1/apps/com.example.app", key: routes.admin)
         #expect(!routes.domain.documents.remembers(key), "its secret leaves memory")
-        #expect(try await !routes.domain.approvalHooks.isAsked(app))
+        #expect(try await !routes.domain.approvalHooks.hasHook(app))
     }
 
     @Test func `a subscription on an item that is closed while the app is asked is refused`() async throws {
@@ -316,10 +316,10 @@ struct ApprovalHookTests {
         let start = Timestamp(milliseconds: 0)
         let app = try #require(try await store.createApp(try AppID.checked("com.example.app"), at: start))
         let other = try #require(try await store.createApp(try AppID.checked("com.example.other"), at: start))
-        #expect(try await !approvalHooks.isAsked(app.serial))
+        #expect(try await !approvalHooks.hasHook(app.serial))
         _ = try await approvalHooks.set("https://back.example.com/", of: app.id)
-        #expect(try await approvalHooks.isAsked(app.serial))
-        #expect(try await !approvalHooks.isAsked(other.serial))
+        #expect(try await approvalHooks.hasHook(app.serial))
+        #expect(try await !approvalHooks.hasHook(other.serial))
         let device = DeviceID(Bytes16(high: 1, low: 1))
         for known in [app, other] {
             try await approvalHooks.ask(
@@ -327,7 +327,7 @@ struct ApprovalHookTests {
         }
         #expect(backend.types == ["device.token"])
         try await approvalHooks.remove(of: app.id)
-        #expect(try await !approvalHooks.isAsked(app.serial))
+        #expect(try await !approvalHooks.hasHook(app.serial))
         #expect(documents.lists == 0)
     }
 

@@ -9,7 +9,7 @@ struct AllowedOriginsTests {
 
     init() throws {
         origins = try AllowedOrigins(listing: "https://a.example, http://b.example:8080")
-            .on(own: OwnAddresses("https://push.example", former: ["https://old.example/push-server"]))
+            .on(publicURLs: PublicURLs("https://push.example", former: ["https://old.example/push-server"]))
     }
 
     @Test(arguments: [
@@ -106,7 +106,7 @@ struct AllowedOriginsTests {
     }
 
     @Test func `without a list nothing is said, and one's own page needs no sharing`() throws {
-        let sharing = CrossOriginSharing(origins: AllowedOrigins.none.on(own: OwnAddresses("https://push.example")))
+        let sharing = CrossOriginSharing(origins: AllowedOrigins.none.on(publicURLs: PublicURLs("https://push.example")))
         #expect(sharing.terms(for: head(.POST, "/push/x", origin: "https://push.example")) == nil)
     }
 

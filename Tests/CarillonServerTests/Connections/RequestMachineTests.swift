@@ -206,14 +206,14 @@ struct RequestMachineTests {
         #expect(!machine.wantsToRead)
         var answered: [String] = []
         while machine.answerEnded(at: 0) == .open {
-            while let action = machine.heldAction(at: 0, admitsSocket: { true }) {
+            while let action = machine.bufferedAction(at: 0, admitsSocket: { true }) {
                 if case .answer(let request) = action { answered.append(request.head.uri) }
             }
             if answered.count == 2 { break }
         }
         #expect(answered == ["/2", "/3"])
         _ = machine.answerEnded(at: 0)
-        _ = machine.heldAction(at: 0, admitsSocket: { true })
+        _ = machine.bufferedAction(at: 0, admitsSocket: { true })
         #expect(machine.wantsToRead)
     }
 
@@ -221,7 +221,7 @@ struct RequestMachineTests {
         _ = receiveWhole(head(.GET, "/1"))
         #expect(machine.received(HTTPParserError.invalidMethod, at: 0) == .none)
         #expect(machine.answerEnded(at: 0) == .open)
-        #expect(code(machine.heldAction(at: 0, admitsSocket: { true }) ?? .none) == .requestInvalid)
+        #expect(code(machine.bufferedAction(at: 0, admitsSocket: { true }) ?? .none) == .requestInvalid)
     }
 
     // MARK: Sockets
@@ -262,7 +262,7 @@ struct RequestMachineTests {
     @Test func `a handshake of a page that is not allowed is refused`() throws {
         for (origin, isGood) in [("https://a.example", true), ("https://evil.example", false)] {
             var tests = self
-            let origins = try AllowedOrigins(own: OwnAddresses("https://push.example"), listing: "https://a.example")
+            let origins = try AllowedOrigins(publicURLs: PublicURLs("https://push.example"), listing: "https://a.example")
             tests.machine = RequestMachine(settings: .init(), origins: origins, at: 0)
             var headers = Self.handshake
             headers.add(name: "origin", value: origin)
@@ -350,7 +350,7 @@ struct RequestMachineTests {
         _ = machine.readCompleted(at: 0, bytes: 0)
         _ = machine.answerBegan(hasLength: true)
         #expect(machine.answerEnded(at: 20) == .open)
-        while let action = machine.heldAction(at: 20, admitsSocket: { true }) {
+        while let action = machine.bufferedAction(at: 20, admitsSocket: { true }) {
             if case .answer = action { break }
         }
         #expect(machine.nextDeadline == 50)
@@ -421,10 +421,10 @@ struct RequestMachineTests {
         _ = receive(.end(nil))
         machine.writabilityChanged(false)
         _ = machine.answerEnded(at: 0)
-        #expect(machine.heldAction(at: 0, admitsSocket: { true }) == nil)
+        #expect(machine.bufferedAction(at: 0, admitsSocket: { true }) == nil)
         #expect(!machine.wantsToRead)
         machine.writabilityChanged(true)
-        #expect(machine.heldAction(at: 0, admitsSocket: { true }) != nil)
+        #expect(machine.bufferedAction(at: 0, admitsSocket: { true }) != nil)
     }
 
     @Test(arguments: [(.CONNECT, [:]), (.GET, ["upgrade": "x"])] as [(HTTPMethod, HTTPHeaders)])
@@ -438,7 +438,7 @@ struct RequestMachineTests {
         _ = receiveWhole(head(.GET, "/1"))
         _ = receive(.head(head()))
         _ = machine.answerEnded(at: 5)
-        while machine.heldAction(at: 5, admitsSocket: { true }) != nil {}
+        while machine.bufferedAction(at: 5, admitsSocket: { true }) != nil {}
         #expect(code(machine.timePassed(to: 35, .init())) == .requestTimeout)
     }
 
@@ -478,13 +478,13 @@ struct RequestMachineTests {
         _ = receive(.end(nil))
         #expect(machine.inputEnded(at: 0) == .none)
         #expect(machine.answerEnded(at: 0) == .open)
-        #expect(machine.heldAction(at: 0, admitsSocket: { true }) == Action.none)
-        guard case .answer? = machine.heldAction(at: 0, admitsSocket: { true }) else {
+        #expect(machine.bufferedAction(at: 0, admitsSocket: { true }) == Action.none)
+        guard case .answer? = machine.bufferedAction(at: 0, admitsSocket: { true }) else {
             Issue.record("the second request was dropped")
             return
         }
         #expect(machine.answerEnded(at: 0) == .open)
-        #expect(machine.heldAction(at: 0, admitsSocket: { true }) == .finish)
+        #expect(machine.bufferedAction(at: 0, admitsSocket: { true }) == .finish)
     }
 
     @Test mutating func `what was answered is out before the connection goes`() {

@@ -86,7 +86,7 @@ struct UnixSocketTests {
         try await ServedConnections.run {
             $0.unixSocket = path
             $0.clientAddress.header = "X-Forwarded-For"
-            $0.allowances.addressRegistrations = Rate(perSecond: 1, burst: 1)
+            $0.rateLimits.addressRegistrations = Rate(perSecond: 1, burst: 1)
         } _: { server in
             let app = try AppID.checked("com.example.app")
             _ = try await server.domain.apps.create(app)

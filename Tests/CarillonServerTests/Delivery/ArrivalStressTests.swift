@@ -43,7 +43,7 @@ struct ArrivalStressTests {
         func storedMore() { state.withLock { $0.isNotifiedOfMore = true } }
         func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
         func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
-        func settled(_ ids: [MessageID]) {}
+        func finished(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
     }
 
@@ -90,7 +90,7 @@ struct ArrivalStressTests {
                 try await arrive(&tally)
                 let answered = stored.withLock { $0 }
                 tally.sends += answered.count
-                try await runtime.inbox.settle(answered.map { .init($0, .acknowledged) }, device: device.serial)
+                try await runtime.inbox.finish(answered.map { .init($0, .acknowledged) }, device: device.serial)
                 stored.withLock { $0 = [] }
             }
             return tally

@@ -164,7 +164,7 @@ struct ArrivalTests {
         }
         #expect(withdrawn?.waiting == nil && withdrawn?.isEmpty == false)
         let answered = try await domain.updateDelivery.visit(of: name) { device in
-            home.inbox.settle(message, device: device.serial, .acknowledged, code: nil)
+            home.inbox.finish(message, device: device.serial, .acknowledged, code: nil)
             return true
         }
         #expect(answered?.waiting == nil && answered?.isEmpty == false)

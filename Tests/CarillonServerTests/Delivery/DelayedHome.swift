@@ -109,7 +109,7 @@ final class DelayedHome: Home {
         try await home.read(load, of: device)
     }
 
-    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) { home.settle(answer, of: device) }
+    func finish(_ answer: EnvelopeAnswer, of device: DeviceSerial) { home.finish(answer, of: device) }
 
     func leave(_ session: any LiveSession, of device: DeviceSerial) {
         let home = home

@@ -264,14 +264,14 @@ struct FailedWriteTests {
 
         init(_ inbox: Inbox, _ device: DeviceSerial) { (self.inbox, self.device) = (inbox, device) }
 
-        func offer(_ envelope: Envelope) { inbox.settle(envelope.id, device: device, .acknowledged, code: nil) }
+        func offer(_ envelope: Envelope) { inbox.finish(envelope.id, device: device, .acknowledged, code: nil) }
         func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
             answer(true)
-            inbox.settle(envelope.id, device: device, .acknowledged, code: nil)
+            inbox.finish(envelope.id, device: device, .acknowledged, code: nil)
         }
         func storedMore() {}
         func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
-        func settled(_ ids: [MessageID]) {}
+        func finished(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
     }
 

@@ -101,13 +101,13 @@ struct InboxFeedTests {
         let receipt = try await world.send(ttl: 0)
         #expect(receipt.outcome == nil)
         stream.finish()
-        #expect(try await world.domain.runtime.inbox.record(of: receipt.id)?.settlement?.outcome == .dropped)
+        #expect(try await world.domain.runtime.inbox.record(of: receipt.id)?.finalOutcome?.outcome == .dropped)
         #expect(try await world.send(ttl: 0).outcome == .dropped)
         // One that is offered while it ends.
-        let wasGiven = await withCheckedContinuation { continuation in
+        let wasAccepted = await withCheckedContinuation { continuation in
             stream.offerVolatile(world.envelope(ttl: 0)) { continuation.resume(returning: $0) }
         }
-        #expect(!wasGiven)
+        #expect(!wasAccepted)
     }
 
     @Test func `what expired, or was replaced, in the stream's buffer is not wanted any more`() async throws {
@@ -118,7 +118,7 @@ struct InboxFeedTests {
         let expiring = try await world.send(ttl: 1)
         let replaced = try await world.send(topic: "a")
         let newest = try await world.send(topic: "a")
-        while try await world.domain.runtime.inbox.record(of: expiring.id)?.settlement == nil {}
+        while try await world.domain.runtime.inbox.record(of: expiring.id)?.finalOutcome == nil {}
         var wanted: [MessageID] = []
         for expected in [expiring, replaced, newest] {
             let envelope = try #require(envelope(await items.next()))

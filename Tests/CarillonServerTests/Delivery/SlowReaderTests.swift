@@ -88,7 +88,7 @@ struct SlowReaderTests {
         try await run(way) { world in
             let expiring = try await world.send(1500, bytes: 300, ttl: 1)
             let last = try #require(expiring.last)
-            while try await world.home.runtime.inbox.record(of: last)?.settlement?.outcome != .expired {}
+            while try await world.home.runtime.inbox.record(of: last)?.finalOutcome?.outcome != .expired {}
             let newest = try await world.send(1, bytes: 10)[0]
             let text = try await world.peer.read(until: newest.description)
             #expect(text.utf8.count < Self.underWayBytes)

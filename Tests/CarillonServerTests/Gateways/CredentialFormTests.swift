@@ -85,7 +85,7 @@ struct CredentialFormTests {
         var settings = OutwardSettings()
         settings.authorityFile = path
         let group = MultiThreadedEventLoopGroup.singleton
-        let resolver = NameResolver(group: group, lookUp: settings.lookUp)
+        let resolver = NameResolver(group: group, lookup: settings.lookup)
         defer { resolver.shutdown() }
         _ = try OutwardCaller(group: group, resolver: resolver, settings: settings)
         try Data().write(to: URL(filePath: path))

@@ -119,8 +119,8 @@ struct GatewayFaultTests {
             let device = try await world.device()
             world.simulator.revokeKey(world.simulator.signingKey.id)
             let id = try await world.send(to: device)
-            try await eventually { world.domain.gateways.held.map(\.reason) == ["InvalidProviderToken"] }
-            #expect(world.domain.gateways.held.map(\.app) == ["com.example.app"])
+            try await eventually { world.domain.gateways.pausedQueues.map(\.reason) == ["InvalidProviderToken"] }
+            #expect(world.domain.gateways.pausedQueues.map(\.app) == ["com.example.app"])
             let others = try await withThrowingTaskGroup(of: (Device, MessageID).self) { group in
                 for number in 0..<50 {
                     group.addTask {
@@ -143,7 +143,7 @@ struct GatewayFaultTests {
             try await world.setCredentials(.production, key)
             try await handed(id, device, world)
             for (other, id) in others { try await handed(id, other, world) }
-            #expect(world.domain.gateways.held.isEmpty)
+            #expect(world.domain.gateways.pausedQueues.isEmpty)
         }
     }
 
@@ -164,7 +164,7 @@ struct GatewayFaultTests {
             let device = try await world.device()
             let id = try await world.send(to: device)
             try await handed(id, device, world)
-            try await eventually { world.domain.gateways.held.map(\.app) == [other.text] }
+            try await eventually { world.domain.gateways.pausedQueues.map(\.app) == [other.text] }
         }
     }
 
@@ -207,7 +207,7 @@ struct GatewayFaultTests {
                 world.advance(seconds: 60)
                 try await eventually { world.domain.outbox.underWay == 0 }
             }
-            try await eventually { !world.domain.gateways.held.isEmpty }
+            try await eventually { !world.domain.gateways.pausedQueues.isEmpty }
             #expect(try await world.status(of: device) == .registered)
             #expect(try await world.pushes(for: id, of: device).allSatisfy { $0.standing != .state(.handed) })
             let again = try await Self.started(same)
@@ -217,7 +217,7 @@ struct GatewayFaultTests {
                 world.advance(seconds: 60)
                 return try await world.standings(id, of: device).contains(.state(.handed))
             }
-            #expect(world.domain.gateways.held.isEmpty)
+            #expect(world.domain.gateways.pausedQueues.isEmpty)
             #expect(again.device(GatewayWorld.token, in: .production)?.shown.count == 1)
             await again.stop()
         }

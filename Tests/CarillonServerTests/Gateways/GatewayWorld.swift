@@ -40,7 +40,7 @@ final class GatewayWorld: Sendable {
         self.clock = clock.withLock { Mutex($0) }
         let box = Box()
         domain = try await HomeDomain(
-            store: stores.open(), addresses: OwnAddresses("https://push.example.com"),
+            store: stores.open(), addresses: PublicURLs("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger, gatewaySettings: settings,
             wrappedBy: WrappingKey(bytes: Array(repeating: 1, count: 32)), time: TimeSource { box.world?.now ?? .never })
@@ -88,7 +88,7 @@ final class GatewayWorld: Sendable {
         let (app, known) = (app ?? self.app, known ?? environment)
         var profile = DeviceProfile()
         profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: token), environment: environment)
-        let device = try await domain.devices.register(app: app, saying: profile).device
+        let device = try await domain.devices.register(app: app, reporting: profile).device
         if known != .test { try book(token, known, app) }
         _ = try await channel(of: device, wake)
         return device
@@ -117,7 +117,7 @@ final class GatewayWorld: Sendable {
 
     func acknowledge(_ id: MessageID, by device: Device) async throws {
         let inbox = domain.runtime.inbox
-        inbox.settle(id, device: device.serial, .acknowledged, code: nil)
+        inbox.finish(id, device: device.serial, .acknowledged, code: nil)
         await inbox.flush(device.serial)
     }
 

@@ -18,7 +18,7 @@ struct PresenceTests {
         func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
         func storedMore() {}
         func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
-        func settled(_ ids: [MessageID]) {}
+        func finished(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) { ends.withLock { $0.append(reason) } }
     }
 

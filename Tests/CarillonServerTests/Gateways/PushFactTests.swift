@@ -30,7 +30,7 @@ struct PushFactTests {
             profile.address = .init(
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: environment)
             let app = try #require(AppID("com.example.app"))
-            device = try await routes.domain.devices.register(app: app, saying: profile).device
+            device = try await routes.domain.devices.register(app: app, reporting: profile).device
             let id = try #require(ChannelID("6f3f1e0e-1111-4222-8333-444455556666"))
             channel = try await routes.domain.channels.register(
                 id, device: device.serial, name: nil, vapidKey: nil, wake: nil

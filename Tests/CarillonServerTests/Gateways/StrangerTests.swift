@@ -35,7 +35,7 @@ struct StrangerTests {
             try await handed(id, device, world)
             #expect(try await world.status(of: device) == .registered)
             #expect(Set(world.simulator.requests.compactMap { $0.headers["apns-id"] }).count == 1)
-            #expect(world.domain.gateways.held.isEmpty)
+            #expect(world.domain.gateways.pausedQueues.isEmpty)
         }
     }
 
@@ -44,7 +44,7 @@ struct StrangerTests {
             try await world.setCredentials()
             try world.simulator.add(APNsSimulator.FaultRule(.answer(status: 404, .html)))
             for number in 0..<10 { _ = try await world.send(to: try await world.device("aa\(1000 + number)")) }
-            try await eventually { world.domain.gateways.held.first?.reason.hasPrefix("404: <") == true }
+            try await eventually { world.domain.gateways.pausedQueues.first?.reason.hasPrefix("404: <") == true }
             #expect(world.simulator.totals.faults == 10)
             let device = try await world.device()
             let id = try await world.send(to: device)
@@ -53,7 +53,7 @@ struct StrangerTests {
                 world.advance(seconds: 60)
                 return try await world.standings(id, of: device).contains(.state(.handed))
             }
-            #expect(world.domain.gateways.held.isEmpty)
+            #expect(world.domain.gateways.pausedQueues.isEmpty)
             #expect(try await world.status(of: device) == .registered)
         }
     }
@@ -70,7 +70,7 @@ struct StrangerTests {
                 try await eventually { try await world.standings(id, of: poisoned) == [.state(.scheduled)] }
                 world.advance(seconds: 1200)
             }
-            #expect(world.domain.gateways.held.isEmpty)
+            #expect(world.domain.gateways.pausedQueues.isEmpty)
             let device = try await world.device()
             try await handed(try await world.send(to: device), device, world)
             #expect(try await world.standings(id, of: poisoned) == [.state(.scheduled)])

@@ -167,9 +167,9 @@ struct DeviceProfileTests {
     }
 
     @Test func `a device that changes its mind without end is slowed down, and others are not`() async throws {
-        var allowances = Allowances.Settings()
-        allowances.deviceRegistrations = Rate(perSecond: 1, burst: 40)
-        let routes = try await RouteFixture(allowances)
+        var rateLimits = RateLimits.Settings()
+        rateLimits.deviceRegistrations = Rate(perSecond: 1, burst: 40)
+        let routes = try await RouteFixture(rateLimits)
         let (_, credential, key) = try await routes.device()
         let other = try await routes.request(.post, "/v1/devices", key: key)["credential"]
         var refused: RouteFixture.Answer?

@@ -151,7 +151,7 @@ struct DividedRequestTests {
         }
 
         func perform(_ request: SessionMachine.Request) async -> SessionMachine.Answer {
-            await requests.perform(request, by: AskingDevice(), from: nil, on: NIOAsyncTestingChannel()).answer
+            await requests.perform(request, by: RequestingDevice(), from: nil, on: NIOAsyncTestingChannel()).answer
         }
 
         func register(_ owner: SessionMachine.Owner) async throws -> (channel: ChannelID, device: DeviceSerial) {

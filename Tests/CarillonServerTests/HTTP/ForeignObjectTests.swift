@@ -155,7 +155,7 @@ struct ForeignObjectTests {
         let id = try #require(DeviceID(made["id"]))
         let serial = try #require(try await routes.store.device(id)).serial
         let user = try #require(UserID("ada"))
-        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        let request = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: .signedIn(user))
         _ = try await routes.store.changeRegistration(of: serial, at: .init(milliseconds: 0)) { _ in request }
         let keys = String(decoding: ServiceWorld.keys().json.bytes, as: UTF8.self)
         let offered = try await routes.request(

@@ -10,9 +10,9 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct GNPTests {
     @Test func `a sender beyond its rate is told when to send again`() async throws {
-        var allowances = Allowances.Settings()
-        allowances.channelMessages = Rate(perSecond: 1, burst: 1)
-        let routes = try await RouteFixture(allowances, ticks: TickSource { 0 })
+        var rateLimits = RateLimits.Settings()
+        rateLimits.channelMessages = Rate(perSecond: 1, burst: 1)
+        let routes = try await RouteFixture(rateLimits, ticks: TickSource { 0 })
         let (_, credential, _) = try await routes.device()
         let token = try await routes.request(
             .post, "/v1/device/channels", key: credential, #"{"channelID":"11111111-2222-4333-8444-555555555555"}"#)["token"]

@@ -49,7 +49,7 @@ struct HomeRequestTests {
 
         /// Whether nothing of a request is left.
         var isIdle: Bool {
-            domain.home.population.waiters == 0 && homes.shares.devices.count(of: serial) == 0
+            domain.home.population.waiters == 0 && homes.quotas.devices.count(of: serial) == 0
                 && domain.answers.largeAnswers(of: serial) == 0
         }
     }
@@ -200,7 +200,7 @@ struct HomeRequestTests {
         // A device that was deleted meanwhile.
         let other = DeviceSerial(world.serial.rawValue + 1024)
         #expect(try await world.homes.domains[1].runtime.handle(request("/v1/device/subscriptions", other)).status == 401)
-        #expect(world.homes.shares.devices.count(of: world.serial) == 0)
+        #expect(world.homes.quotas.devices.count(of: world.serial) == 0)
     }
 
     @Test func `a request whose method is no method is refused`() async throws {

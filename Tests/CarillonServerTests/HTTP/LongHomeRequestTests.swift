@@ -65,7 +65,7 @@ struct LongHomeRequestTests {
         let handler = HomeRequestHandler(
             domain: fixture.domain, responder: fixture.responder,
             publishHandler: PublishHandler(domain: fixture.domain, addresses: Self.addresses, logger: fixture.domain.logger),
-            shares: fixture.shares, logger: fixture.domain.logger)
+            quotas: fixture.quotas, logger: fixture.domain.logger)
         let device = try await fixture.device()
         let id = try #require(DeviceID(device.id))
         let serial = try await fixture.domain.devices.find(id).serial

@@ -13,8 +13,8 @@ struct MatrixRouteTests {
         let routes: RouteFixture
         let credential: String
 
-        init(_ allowances: Allowances.Settings = .init()) async throws {
-            routes = try await RouteFixture(allowances, ticks: TickSource { 0 })
+        init(_ rateLimits: RateLimits.Settings = .init()) async throws {
+            routes = try await RouteFixture(rateLimits, ticks: TickSource { 0 })
             credential = try await routes.device().credential
         }
 
@@ -92,9 +92,9 @@ struct MatrixRouteTests {
     }
 
     @Test func `a notification that is dropped counts against the rates of its channel`() async throws {
-        var allowances = Allowances.Settings()
-        allowances.channelMessages = .init(perSecond: 1, burst: 1)
-        let world = try await World(allowances)
+        var rateLimits = RateLimits.Settings()
+        rateLimits.channelMessages = .init(perSecond: 1, burst: 1)
+        let world = try await World(rateLimits)
         let channel = try await world.channel()
         let members = #","room_id":"\#(Self.pad(5000))""#
         #expect(try await world.notify([channel.endpoint], members).status == 200)
@@ -103,9 +103,9 @@ struct MatrixRouteTests {
     }
 
     @Test func `the failure of one device refuses none that was delivered to`() async throws {
-        var allowances = Allowances.Settings()
-        allowances.channelMessages = .init(perSecond: 1, burst: 1)
-        let world = try await World(allowances)
+        var rateLimits = RateLimits.Settings()
+        rateLimits.channelMessages = .init(perSecond: 1, burst: 1)
+        let world = try await World(rateLimits)
         var channels: [(id: String, endpoint: String)] = []
         for _ in 0..<3 { channels.append(try await world.channel()) }
         #expect(try await world.notify([channels[0].endpoint]).status == 200)

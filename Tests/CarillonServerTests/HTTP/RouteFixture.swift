@@ -36,7 +36,7 @@ struct RouteFixture {
     let watch: SecretWatch
     let readiness = Readiness()
     let admin: String
-    let shares = ConnectionShares(
+    let quotas = ConnectionQuotas(
         .init(connectionsPerAddress: 100, socketsPerAddress: 100, connectionsPerDevice: 1000), isBehindProxy: false)
     /// Every route that there is.
     let declared: [(method: HTTPRequest.Method, path: String)]
@@ -50,10 +50,10 @@ struct RouteFixture {
 
     /// - Parameter link: Returns how connections reach the home.
     init(
-        _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
+        _ rateLimits: RateLimits.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
         approvalHookSource: ApprovalHookSource = .none, itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(),
-        turnLimits: SharedTurns.Limits = .init(),
+        turnLimits: RequestLimiter.Limits = .init(),
         store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
         positionsUsed: Int64 = 0, logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
@@ -65,9 +65,9 @@ struct RouteFixture {
         watch = SecretWatch(before: logger)
         let addresses = Addresses(base: base)
         domain = try await HomeDomain(
-            store: opened, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+            store: opened, addresses: addresses.publicURLs, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger,
-            allowances: allowances, userKeys: userKeys, approvalHookSource: approvalHookSource, itemLimits: itemLimits,
+            rateLimits: rateLimits, userKeys: userKeys, approvalHookSource: approvalHookSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks, positionsUsed: positionsUsed, link: link)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
@@ -93,12 +93,12 @@ struct RouteFixture {
         let bytes = ByteBuffer(string: body ?? "")
         let channel = NIOAsyncTestingChannel()
         var context = RouteContext(.connection(channel), logger: domain.logger)
-        context.share = ConnectionShare(of: shares)
-        _ = context.share?.opened(from: nil)
-        defer { context.share?.closed() }
+        context.usage = ConnectionUsage(of: quotas)
+        _ = context.usage?.opened(from: nil)
+        defer { context.usage?.closed() }
         var response = try await responder.respond(
             to: Request(head: head, body: RequestBody(buffer: bytes)), context: context)
-        if let poll = context.share?.takePoll() {
+        if let poll = context.usage?.takePoll() {
             do {
                 response = try await answer(of: poll)
             } catch {
@@ -128,10 +128,10 @@ struct RouteFixture {
             hears.yield(true)
         }
         defer { clock.cancel() }
-        poll.onNews { hears.yield(false) }
+        poll.onChange { hears.yield(false) }
         for await isLast in news {
             if let response = try await poll.look(isLast: isLast) { return response }
-            poll.onNews { hears.yield(false) }
+            poll.onChange { hears.yield(false) }
         }
         throw CancellationError()
     }

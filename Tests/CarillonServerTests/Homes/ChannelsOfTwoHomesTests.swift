@@ -23,7 +23,7 @@ struct ChannelsOfTwoHomesTests {
         let task = Task { try await work() }
         // Work that does not wait is done by then.
         try await Task.sleep(for: .milliseconds(50))
-        if isGiven { gate.give(shard) } else { gate.reopen(shard) }
+        if isGiven { gate.remove(shard) } else { gate.reopen(shard) }
         return task
     }
 

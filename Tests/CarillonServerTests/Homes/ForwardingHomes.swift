@@ -13,7 +13,7 @@ import NIOEmbedded
 struct ForwardingHomes {
     let world: TwoHomes
     let routes: HomeRoutes
-    let shares = ConnectionShares(
+    let quotas = ConnectionQuotas(
         .init(connectionsPerAddress: 100, socketsPerAddress: 100, connectionsPerDevice: 100), isBehindProxy: false)
     let admin: String
 
@@ -21,7 +21,7 @@ struct ForwardingHomes {
         let world = try await TwoHomes(attachmentFiles: attachmentFiles, clock: nil)
         self.world = world
         routes = HomeRoutes(
-            of: world.domains, addresses: TwoHomes.addresses, shares: shares, clientAddress: ClientAddress(),
+            of: world.domains, addresses: TwoHomes.addresses, quotas: quotas, clientAddress: ClientAddress(),
             logger: TwoHomes.logger
         ) { domain in
             Routes.all(
@@ -50,9 +50,9 @@ struct ForwardingHomes {
         var context = RouteContext(.connection(channel), logger: TwoHomes.logger)
         context.isHead = isHead
         if stream != nil { context.inform = { _, _ in } }
-        context.share = ConnectionShare(of: shares)
-        _ = context.share?.opened(from: nil)
-        defer { context.share?.closed() }
+        context.usage = ConnectionUsage(of: quotas)
+        _ = context.usage?.opened(from: nil)
+        defer { context.usage?.closed() }
         let request = Request(head: head, body: stream ?? RequestBody(buffer: ByteBuffer(string: body)))
         let response = try await routes.responder.respond(to: request, context: context)
         return try await RouteFixture.Answer(response)

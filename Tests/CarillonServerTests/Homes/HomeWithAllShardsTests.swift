@@ -17,7 +17,7 @@ struct HomeWithAllShardsTests {
     init() async throws {
         let scheduler = Scheduler { _, _ in }
         let configuration = HomeDomain.Configuration(
-            addresses: OwnAddresses("https://push.example.com"), scheduler: scheduler,
+            addresses: PublicURLs("https://push.example.com"), scheduler: scheduler,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         let store = try await stores.open()
         let (shared, homes) = try await HomeDomain.open(store, configuration, homes: 2, link: { $0 })
@@ -35,7 +35,7 @@ struct HomeWithAllShardsTests {
         let shard = Shard(of: app.serial, item: item.text)
         #expect(domain.subscriptions.places(of: [item], of: app.serial).shards == [])
         #expect(await gate.close(shard, atMost: .zero))
-        gate.give(shard)
+        gate.remove(shard)
         let places = domain.subscriptions.places(of: [item], of: app.serial)
         #expect(places.own == [] && places.shards == [shard])
     }

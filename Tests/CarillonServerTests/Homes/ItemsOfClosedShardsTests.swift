@@ -20,7 +20,7 @@ struct ItemsOfClosedShardsTests {
 
     init() async throws {
         let configuration = HomeDomain.Configuration(
-            addresses: OwnAddresses("https://push.example.com"),
+            addresses: PublicURLs("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         (shared, homes) = try await HomeDomain.open(stores.open(), configuration, homes: 2, link: { $0 })
@@ -62,7 +62,7 @@ struct ItemsOfClosedShardsTests {
         if isGiven {
             homes[0].runtime.take(shard(1))
             shared.homes.move(ShardSet([shard(1)]), to: 0)
-            gate.give(shard(1))
+            gate.remove(shard(1))
         } else {
             gate.reopen(shard(1))
         }

@@ -58,7 +58,7 @@ struct LinkStateTests {
         #expect(state.waitingCalls == 1)
         #expect(take(&state, bytes: 91) == .refused)
         #expect(take(&state, bytes: 90) == .begins(queue))
-        state.giveBack(10)
+        state.release(10)
         #expect(run(&state, queue) == 1)
         #expect(state.waitingCalls == 0)
         #expect(take(&state, bytes: 101) == .refused)

@@ -67,8 +67,8 @@ struct LinkWorld: Sendable {
             Self.name(device), .credential(SecretHash(of: [1])), Self.load, speaking: 1, as: session)
     }
 
-    func settle(_ position: Int64, of device: Int64) {
-        link.settle(EnvelopeAnswer(Self.id(position), .acknowledged), of: DeviceSerial(device))
+    func finish(_ position: Int64, of device: Int64) {
+        link.finish(EnvelopeAnswer(Self.id(position), .acknowledged), of: DeviceSerial(device))
     }
 
     func read(_ device: Int64) async throws(HomeFault) {

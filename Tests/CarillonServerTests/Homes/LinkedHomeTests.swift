@@ -17,22 +17,22 @@ struct LinkedHomeTests {
         let world = LinkWorld(.random(seed: seed))
         let session = NotingSession()
         _ = try await world.arrive(1, as: session)
-        for position in Int64(1)...40 { world.settle(position, of: 1) }
+        for position in Int64(1)...40 { world.finish(position, of: 1) }
         try await world.read(1)
-        world.settle(41, of: 1)
+        world.finish(41, of: 1)
         world.link.leave(session, of: device)
         _ = try await world.arrive(1, as: NotingSession())
-        let settled = (Int64(1)...41).map { NotingHome.Event.settled(LinkWorld.id($0)) }
+        let finished = (Int64(1)...41).map { NotingHome.Event.finished(LinkWorld.id($0)) }
         var expected: [NotingHome.Event] = [.arrives, .connected(device)]
-        expected += settled[..<40]
-        expected += [.read(device), settled[40], .left(device), .arrives, .connected(device)]
+        expected += finished[..<40]
+        expected += [.read(device), finished[40], .left(device), .arrives, .connected(device)]
         #expect(world.home.events == expected)
     }
 
     @Test func `the first arrival of a device whose answer was lost fails`() async throws {
         let world = LinkWorld(.fixed(milliseconds: 0))
         world.link.cut()
-        world.settle(1, of: 1)
+        world.finish(1, of: 1)
         world.link.restore()
         let fault = await LinkWorld.fault { () async throws(HomeFault) in
             _ = try await world.arrive(1, as: NotingSession())
@@ -221,8 +221,8 @@ struct LinkedHomeTests {
             try await eventually { world.home.sessions.count == 3 }
             #expect(world.link.waitingCalls == 0, "a call that the home has is not counted")
             // Behind the arrival of the same device.
-            world.settle(1, of: 1)
-            for position in Int64(2)...10 { world.settle(position, of: 1) }
+            world.finish(1, of: 1)
+            for position in Int64(2)...10 { world.finish(position, of: 1) }
             let fault = await LinkWorld.fault { () async throws(HomeFault) in
                 _ = try await world.link.handle(LinkWorld.request(.whole(Array(repeating: 1, count: 300))))
             }
@@ -231,8 +231,8 @@ struct LinkedHomeTests {
             world.home.release()
             _ = try await arrival
             await world.link.flush()
-            #expect(world.home.events.contains(.settled(LinkWorld.id(1))))
-            #expect(!world.home.events.contains(.settled(LinkWorld.id(10))))
+            #expect(world.home.events.contains(.finished(LinkWorld.id(1))))
+            #expect(!world.home.events.contains(.finished(LinkWorld.id(10))))
             #expect(other.events == [])
             #expect(world.link.waitingCalls == 0)
             try await world.read(1)

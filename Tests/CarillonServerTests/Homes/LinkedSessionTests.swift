@@ -37,10 +37,10 @@ struct LinkedSessionTests {
         linked.offerVolatile(LinkWorld.envelope(31)) { answers.add($0) }
         linked.storedMore()
         linked.withdrew(.envelope(7)) { answers.add(true) }
-        linked.settled([LinkWorld.id(8), LinkWorld.id(9)])
+        linked.finished([LinkWorld.id(8), LinkWorld.id(9)])
         linked.providersChanged()
         linked.end(because: .serverStops)
-        expected += [.offeredVolatile(31), .storedMore, .withdrew(.envelope(7)), .settled(2)]
+        expected += [.offeredVolatile(31), .storedMore, .withdrew(.envelope(7)), .finished(2)]
         expected += [.providersChanged, .ended(.serverStops)]
         try await eventually { [expected] in session.events == expected }
         try await eventually { answers.values == [true, true] }

@@ -244,7 +244,7 @@ struct MovedConnectionTests {
     private func poll(_ phone: TwoHomes.Phone, at domain: HomeDomain, _ news: Signal) -> WaitingPoll {
         let poll = WaitingPoll(of: phone.device.serial, at: domain.home, waitSeconds: 60, isHead: false)
         poll.wait { isLast in isLast ? Response(status: .ok) : nil }
-        poll.onNews { news.send() }
+        poll.onChange { news.send() }
         return poll
     }
 

@@ -19,7 +19,7 @@ struct MovedFeaturesTests {
         let gate = try #require(former.runtime.gate)
         for shard in gate.openShards.shards {
             #expect(await gate.close(shard, atMost: .zero))
-            gate.give(shard)
+            gate.remove(shard)
         }
         await #expect(throws: HomeFault.unreachable) { try await former.devices.register(app: world.app.id) }
         let device = try await next.devices.register(app: world.app.id).device
@@ -63,7 +63,7 @@ struct MovedFeaturesTests {
         let engine = world.domains[0].itemEngine
         #expect(try await publish(1, to: key, at: engine) == 1)
         let other = Shard(number: (shard.number + 1) % UInt16(Shard.count))
-        #expect(await engine.giveUp(other, atMost: .seconds(10)))
+        #expect(await engine.release(other, atMost: .seconds(10)))
         #expect(await engine.population.items == 1)
     }
 
@@ -75,11 +75,11 @@ struct MovedFeaturesTests {
         let gate = CommitGate(world.store)
         async let published = publish(2, to: key, at: engine)
         try await gate.reached()
-        #expect(await engine.giveUp(shard, atMost: .milliseconds(20)) == false)
+        #expect(await engine.release(shard, atMost: .milliseconds(20)) == false)
         #expect(await engine.population.items == 1)
         gate.open()
         #expect(try await published == 2)
-        #expect(await engine.giveUp(shard, atMost: .seconds(10)))
+        #expect(await engine.release(shard, atMost: .seconds(10)))
         #expect(await engine.population.items == 0)
         #expect(try await publish(3, to: key, at: engine) == 3)
     }
@@ -121,7 +121,7 @@ struct MovedFeaturesTests {
     private struct SlowApproval: SubscriptionApproval {
         let work: @Sendable () async throws -> Void
 
-        func isAsked(_ app: AppSerial) async throws -> Bool { true }
+        func hasHook(_ app: AppSerial) async throws -> Bool { true }
 
         func ask(_ question: SubscriptionQuestion, of app: AppID, serial: AppSerial) async throws { try await work() }
     }
@@ -143,7 +143,7 @@ struct MovedFeaturesTests {
         }
         let registrar = SubscriptionRegistrar(
             store: domain.runtime.store, engine: domain.itemEngine, items: domain.items, home: domain.runtime,
-            others: domain.others, allowances: domain.shared.allowances, approvalHooks: approval,
+            others: domain.others, rateLimits: domain.shared.rateLimits, approvalHooks: approval,
             payloadSize: { PushRendering.payloadSize(of: $0) }, time: domain.time, random: .system)
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         let definition = Subscription.Definition(

@@ -40,7 +40,7 @@ struct MovedUploadTests {
         let (domain, attachments) = (fixture.domain, fixture.domain.attachments)
         let registered = try await fixture.device()
         let device = try await domain.devices.find(try #require(DeviceID(registered.id)))
-        let owner = AttachmentUser(app: device.app, party: .device(device.serial))
+        let owner = AttachmentUser(app: device.app, principal: .device(device.serial))
         func begin() async throws -> CarillonCore.Attachment {
             try await attachments.begin(
                 owner, length: 4, digest: nil, readers: [.senders], lifetimeSeconds: 60, idempotency: nil)
@@ -50,7 +50,7 @@ struct MovedUploadTests {
         while Shard(of: staying.id) == Shard(of: moving.id) { staying = try await begin() }
         let senders = [moving, staying].map { Sender(to: $0, of: owner, in: attachments) }
         for sender in senders { await sender.hasStarted() }
-        #expect(await domain.giveUp(Shard(of: moving.id)))
+        #expect(await domain.release(Shard(of: moving.id)))
         for sender in senders { sender.goOn() }
         await #expect(throws: Refusal.uploadMoves) { try await senders[0].task.value }
         #expect(try await senders[1].task.value.isComplete)

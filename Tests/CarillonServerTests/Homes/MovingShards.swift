@@ -119,7 +119,7 @@ final class MovingShards: Sendable {
     private func moveAgainAndAgain() async {
         var random = SeededRandom(seed: record.seed)
         let homes = server.homes
-        let parties = homes.indices.map { homes[$0].party(on: NodeNumber(Int64($0) + 1), at: $0) }
+        let parties = homes.indices.map { homes[$0].participant(on: NodeNumber(Int64($0) + 1), at: $0) }
         let move = ShardMove(homes: server.domain.homes, store: store)
         let shards =
             phones.map(\.shard) + ScenarioItems.all.map { Shard(of: appSerial, item: $0.name) } + [Shard(of: appSerial)]

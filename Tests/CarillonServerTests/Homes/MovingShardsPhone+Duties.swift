@@ -58,7 +58,7 @@ extension ScenarioPhone {
         }
     }
 
-    func giveBack(_ results: [DoneUpdate]) { duties.withLock { $0.results = results + $0.results } }
+    func release(_ results: [DoneUpdate]) { duties.withLock { $0.results = results + $0.results } }
 
     private func sendResults(by socket: ScenarioSocket?, looks: Bool) async throws {
         let results = takeResults()
@@ -66,12 +66,12 @@ extension ScenarioPhone {
         let members = Self.members(results)
         do {
             if let socket {
-                guard try await poll(members, by: socket) else { return giveBack(results) }
+                guard try await poll(members, by: socket) else { return release(results) }
             } else {
                 try await poll(#""max":0\#(members.isEmpty ? "" : ",")\#(members)"#)
             }
         } catch {
-            giveBack(results)
+            release(results)
             throw error
         }
         log.finish(results.map(\.update), at: record.now())

@@ -153,7 +153,7 @@ extension ScenarioPhone {
             do {
                 answer = try await http.repeating(.init(.POST, "/v1/inbox", key: credential, body), expecting: 200)
             } catch {
-                giveBack(results)
+                release(results)
                 throw error
             }
             took(answer.json)

@@ -9,7 +9,7 @@ final class NotingHome: Home {
         case arrives
         case connected(DeviceSerial)
         case read(DeviceSerial)
-        case settled(MessageID)
+        case finished(MessageID)
         case left(DeviceSerial)
         /// By its name, for which a home searches all sessions.
         case leftByName
@@ -65,7 +65,7 @@ final class NotingHome: Home {
         _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        guard case .id(let id, _) = name else { return .notKnown }
+        guard case .id(let id, _) = name else { return .unknownDevice }
         state.withLock { state in
             state.events.append(.arrives)
             state.sessions.append(session)
@@ -73,7 +73,7 @@ final class NotingHome: Home {
         await awaitRelease()
         let device = Self.device(Int64(bitPattern: id.value.low))
         note(.connected(device.serial))
-        return .device(ArrivedDevice(device: device, page: .unread, said: .none))
+        return .device(ArrivedDevice(device: device, page: .unread, reported: .none))
     }
 
     func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
@@ -81,7 +81,7 @@ final class NotingHome: Home {
         return .success(.page(.unread))
     }
 
-    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) { note(.settled(answer.id)) }
+    func finish(_ answer: EnvelopeAnswer, of device: DeviceSerial) { note(.finished(answer.id)) }
 
     func leave(_ session: any LiveSession, of device: DeviceSerial) { note(.left(device)) }
 

@@ -9,7 +9,7 @@ final class NotingSession: LiveSession {
         case offeredVolatile(Int64)
         case storedMore
         case withdrew(DeliveryMachine.Withdrawal)
-        case settled(Int)
+        case finished(Int)
         case providersChanged
         case moving, stays, gone, arrives
         case ended(SessionEnd)
@@ -75,7 +75,7 @@ final class NotingSession: LiveSession {
         if !waits { done() }
     }
 
-    func settled(_ ids: [MessageID]) { note(.settled(ids.count)) }
+    func finished(_ ids: [MessageID]) { note(.finished(ids.count)) }
 
     func providersChanged() { note(.providersChanged) }
 
@@ -97,7 +97,7 @@ final class NotingSession: LiveSession {
 
 extension NotingSession {
     /// Whether something was stored for the device, or was offered.
-    var hasNews: Bool {
+    var hasChange: Bool {
         events.contains { event in
             if case .offered = event { true } else { event == .storedMore }
         }

@@ -30,7 +30,7 @@ struct ServicesOfTwoHomesTests {
 
         func signIn(_ user: String, on device: Device) async throws {
             let claim = UserClaim.signedIn(try #require(UserID(user)))
-            let call = RegistrationRequest.says(DeviceProfile(), confirms: false, user: claim)
+            let call = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: claim)
             _ = try await homes.store.changeRegistration(of: device.serial, at: homes.now) { _ in call }
         }
 
@@ -217,7 +217,7 @@ struct ServicesOfTwoHomesTests {
         try await commits.reached()
         let (gate, shard) = (try #require(home.gate), Shard(of: other.serial))
         #expect(await gate.close(shard, atMost: .seconds(10)))
-        gate.give(shard)
+        gate.remove(shard)
         commits.open()
         await #expect(throws: StoreFault.self) { try await ending.value }
         #expect(try await world.events(of: world.consumer) == ["deadline_exceeded", "deadline_exceeded"])

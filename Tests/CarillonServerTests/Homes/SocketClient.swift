@@ -28,7 +28,7 @@ struct SocketClient: Sendable {
             limit: limit)
         let group = MultiThreadedEventLoopGroup.singleton
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
-        let shares = ConnectionShares(settings.shares, isBehindProxy: false)
+        let quotas = ConnectionQuotas(settings.quotas, isBehindProxy: false)
         let listener = try await ServerBootstrap(group: group)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in
@@ -38,7 +38,7 @@ struct SocketClient: Sendable {
                     }
                     let socket = SocketHandler(
                         shared: shared, loop: loop, eventLoop: channel.eventLoop, forwardedFor: nil, address: nil,
-                        shares: shares)
+                        quotas: quotas)
                     try channel.pipeline.syncOperations.addHandler(socket)
                 }
             }

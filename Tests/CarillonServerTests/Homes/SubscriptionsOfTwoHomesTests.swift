@@ -82,7 +82,7 @@ struct SubscriptionsOfTwoHomesTests {
     private struct SlowApproval: SubscriptionApproval {
         let work: @Sendable () async throws -> Void
 
-        func isAsked(_ app: AppSerial) async throws -> Bool { true }
+        func hasHook(_ app: AppSerial) async throws -> Bool { true }
 
         func ask(_ question: SubscriptionQuestion, of app: AppID, serial: AppSerial) async throws { try await work() }
     }
@@ -97,12 +97,12 @@ struct SubscriptionsOfTwoHomesTests {
             #expect(await gate.close(shard, atMost: .seconds(10)))
             homes.domains[1].runtime.gate?.take(shard)
             domain.homes.move(ShardSet([shard]), to: 1)
-            gate.give(shard)
+            gate.remove(shard)
             homes.links[1].cut()
         }
         let registrar = SubscriptionRegistrar(
             store: domain.runtime.store, engine: domain.itemEngine, items: domain.items, home: domain.runtime,
-            others: domain.others, allowances: domain.shared.allowances, approvalHooks: approval,
+            others: domain.others, rateLimits: domain.shared.rateLimits, approvalHooks: approval,
             payloadSize: { PushRendering.payloadSize(of: $0) }, time: domain.time, random: .system)
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         let definition = Subscription.Definition(items: [item.name], fields: ["price"], trigger: nil, format: format)

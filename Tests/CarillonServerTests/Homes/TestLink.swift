@@ -148,7 +148,7 @@ final class TestLink: Home {
         try await home.read(load, of: device)
     }
 
-    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) { home.settle(answer, of: device) }
+    func finish(_ answer: EnvelopeAnswer, of device: DeviceSerial) { home.finish(answer, of: device) }
 
     func leave(_ session: any LiveSession, of device: DeviceSerial) {
         if let linked = forget(session) { home.leave(linked, of: device) }

@@ -26,7 +26,7 @@ final class TestLinkSession: LiveSession {
     func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
         session.withdrew(withdrawal, done: done)
     }
-    func settled(_ ids: [MessageID]) { session.settled(ids) }
+    func finished(_ ids: [MessageID]) { session.finished(ids) }
     func providersChanged() { session.providersChanged() }
     func end(because reason: SessionEnd) {
         isEnded.withLock { $0 = true }

@@ -56,7 +56,7 @@ extension TwoHomes {
     /// Acknowledges what waits for a device.
     func acknowledgeAll(by device: Device) async throws {
         let answers = try await waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
-        try await domain(of: device).home.settle(answers, device: device.serial)
+        try await domain(of: device).home.finish(answers, device: device.serial)
     }
 
     func handOverCount() async throws -> Int { try await stores.count(.handOvers, in: store) }

@@ -34,7 +34,7 @@ extension TwoHomes {
 
     /// Tries once to move a shard to the other home.
     func tryMove(_ shard: Shard) async throws -> ShardMove.Result {
-        let parties = (0..<2).map { domains[$0].party(on: NodeNumber(Int64($0) + 1), at: $0) }
+        let parties = (0..<2).map { domains[$0].participant(on: NodeNumber(Int64($0) + 1), at: $0) }
         let place = place(of: shard)
         return try await ShardMove(homes: homes, store: store).move(shard, from: parties[place], to: parties[1 - place])
     }

@@ -35,7 +35,7 @@ struct TwoHomes {
         scheduler: Scheduler = .on(MultiThreadedEventLoopGroup.singleton)
     ) async throws {
         var configuration = HomeDomain.Configuration(
-            addresses: Self.addresses.own, scheduler: scheduler, logger: Self.logger,
+            addresses: Self.addresses.publicURLs, scheduler: scheduler, logger: Self.logger,
             itemLimits: items, attachmentFiles: attachmentFiles)
         if let time = clock?.time {
             configuration.time = time

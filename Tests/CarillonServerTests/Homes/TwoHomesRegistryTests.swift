@@ -78,7 +78,7 @@ struct TwoHomesRegistryTests {
         let revoked = try await world.domains[0].keys.ensureRevoked(key.id)
         let (gate, shard) = (try #require(world.domains[1].runtime.gate), Shard(of: device.serial))
         #expect(await gate.close(shard, atMost: .seconds(10)))
-        gate.give(shard)
+        gate.remove(shard)
         await #expect(throws: StoreFault.self) { try await world.domains[0].devices.deleteAll(registeredWith: revoked) }
         gate.take(shard)
         try await world.domains[0].devices.deleteAll(registeredWith: revoked)
@@ -105,7 +105,7 @@ struct TwoHomesRegistryTests {
         var profile = DeviceProfile()
         profile.address = .init(
             platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
-        _ = try await world.domains[0].devices.register(app: world.app.id, saying: profile)
+        _ = try await world.domains[0].devices.register(app: world.app.id, reporting: profile)
         try await eventually { try await world.waiting(for: holder).map(\.kind.number) == [.deviceStatus] }
     }
 
@@ -129,10 +129,10 @@ struct TwoHomesRegistryTests {
         let world = try await TwoHomes()
         let device = try await world.device(at: 0)
         let user = try #require(UserID("ada"))
-        let signIn = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        let signIn = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: .signedIn(user))
         _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signIn }
         _ = try await world.channel(of: device)
-        let signOut = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedOut)
+        let signOut = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: .signedOut)
         _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signOut }
         #expect(try await world.store.channelsOfFormerUsers(of: nil, in: .all, limit: 9).count == 1)
         let domain = world.domains[0]

@@ -64,7 +64,7 @@ struct TwoHomesUpdateTests {
         }
         _ = try await publish(at: place, in: world)
         for device in devices { try await wait(for: 1, of: device, in: world) }
-        for connection in connections { try await eventually { connection.hasNews } }
+        for connection in connections { try await eventually { connection.hasChange } }
     }
 
     @Test func `a home that no hint reached finds an update at the next poll`() async throws {
@@ -72,10 +72,10 @@ struct TwoHomesUpdateTests {
         let device = try await world.device(at: 1)
         let binding = try await poll(device, in: world)
         let delivery = world.domains[1].updateDelivery
-        #expect(try await delivery.isAllSaid(word, by: device, binding))
+        #expect(try await delivery.isUpToDate(word, by: device, binding))
         world.links[1].cut()
         _ = try await publish(in: world)
-        #expect(try await !delivery.isAllSaid(word, by: device, binding))
+        #expect(try await !delivery.isUpToDate(word, by: device, binding))
         try await poll(device, in: world)
         #expect(try await world.waiting(for: device).map(\.kind.number) == [.update])
     }
@@ -93,10 +93,10 @@ struct TwoHomesUpdateTests {
             try await delivery.sweep()
             try await wait(for: count, of: device, in: world)
         }
-        let looks = delivery.looks
+        let looks = delivery.evaluations
         try await delivery.sweep()
         #expect(try await world.waiting(for: device).count == 3)
-        #expect(delivery.looks == looks)
+        #expect(delivery.evaluations == looks)
     }
 
     @Test func `a withdrawal is answered when the sessions of both homes are rid of the update`() async throws {
@@ -163,10 +163,10 @@ struct TwoHomesUpdateTests {
         try await wait(for: 1, of: device, in: world)
         let domain = world.domains[0]
         let received = try await world.waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
-        try await domain.home.settle(received, device: device.serial)
+        try await domain.home.finish(received, device: device.serial)
         try await world.store.offerAgain(to: binding.serial, needsResync: false, at: world.now)
         let given = try await domain.runtime.whileClosing(Shard(of: device.serial)) {
-            try await domain.updateDelivery.giveAgain(to: binding.serial)
+            try await domain.updateDelivery.resendDue(to: binding.serial)
         }
         #expect(given == 1)
     }
@@ -178,7 +178,7 @@ struct TwoHomesUpdateTests {
         _ = try await publish(in: world)
         try await wait(for: 1, of: device, in: world)
         let received = try await world.waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
-        try await world.domains[1].home.settle(received, device: device.serial)
+        try await world.domains[1].home.finish(received, device: device.serial)
         try await world.store.offerAgain(to: binding.serial, needsResync: false, at: world.now)
         world.advance(seconds: -31 * 86_400)
         #expect(try await world.store.dueCompletions(of: nil, in: .all, at: world.now, limit: 9).isEmpty)
@@ -213,7 +213,7 @@ struct TwoHomesUpdateTests {
         for domain in world.domains { #expect(try await !domain.updateDelivery.wakeSome()) }
         for device in devices { #expect(try await world.waiting(for: device).map(\.kind.number) == [.update]) }
         #expect(try await stores.count(.wakes, in: world.store) == 2)
-        #expect(waiting.hasNews)
+        #expect(waiting.hasChange)
     }
 
     @Test func `a device is woken later if its home does not answer, and no device is woken twice`() async throws {
@@ -235,7 +235,7 @@ struct TwoHomesUpdateTests {
         _ = try await publish(wakes: true, in: world)
         let (gate, shard) = (try #require(world.domains[1].runtime.gate), Shard(of: devices[1].serial))
         #expect(await gate.close(shard, atMost: .seconds(10)))
-        gate.give(shard)
+        gate.remove(shard)
         await #expect(throws: StoreFault.self) { try await world.domains[0].updateDelivery.wakeSome() }
         gate.take(shard)
         while try await world.domains[0].updateDelivery.wakeSome() {}

@@ -12,7 +12,7 @@ struct AddressesTests {
     ])
     func `origin and socket follow from the public address`(base: String, origin: String, socket: String) {
         let addresses = Addresses(base: base)
-        #expect(addresses.own.origin == origin)
+        #expect(addresses.publicURLs.origin == origin)
         #expect(addresses.socket == socket)
     }
 

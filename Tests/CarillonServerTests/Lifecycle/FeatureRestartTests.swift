@@ -66,7 +66,7 @@ struct FeatureRestartTests {
     @Test(arguments: [false, true])
     func `after a restart a channel has its whole rate again`(isRestarted: Bool) async throws {
         var settings = RestartWorld.Settings()
-        settings.allowances.channelMessages = Rate(perSecond: 1, burst: 2)
+        settings.rateLimits.channelMessages = Rate(perSecond: 1, burst: 2)
         var world = try await RestartWorld(settings)
         for _ in 0..<2 { try await world.send() }
         if isRestarted {
@@ -90,19 +90,19 @@ struct FeatureRestartTests {
         _ = try await world.domain.users.set(rules, of: world.device.appID)
         let token = try signer.token(
             #"{"sub":"ada","aud":"com.example.app","exp":\#(world.now.seconds + 10_000)}"#, header: ["kid": "\"one\""])
-        #expect(try await world.domain.users.user(saidBy: token, in: world.device.app).text == "ada")
+        #expect(try await world.domain.users.user(assertedBy: token, in: world.device.app).text == "ada")
         answer.withLock { $0 = .failed("the address does not answer") }
         if isRestarted {
             try await world.restart()
             let present = world
             let refusal = await #expect(throws: Refusal.self) {
-                try await present.domain.users.user(saidBy: token, in: present.device.app)
+                try await present.domain.users.user(assertedBy: token, in: present.device.app)
             }
             #expect(refusal?.code == .userKeysUnavailable)
             answer.withLock { $0 = .found(Array(keys.utf8)) }
             world.advance(seconds: UserKeyFetches.spacingSeconds)
         }
-        #expect(try await world.domain.users.user(saidBy: token, in: world.device.app).text == "ada")
+        #expect(try await world.domain.users.user(assertedBy: token, in: world.device.app).text == "ada")
     }
 
     @Test func `after a restart the time of service goes on to the minute, and nothing is removed for good for an hour`()
@@ -133,7 +133,7 @@ struct FeatureRestartTests {
         let copies = try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "7"))
         #expect(copies.map(\.update) == [update])
         for _ in 0..<3 { try await world.ask() }
-        var looks = world.routes.domain.updateDelivery.looks
+        var looks = world.routes.domain.updateDelivery.evaluations
         if isRestarted {
             try await stores.close(world.routes.store)
             world = try await UpdateWorld(world, goingOnWith: stores.reopen(world.routes.store))
@@ -142,7 +142,7 @@ struct FeatureRestartTests {
         for _ in 0..<2 {
             let answer = try await world.ask()
             #expect(answer["parametersRevision"] == "7" && answer.json?["envelopes"] == .array([]))
-            #expect(world.routes.domain.updateDelivery.looks == looks)
+            #expect(world.routes.domain.updateDelivery.evaluations == looks)
         }
         try await stores.close(world.routes.store)
     }
@@ -155,7 +155,7 @@ struct FeatureRestartTests {
         let inbox = world.domain.runtime.inbox
         let waiting = try await world.store.waiting(
             device: device, after: 0, limit: 100, bytes: 1 << 20, at: world.domain.time.now())
-        for envelope in waiting ?? [] { inbox.settle(envelope.id, device: device, .acknowledged, code: nil) }
+        for envelope in waiting ?? [] { inbox.finish(envelope.id, device: device, .acknowledged, code: nil) }
         await inbox.flush()
     }
 

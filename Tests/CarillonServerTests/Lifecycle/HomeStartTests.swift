@@ -21,7 +21,7 @@ struct HomeStartTests {
     }
 
     private static let configuration = HomeDomain.Configuration(
-        addresses: OwnAddresses("https://push.example.com"), scheduler: Scheduler { _, _ in },
+        addresses: PublicURLs("https://push.example.com"), scheduler: Scheduler { _, _ in },
         logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
 
     @Test func `two homes have half of the shards each, and a home that starts alone takes all shards back`() async throws {
@@ -86,7 +86,7 @@ struct HomeStartTests {
         weak var runtime: HomeRuntime?
         do {
             let domain = try await HomeDomain(
-                store: stores.open(), addresses: OwnAddresses("https://push.example.com"), scheduler: Scheduler { _, _ in },
+                store: stores.open(), addresses: PublicURLs("https://push.example.com"), scheduler: Scheduler { _, _ in },
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
             home = domain
             process = domain.shared

@@ -13,7 +13,7 @@ import Testing
 struct RestartWorld {
     struct Settings: Sendable {
         var store = StoreSettings()
-        var allowances = Allowances.Settings()
+        var rateLimits = RateLimits.Settings()
         var userKeys = UserKeySource.none
     }
 
@@ -34,7 +34,7 @@ struct RestartWorld {
         var profile = DeviceProfile()
         profile.address = .init(
             platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
-        device = try await domain.devices.register(app: app, saying: profile).device
+        device = try await domain.devices.register(app: app, reporting: profile).device
         let id = try #require(ChannelID("6f3f1e0e-1111-4222-8333-444455556666"))
         channel = try await domain.channels.register(
             id, device: device.serial, name: nil, vapidKey: nil, wake: nil
@@ -46,9 +46,9 @@ struct RestartWorld {
     ) async throws -> HomeDomain {
         let time = clock.time
         return try await HomeDomain(
-            store: store, addresses: OwnAddresses("https://push.example.com"),
+            store: store, addresses: PublicURLs("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), allowances: settings.allowances,
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), rateLimits: settings.rateLimits,
             userKeys: settings.userKeys, time: time, ticks: TickSource { time.now().milliseconds * 1_000_000 })
     }
 
@@ -87,7 +87,7 @@ struct RestartWorld {
     }
 
     func acknowledge(_ id: MessageID) async throws {
-        inbox.settle(id, device: device.serial, .acknowledged, code: nil)
+        inbox.finish(id, device: device.serial, .acknowledged, code: nil)
         await inbox.flush(device.serial)
     }
 

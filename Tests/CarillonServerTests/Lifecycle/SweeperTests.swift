@@ -152,7 +152,7 @@ struct SweeperTests {
                 return { [store] in try await stores.count(.apps, in: store) == 0 }
             }
             func change(_ user: UserClaim) async throws {
-                let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: user)
+                let request = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: user)
                 _ = try await store.changeRegistration(of: device.serial, at: clocks.now) { _ in request }
             }
             if work == .channelsOfFormerUsers { try await change(.signedIn(try #require(UserID("ada")))) }
@@ -229,7 +229,7 @@ struct SweeperTests {
             }
             let added = try await store.addAttachment(
                 AttachmentRequest(
-                    proposed: id, owner: AttachmentUser(app: device.app, party: .senders), length: 1, digest: nil,
+                    proposed: id, owner: AttachmentUser(app: device.app, principal: .senders), length: 1, digest: nil,
                     readers: [.device(device.serial)], lifetimeSeconds: 60, idempotency: nil, limits: .init()),
                 at: clocks.now)
             guard case .added(let attachment) = added else { throw StoreFault(.unavailable, "\(added)") }
@@ -294,7 +294,7 @@ struct SweeperTests {
             withdrawn.withLock { $0.append(withdrawal) }
             done()
         }
-        func settled(_ ids: [MessageID]) {}
+        func finished(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
     }
 

@@ -26,7 +26,7 @@ struct AnswerMemoryTests {
         let first = try await memory.place(for: 6000, of: nil, or: nil, from: nil)
         #expect(memory.used == 6000)
         #expect(await refusal { try await memory.place(for: 4097, of: nil, or: nil, from: nil) } == .overloaded)
-        first?.giveBack()
+        first?.release()
         #expect(memory.used == 0)
         #expect(await refusal { try await memory.place(for: 4097, of: nil, or: nil, from: nil) } == nil)
     }
@@ -34,13 +34,13 @@ struct AnswerMemoryTests {
     @Test func `a device has two large answers at a time, and a key eight`() async throws {
         let memory = AnswerMemory(bytes: 100 << 20, scheduler: impatient)
         let (device, other) = (DeviceSerial(1), DeviceSerial(2))
-        var places: [AnswerPlace?] = []
+        var places: [AnswerReservation?] = []
         for _ in 0..<2 { places.append(try await memory.place(for: 65_537, of: device, or: "a", from: nil)) }
         #expect(await refusal { try await memory.place(for: 65_537, of: device, or: "a", from: nil) } == .rateLimited)
         #expect(memory.used == 2 * 65_537)
         #expect(try await memory.place(for: 65_536, of: device, or: "a", from: nil) != nil)
         #expect(try await memory.place(for: 65_537, of: other, or: "a", from: nil) != nil)
-        places[0]?.giveBack()
+        places[0]?.release()
         #expect(await refusal { try await memory.place(for: 65_537, of: device, or: "a", from: nil) } == nil)
         for _ in 0..<8 { places.append(try await memory.place(for: 65_537, of: nil, or: "b", from: nil)) }
         #expect(await refusal { try await memory.place(for: 65_537, of: nil, or: "b", from: nil) } == .rateLimited)
@@ -62,11 +62,11 @@ struct AnswerMemoryTests {
         let second = Task { try await memory.part(for: nil, bytes: { _ in 5000 }) { reads.add() } }
         while waits.value == 0 { await Task.yield() }
         #expect(reads.value == 1)
-        first.1?.giveBack()
+        first.1?.release()
         let read = try #require(try await second.value)
         #expect(read.0 == 2)
         #expect(memory.used == 5000)
-        read.1?.giveBack()
+        read.1?.release()
         #expect(memory.used == 0)
     }
 
@@ -77,7 +77,7 @@ struct AnswerMemoryTests {
         #expect(none == nil)
         #expect(try await memory.part(for: nil, bytes: { _ in 4096 }) { 1 }?.1 == nil)
         #expect(await refusal { try await memory.part(for: nil, bytes: { _ in 4097 }) { 1 } } == .overloaded)
-        all.1?.giveBack()
+        all.1?.release()
         #expect(memory.used == 0)
     }
 
@@ -96,9 +96,9 @@ struct AnswerMemoryTests {
         }
         first?.shrink(to: half - 5000)
         #expect(await refusal { try await memory.place(for: 5000, of: nil, or: nil, from: address) } == nil)
-        first?.giveBack()
-        first?.giveBack()
-        second?.giveBack()
+        first?.release()
+        first?.release()
+        second?.release()
         // What was refused took nothing of the share.
         #expect(try await memory.place(for: 2 * half, of: nil, or: nil, from: address) != nil)
     }
@@ -112,7 +112,7 @@ struct AnswerMemoryTests {
                 await refusal { try await memory.place(for: AnswerMemory.bytesOfPart, of: nil, or: nil, from: address) }
                     == .overloaded)
         }
-        all?.giveBack()
+        all?.release()
         #expect(try await memory.place(for: AnswerMemory.bytesOfPart, of: nil, or: nil, from: address) != nil)
     }
 
@@ -120,11 +120,11 @@ struct AnswerMemoryTests {
         let waits = Count()
         let memory = AnswerMemory(bytes: 10_000, scheduler: Scheduler { _, _ in _ = waits.add() })
         let first = try await memory.place(for: 10_000, of: nil, or: nil, from: nil)
-        let waiting = (0..<32).map { _ in Task { try await memory.place(for: 5000, of: nil, or: nil, from: nil)?.giveBack() }
+        let waiting = (0..<32).map { _ in Task { try await memory.place(for: 5000, of: nil, or: nil, from: nil)?.release() }
         }
         while waits.value < 32 { await Task.yield() }
         #expect(await refusal { try await memory.place(for: 5000, of: nil, or: nil, from: nil) } == .overloaded)
-        first?.giveBack()
+        first?.release()
         for task in waiting { _ = try await task.value }
         #expect(memory.used == 0)
     }

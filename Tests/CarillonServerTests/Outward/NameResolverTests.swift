@@ -15,7 +15,7 @@ struct NameResolverTests {
     ) -> NameResolver {
         NameResolver(
             group: MultiThreadedEventLoopGroup.singleton, threadCount: threads, patience: patience, slow: slow,
-            lookUp: NameLookUp { name in
+            lookup: NameLookup { name in
                 began(name)
                 if name.hasPrefix("slow") { gate.wait() }
                 return .addresses([.v4(1)])
@@ -37,7 +37,7 @@ struct NameResolverTests {
         async let third = resolver.addresses(of: "slow3.bad.example")
         #expect(await names.next() == "slow3.bad.example")
         for name in ["fourth.bad.example", "bad.example", "slow5.deep.bad.example"] {
-            #expect(await resolver.addresses(of: name) == .notAsked(reason: "two other look-ups of the domain are slow"))
+            #expect(await resolver.addresses(of: name) == .notSent(reason: "two other look-ups of the domain are slow"))
         }
         #expect(await resolver.addresses(of: "sixth.good.test") == .addresses([.v4(1)]))
         #expect(await names.next() == "sixth.good.test")
@@ -60,7 +60,7 @@ struct NameResolverTests {
         let resolver = makeResolver(threads: 1, gate: gate)
         async let slow = resolver.addresses(of: "slow.example")
         #expect(await slow == .notFound("it took too long"))
-        #expect(await resolver.addresses(of: "quick.example") == .notAsked(reason: "every resolver thread is busy"))
+        #expect(await resolver.addresses(of: "quick.example") == .notSent(reason: "every resolver thread is busy"))
         gate.signal()
         resolver.shutdown()
     }

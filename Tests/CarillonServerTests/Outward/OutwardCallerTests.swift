@@ -21,8 +21,8 @@ struct OutwardCallerTests {
 
         var questions: [String] { asked.withLock { $0 } }
 
-        var lookUp: NameLookUp {
-            NameLookUp { name in
+        var lookup: NameLookup {
+            NameLookup { name in
                 self.asked.withLock { $0.append(name) }
                 return self.answers.withLock { answers in
                     guard var turns = answers[name], let turn = turns.first else { return .notFound("no such name") }
@@ -41,10 +41,10 @@ struct OutwardCallerTests {
         var settings = OutwardSettings()
         settings.rules.allowsPrivate = isPrivateAllowed
         settings.answerSeconds = answerSeconds
-        settings.lookUp = names.lookUp
+        settings.lookup = names.lookup
         settings.authorityFile = try authority?.file()
         let group = MultiThreadedEventLoopGroup.singleton
-        let resolver = NameResolver(group: group, lookUp: settings.lookUp)
+        let resolver = NameResolver(group: group, lookup: settings.lookup)
         defer { resolver.shutdown() }
         let caller = try OutwardCaller(group: group, resolver: resolver, settings: settings)
         return await caller.call(
@@ -93,11 +93,11 @@ struct OutwardCallerTests {
     }
 
     @Test func `600: the system's resolver knows no name that is reserved for not being there`() {
-        guard case .notFound = NameLookUp.system.ask("no-such-name.invalid") else {
+        guard case .notFound = NameLookup.system.ask("no-such-name.invalid") else {
             Issue.record("it was resolved")
             return
         }
-        guard case .addresses(let addresses) = NameLookUp.system.ask("localhost") else {
+        guard case .addresses(let addresses) = NameLookup.system.ask("localhost") else {
             Issue.record("localhost was not resolved")
             return
         }

@@ -196,7 +196,7 @@ struct ServiceClusterRouteTests {
         }
         func storedMore() {}
         func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
-        func settled(_ ids: [MessageID]) {}
+        func finished(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
         let notified = Mutex(0)
         func providersChanged() { notified.withLock { $0 += 1 } }

@@ -367,7 +367,7 @@ struct ServiceRouteTests {
         let store = world.routes.store
         let id = try #require(ServiceRequestID(World.id(1)))
         let ada = try #require(UserID("ada"))
-        func append(_ parties: RequestParties, _ position: Int64) async throws -> InboxResult {
+        func append(_ parties: RequestUsers, _ position: Int64) async throws -> InboxResult {
             let message = MessageID(position: position, secret: Bytes16(high: 1, low: 1))
             let request = ServiceRequest(
                 id: id, envelope: message, consumer: consumer.serial, consumerApp: AppSerial(1), provider: provider.serial,
@@ -382,7 +382,7 @@ struct ServiceRouteTests {
         let found = try #require(
             try await store.serviceProviders(for: consumer.serial, ServiceQuery(device: DeviceID(provider.id)), limit: 1))
         #expect(found.caller == .user(ada) && found.providers.first?.user == ada)
-        let parties = RequestParties(consumer: .user(ada), provider: ada)
+        let parties = RequestUsers(consumer: .user(ada), provider: ada)
         try await world.signIn("bob", on: provider)
         try await world.offer(provider)
         #expect(try await append(parties, 1) == .originGone)
@@ -476,9 +476,9 @@ struct ServiceRouteTests {
     }
 
     @Test func `requests come at a rate`() async throws {
-        var allowances = Allowances.Settings()
-        allowances.serviceRequests = Rate(perSecond: 1, burst: 2)
-        let world = try await ServiceWorld(allowances)
+        var rateLimits = RateLimits.Settings()
+        rateLimits.serviceRequests = Rate(perSecond: 1, burst: 2)
+        let world = try await ServiceWorld(rateLimits)
         let (consumer, provider) = try await pair(world)
         let codes = [
             try await world.ask(1, from: consumer, to: provider).status,

@@ -28,11 +28,11 @@ struct ServiceWorld {
         func pass(_ seconds: Int64) { moment.withLock { $0 = $0.adding(seconds: seconds) } }
     }
 
-    init(_ allowances: Allowances.Settings = .init(), inbox: InboxLimits = .init()) async throws {
+    init(_ rateLimits: RateLimits.Settings = .init(), inbox: InboxLimits = .init()) async throws {
         let clock = MovedClock()
         self.clock = clock
         routes = try await RouteFixture(
-            allowances, store: stores.open(StoreSettings(inbox: inbox)), time: TimeSource { clock.now },
+            rateLimits, store: stores.open(StoreSettings(inbox: inbox)), time: TimeSource { clock.now },
             // What is used up stays used up.
             ticks: TickSource { 0 })
     }
@@ -54,7 +54,7 @@ struct ServiceWorld {
 
     func signIn(_ user: String?, on phone: Phone) async throws {
         let claim: UserClaim = user.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut
-        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: claim)
+        let request = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: claim)
         _ = try await routes.store.changeRegistration(of: phone.serial, at: clock.now) { _ in request }
     }
 

@@ -38,7 +38,7 @@ struct SocketRequestTests {
         func ask(_ method: String, _ path: String, _ body: String = "") async throws -> (frame: [UInt8], status: Int) {
             let request = ClientFrame.Request(id: 7, method: method, path: path, body: Array(body.utf8))
             let performed = await requests.perform(
-                .ask(.device(phone.serial), request), by: AskingDevice(), from: nil, on: NIOAsyncTestingChannel())
+                .ask(.device(phone.serial), request), by: RequestingDevice(), from: nil, on: NIOAsyncTestingChannel())
             guard case .asked(let answer) = performed.answer else { throw Unexpected() }
             return (ServerFrame.answer(answer).text, answer.status)
         }
@@ -73,7 +73,7 @@ struct SocketRequestTests {
             let id = ChannelID.random(using: &random)
             let register = ClientFrame.Register(channelID: id.description)
             let performed = await requests.perform(
-                .register(.provisional(userAgent), id, register), by: AskingDevice(), from: nil,
+                .register(.provisional(userAgent), id, register), by: RequestingDevice(), from: nil,
                 on: NIOAsyncTestingChannel())
             guard case .registered(_, _, let found) = performed.answer else { throw Unexpected() }
             #expect(try await domain.devices.device(of: userAgent)?.serial == found)

@@ -37,12 +37,12 @@ struct ArmedCrossingTests {
         }
         #expect(try await world.titles().isEmpty)
         if isRestarted { world = try await EngineWorld(store) }
-        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.domain.itemEngine.checkNeverFired()
         try await world.publish(6)
         #expect(try await world.titles().isEmpty)
         // It is armed before the last update now.
         if isRestarted { world = try await EngineWorld(store) }
-        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.domain.itemEngine.checkNeverFired()
         try await world.publish(7)
         #expect(try await world.titles().isEmpty)
         try await world.publish(1)
@@ -91,7 +91,7 @@ struct ArmedCrossingTests {
         let world = try await EngineWorld(store)
         let items = try await store.itemsNeverFired(in: .all, after: .start, limit: 10).items
         #expect(items == (found == .doesNotHold ? [world.item] : []))
-        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.domain.itemEngine.checkNeverFired()
         let expected = found == .doesNotHold ? ["12.0"] : []
         #expect(try await world.titles() == expected)
         try await world.publish(13)
@@ -126,7 +126,7 @@ struct ArmedCrossingTests {
                 ItemCommit(key: world.item, item: StoredItem(state: state, version: 1), firings: []))
         }
         let world = try await EngineWorld(store)
-        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.domain.itemEngine.checkNeverFired()
         #expect(try await world.titles() == ["12.0"])
     }
 

@@ -16,14 +16,14 @@ struct EngineWorld {
     let item: ItemKey
 
     init(
-        _ store: any Store, allowances: Allowances.Settings = .init(), limits: ItemEngine.Limits = .init(),
+        _ store: any Store, rateLimits: RateLimits.Settings = .init(), limits: ItemEngine.Limits = .init(),
         ticks: TickSource = .system
     ) async throws {
         self.store = store
         domain = try await HomeDomain(
-            store: store, addresses: OwnAddresses("https://push.example.com"),
+            store: store, addresses: PublicURLs("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), allowances: allowances,
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), rateLimits: rateLimits,
             itemLimits: limits, ticks: ticks)
         let app = try #require(AppID("com.example.app"))
         if let known = try await domain.devices.list(app: app, after: nil, limit: 1).first {

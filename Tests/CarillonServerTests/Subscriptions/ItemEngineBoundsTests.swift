@@ -36,7 +36,7 @@ struct ItemEngineBoundsTests {
 
     @Test func `an item compares a thousand expressions, and no more`() async throws {
         var limits = ItemEngine.Limits()
-        limits.sharePercent = 100
+        limits.quotaPercent = 100
         let world = try await EngineWorld(stores.open(), limits: limits)
         func condition(_ numbers: Range<Int>) -> String {
             numbers.map { "fields.f\($0)>1.0" }.joined(separator: "&&")
@@ -204,10 +204,10 @@ struct ItemEngineBoundsTests {
     }
 
     @Test func `an app's updates have a rate, and another's are its own`() async throws {
-        var allowances = Allowances.Settings()
-        allowances.appUpdates = Rate(perSecond: 1, burst: 3)
+        var rateLimits = RateLimits.Settings()
+        rateLimits.appUpdates = Rate(perSecond: 1, burst: 3)
         let world = try await EngineWorld(
-            stores.open(), allowances: allowances, ticks: TickSource { 0 })
+            stores.open(), rateLimits: rateLimits, ticks: TickSource { 0 })
         let other = try await world.domain.apps.create(try #require(AppID("com.example.other"))).serial
         let update = (item: world.item.name, fields: [WrittenField("price", .number("1"))], place: ItemUpdate.Place?.none)
         let results = await world.domain.items.publish(Array(repeating: update, count: 5), of: world.device.app)

@@ -302,12 +302,12 @@ struct ItemLifeTests {
             try await world.domain.items.delete(world.item.name, of: world.device.app)
         }
         let world = try await EngineWorld(store)
-        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.domain.itemEngine.checkNeverFired()
         try await world.publish(12)
         #expect(try await world.titles() == ["12.0"])
         #expect(try await store.item(world.item)?.version == 1)
         let reopened = try await EngineWorld(store)
-        try await reopened.domain.itemEngine.lookAtNeverFired()
+        try await reopened.domain.itemEngine.checkNeverFired()
         try await reopened.publish(13)
         #expect(try await reopened.titles() == ["12.0"])
     }

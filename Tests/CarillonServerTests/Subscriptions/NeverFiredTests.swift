@@ -28,9 +28,9 @@ struct NeverFiredTests {
     @Test func `a server looks at them after its start, and at nothing twice`() async throws {
         let world = try await EngineWorld(try await killed())
         #expect(try await world.titles() == ["20.0"])
-        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.domain.itemEngine.checkNeverFired()
         #expect(try await world.titles() == ["20.0", "20.0"])
-        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.domain.itemEngine.checkNeverFired()
         #expect(try await world.titles() == ["20.0", "20.0"])
         try await world.publish(31)
         #expect(try await world.titles() == ["20.0", "20.0", "31.0"])

@@ -277,9 +277,9 @@ struct PaceTests {
             isDistinct: false,
             milliseconds: 100_000, buffer: 1)
         world.advance(seconds: 9)
-        #expect(try await store.hold([next], at: world.routes.domain.time.now()) == [.late])
+        #expect(try await store.throttle([next], at: world.routes.domain.time.now()) == [.late])
         world.advance(seconds: 1)
-        #expect(try await store.hold([next], at: world.routes.domain.time.now()) == [.held(insteadOf: 1)])
+        #expect(try await store.throttle([next], at: world.routes.domain.time.now()) == [.throttled(insteadOf: 1)])
     }
 
     @Test func `a waiting firing whose item cannot be read is dropped, and other firings are delivered`() async throws {
@@ -318,7 +318,7 @@ struct PaceTests {
             item: try #require(ItemName("events")), number: 2, body: [], ttl: 60, isAlwaysPushed: false,
             isDistinct: true, milliseconds: 2000,
             buffer: 100)
-        #expect(try await store.hold([held], at: world.routes.domain.time.now()) == [.late])
+        #expect(try await store.throttle([held], at: world.routes.domain.time.now()) == [.late])
     }
 
     @Test func `what waits of a device has a mebibyte at the most, and another device has its own`() async throws {

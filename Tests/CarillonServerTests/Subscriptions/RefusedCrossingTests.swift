@@ -147,7 +147,7 @@ struct RefusedCrossingTests {
         let gate = CommitGate(store)
         async let notified: Void = engine.notifyRest()
         try await passRefusal(gate, in: store)
-        try await engine.lookAtNeverFired()
+        try await engine.checkNeverFired()
         // The crossing fired, and is not written.
         try await eventually { await engine.isWritingLast(of: world.item) }
         gate.open()

@@ -103,7 +103,7 @@ struct SubscriptionBoundsTests {
     @Test func `an item has so many conditions that cannot be looked up, and any number of others`() async throws {
         var limits = ItemEngine.Limits()
         limits.unguardedPerItem = 2
-        limits.sharePercent = 100
+        limits.quotaPercent = 100
         let world = try await SubscriptionWorld(itemLimits: limits)
         func body(_ number: Int) -> String {
             SubscriptionWorld.body("name.contains('x\(number)')", key: "\(number)")
@@ -136,7 +136,7 @@ struct SubscriptionBoundsTests {
     @Test func `the constants of an item's conditions have so many bytes, each counted once`() async throws {
         var limits = ItemEngine.Limits()
         limits.constantBytesPerItem = 2500
-        limits.sharePercent = 100
+        limits.quotaPercent = 100
         let world = try await SubscriptionWorld(itemLimits: limits)
         func body(_ letter: String, _ key: String) -> String {
             SubscriptionWorld.body("name == '\(String(repeating: letter, count: 1000))'", key: key)
@@ -150,9 +150,9 @@ struct SubscriptionBoundsTests {
     }
 
     @Test func `what a device makes and changes has a rate`() async throws {
-        var allowances = Allowances.Settings()
-        allowances.deviceRegistrations = Rate(perSecond: 1, burst: 3)
-        let world = try await SubscriptionWorld(allowances, ticks: TickSource { 0 })
+        var rateLimits = RateLimits.Settings()
+        rateLimits.deviceRegistrations = Rate(perSecond: 1, burst: 3)
+        let world = try await SubscriptionWorld(rateLimits, ticks: TickSource { 0 })
         // One of them was the device's own, of its push token.
         let id = try await world.subscribe(SubscriptionWorld.body(key: "a"))["id"]
         try await world.subscribe(SubscriptionWorld.body(key: "b"))

@@ -29,11 +29,11 @@ final class SubscriptionWorld: Sendable {
         #"{"items":[{"pattern":"stock.*","open":true},{"pattern":"events","open":true,"mode":"distinct"}]}"#
 
     init(
-        rules: String = openRules, _ allowances: Allowances.Settings = .init(), itemLimits: ItemEngine.Limits = .init(),
+        rules: String = openRules, _ rateLimits: RateLimits.Settings = .init(), itemLimits: ItemEngine.Limits = .init(),
         store: (any Store)? = nil, ticks: TickSource = .system
     ) async throws {
         clock = Clock()
-        routes = try await RouteFixture(allowances, itemLimits: itemLimits, store: store, time: clock.time, ticks: ticks)
+        routes = try await RouteFixture(rateLimits, itemLimits: itemLimits, store: store, time: clock.time, ticks: ticks)
         (id, device, clientKey) = try await routes.device()
         sender = try await routes.request(
             .post, "/v1/keys", key: routes.admin, #"{"role":"sender","app":"com.example.app"}"#)["secret"]

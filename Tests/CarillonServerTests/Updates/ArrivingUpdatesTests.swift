@@ -20,7 +20,7 @@ struct ArrivingUpdatesTests {
             withdrawn.withLock { $0.append(withdrawal) }
             done()
         }
-        func settled(_ ids: [MessageID]) {}
+        func finished(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
     }
 
@@ -135,7 +135,7 @@ struct ArrivingUpdatesTests {
             }
             if isReleased { done() }
         }
-        func settled(_ ids: [MessageID]) {}
+        func finished(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
     }
 

@@ -92,7 +92,7 @@ struct LostStateTests {
         let credential = try DeviceRegistrar.credential(world.first.credential)
         let name = DeviceName.id(credential.device, credential: credential.hash)
         let load = PageRequest(after: 0, limit: 10, bytes: 1000)
-        return try #require(try await world.routes.store.arrival(of: name, load, at: world.now)).said
+        return try #require(try await world.routes.store.arrival(of: name, load, at: world.now)).reported
     }
 
     @Test func `what a device says of itself has its own name, until it says something else`() async throws {
@@ -142,7 +142,7 @@ struct LostStateTests {
             let load = PageRequest(after: 0, limit: 10, bytes: 1000)
             let credential = try DeviceRegistrar.credential(phone.credential)
             let name = DeviceName.id(credential.device, credential: credential.hash)
-            return try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.said.services
+            return try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.reported.services
         }
         #expect(try await offer(#","revision":"s1""#) == 204)
         #expect(try await name() == "s1")

@@ -250,10 +250,10 @@ struct PresentUpdatesTests {
             try await store.forgetLocations(in: .all, before: world.now, limit: 9)
             let changed = try await store.presentBinding(of: device.serial)
             #expect(changed?.revision == binding.revision + 1)
-            return (later, delivery.looks, evaluate)
+            return (later, delivery.evaluations, evaluate)
         }
         #expect(try await evaluate.value, "the first of the two calls held the log")
-        #expect(delivery.looks == looks + 1)
+        #expect(delivery.evaluations == looks + 1)
         #expect(try await world.counts(later) == ["waiting": 1])
         #expect(try await world.poll().map(\.update) == [later])
     }
@@ -392,15 +392,15 @@ struct PresentUpdatesTests {
         let world = try await UpdateWorld()
         try await world.ask()
         let delivery = world.routes.domain.updateDelivery
-        let before = delivery.looks
+        let before = delivery.evaluations
         for _ in 0..<5 { try await world.ask() }
-        #expect(delivery.looks == before)
+        #expect(delivery.evaluations == before)
         let update = try await world.publish()
         #expect(try await world.poll().map(\.update) == [update])
-        #expect(delivery.looks > before)
-        let after = delivery.looks
+        #expect(delivery.evaluations > before)
+        let after = delivery.evaluations
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
-        #expect(delivery.looks == after + 1, "it says something else of itself")
+        #expect(delivery.evaluations == after + 1, "it says something else of itself")
     }
 }
 
@@ -421,7 +421,7 @@ private final class CountingConnection: LiveSession, TaskExecutor {
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
     func storedMore() {}
     func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
-    func settled(_ ids: [MessageID]) {}
+    func finished(_ ids: [MessageID]) {}
     func end(because reason: SessionEnd) {}
 }
 

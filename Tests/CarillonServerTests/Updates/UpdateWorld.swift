@@ -59,7 +59,7 @@ final class UpdateWorld: Sendable {
     static let kinds = ["content", "definitions", "status", "popup"]
 
     init(
-        store: (any Store)? = nil, limits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
+        store: (any Store)? = nil, limits: UpdateLimits = .init(), turnLimits: RequestLimiter.Limits = .init(),
         ticks: TickSource? = nil, positionsUsed: Int64 = 0
     ) async throws {
         (clock, objects) = (.init(), Counter())
@@ -102,7 +102,7 @@ final class UpdateWorld: Sendable {
         let serial = try #require(try await routes.store.device(id)).serial
         let claim: UserClaim = user.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut
         let result = try await routes.store.changeRegistration(of: serial, at: now) { current in
-            .says(current.profile, confirms: false, user: claim)
+            .reports(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }

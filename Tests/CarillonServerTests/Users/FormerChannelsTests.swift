@@ -23,7 +23,7 @@ struct FormerChannelsTests {
     private func domain(over store: any Store) async throws -> HomeDomain {
         let clock = clock
         return try await HomeDomain(
-            store: store, addresses: OwnAddresses("https://push.example.com"),
+            store: store, addresses: PublicURLs("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), time: TimeSource { clock.now })
     }
@@ -35,8 +35,8 @@ struct FormerChannelsTests {
         let app = try #require(AppID("com.example.app"))
         _ = try await first.apps.create(app)
         let user = try #require(UserID("ada"))
-        let device = try await first.devices.register(app: app, saying: nil).device
-        let signIn = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        let device = try await first.devices.register(app: app, reporting: nil).device
+        let signIn = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: .signedIn(user))
         _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signIn }
         let channel = try await first.channels.register(
             id, device: device.serial, name: nil, vapidKey: nil, wake: nil
@@ -46,7 +46,7 @@ struct FormerChannelsTests {
                 body: [1], coding: ContentCoding(.identity), ttl: 600, urgency: .normal, topic: nil), to: channel)
         await first.runtime.inbox.flush()
         // The user is another's in the store, and the server gone before it could say so.
-        let signOut = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedOut)
+        let signOut = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: .signedOut)
         _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signOut }
         try await stores.close(store)
 
@@ -68,7 +68,7 @@ struct FormerChannelsTests {
         let domain = try await domain(over: store)
         let app = try #require(AppID("com.example.app"))
         _ = try await domain.apps.create(app)
-        let id = try await domain.devices.register(app: app, saying: nil).device.id
+        let id = try await domain.devices.register(app: app, reporting: nil).device.id
         func seen(after seconds: Int64) async throws -> Int64 {
             clock.advance(seconds: seconds)
             let device = try #require(try await store.device(id))

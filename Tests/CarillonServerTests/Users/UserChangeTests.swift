@@ -23,7 +23,7 @@ struct UserChangeTests {
             withdrawn.withLock { $0.append(withdrawal) }
             done()
         }
-        func settled(_ ids: [MessageID]) {}
+        func finished(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
     }
 
@@ -80,7 +80,7 @@ struct UserChangeTests {
         let device = try #require(try await routes.store.device(id))
         var profile = DeviceProfile()
         profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
-        let request = RegistrationRequest.says(profile, confirms: true)
+        let request = RegistrationRequest.reports(profile, confirms: true)
         _ = try await routes.store.changeRegistration(of: device.serial, at: world.clock.now) { _ in request }?.get()
         return (
             .init(id: made["id"], credential: made["credential"], app: "com.example.files", serial: device.serial), key
@@ -102,12 +102,12 @@ struct UserChangeTests {
         let file = AttachmentID(Bytes16(high: 3, low: 1))
         let added = try await store.addAttachment(
             AttachmentRequest(
-                proposed: file, owner: AttachmentUser(app: sender.app, party: .device(sender.serial)), length: 10,
+                proposed: file, owner: AttachmentUser(app: sender.app, principal: .device(sender.serial)), length: 10,
                 digest: nil, readers: [.device(reader.serial)], lifetimeSeconds: 5000, idempotency: nil, limits: .init()),
             at: world.clock.now)
         guard case .added(let attachment) = added else { throw StoreFault(.unavailable, "not added") }
         _ = try await store.completeAttachment(attachment.serial, expiresAt: world.clock.now.adding(seconds: 5000))
-        let user = AttachmentUser(app: reader.app, party: .device(reader.serial))
+        let user = AttachmentUser(app: reader.app, principal: .device(reader.serial))
         #expect(try await domain.attachments.fetchable(file, for: user).id == file)
         #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
         let positions = try await stores.positions(in: store)
@@ -215,7 +215,7 @@ struct UserChangeTests {
     }
 
     private func changed(_ phone: ServiceWorld.Phone, to claim: UserClaim, in world: ServiceWorld) async throws -> [Int64] {
-        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: claim)
+        let request = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: claim)
         let result = try await world.routes.store.changeRegistration(of: phone.serial, at: world.clock.now) { _ in request }
         return try #require(result).get().ended
     }
@@ -309,9 +309,12 @@ struct UserChangeTests {
         let (store, domain, now) = (world.routes.store, world.routes.domain, world.clock.now)
         let phone = try await phone(in: world, of: nil)
         let device = try #require(try await store.device(phone.serial))
-        let user = AttachmentUser(app: device.app, party: .device(device.serial))
-        let senders = AttachmentUser(app: device.app, party: .senders)
-        func add(_ number: UInt64, by owner: AttachmentUser, for reader: Party, isWhole: Bool = true, key: UInt8? = nil)
+        let user = AttachmentUser(app: device.app, principal: .device(device.serial))
+        let senders = AttachmentUser(app: device.app, principal: .senders)
+        func add(
+            _ number: UInt64, by owner: AttachmentUser, for reader: AttachmentPrincipal, isWhole: Bool = true,
+            key: UInt8? = nil
+        )
             async throws
             -> AttachmentSerial
         {
@@ -326,20 +329,20 @@ struct UserChangeTests {
             }
             return attachment.serial
         }
-        func can(_ number: UInt64, _ party: AttachmentUser) async throws -> Bool {
+        func can(_ number: UInt64, _ principal: AttachmentUser) async throws -> Bool {
             do {
-                _ = try await domain.attachments.fetchable(AttachmentID(Bytes16(high: 3, low: number)), for: party)
+                _ = try await domain.attachments.fetchable(AttachmentID(Bytes16(high: 3, low: number)), for: principal)
                 return true
             } catch let refusal as Refusal where refusal.code == .attachmentUnknown {
                 return false
             }
         }
         _ = try await add(1, by: user, for: .senders)
-        _ = try await add(2, by: senders, for: user.party)
+        _ = try await add(2, by: senders, for: user.principal)
         try await world.signIn("ada", on: phone)
         _ = try await add(3, by: user, for: .senders)
         let unfinished = try await add(4, by: user, for: .senders, isWhole: false)
-        _ = try await add(5, by: senders, for: user.party)
+        _ = try await add(5, by: senders, for: user.principal)
         for number in [1, 2, 3, 5] as [UInt64] { #expect(try await can(number, user)) }
         try await world.signIn("ben", on: phone)
         for number in [1, 2] as [UInt64] { #expect(try await can(number, user), "which was nobody's") }

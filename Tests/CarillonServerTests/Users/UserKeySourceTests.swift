@@ -19,7 +19,7 @@ struct UserKeySourceTests {
         settings.authorityFile = try authority.file()
         settings.answerSeconds = 15
         let group = MultiThreadedEventLoopGroup.singleton
-        let resolver = NameResolver(group: group, lookUp: settings.lookUp)
+        let resolver = NameResolver(group: group, lookup: settings.lookup)
         defer { resolver.shutdown() }
         let source = UserKeySource.over(
             try OutwardCaller(group: group, resolver: resolver, settings: settings), patience: patience)

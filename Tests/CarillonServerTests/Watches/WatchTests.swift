@@ -10,7 +10,7 @@ import Testing
 /// A real server, its store, its doors, and backends that do what the test says.
 @Suite(.timeLimit(.minutes(5)))
 struct WatchTests {
-    private let names = NameLookUp { name in
+    private let names = NameLookup { name in
         name == "back.example" ? .addresses([.v4(0x7F00_0001)]) : .notFound("no such name")
     }
 
@@ -45,7 +45,7 @@ struct WatchTests {
         }
         let badAddress = address(bad?.port ?? closed.number)
         try await WatchedServer.run(configure: {
-            $0.lookUp = names
+            $0.lookup = names
             $0.authorityFile = file
             if failure == .noAnswerInTime { $0.answerSeconds = 3 }
         }) { server in
@@ -216,7 +216,7 @@ struct WatchTests {
         try await WatchedServer.run(configure: {
             // Longer than the time limit of the suite.
             $0.answerSeconds = 3600
-            $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
+            $0.lookup = NameLookup { _ in .addresses([.v4(0x7F00_0001)]) }
         }) { server in
             let first = try await server.openChannel()
             for number in 0..<90 {
@@ -236,7 +236,7 @@ struct WatchTests {
         try await WatchedServer.run(configure: {
             $0.answerSeconds = 3
             $0.pace = WorkPace.Limits(underWay: 1, perSecond: 500)
-            $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
+            $0.lookup = NameLookup { _ in .addresses([.v4(0x7F00_0001)]) }
         }) { server in
             for number in 0..<4 {
                 let channel = try await server.openChannel()

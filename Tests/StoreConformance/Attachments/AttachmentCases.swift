@@ -24,11 +24,13 @@ extension StoreCase {
 private func id(_ number: UInt64) -> AttachmentID { AttachmentID(Bytes16(high: 3, low: number)) }
 
 private func request(
-    _ number: UInt64, _ fixture: StoreFixture, by party: Party? = nil, length: Int64 = 100, readers: [Party] = [.senders],
+    _ number: UInt64, _ fixture: StoreFixture, by principal: AttachmentPrincipal? = nil, length: Int64 = 100,
+    readers: [AttachmentPrincipal] = [.senders],
     idempotency: (key: [UInt8], fingerprint: [UInt8])? = nil, _ limits: AttachmentLimits = .init()
 ) -> AttachmentRequest {
     AttachmentRequest(
-        proposed: id(number), owner: AttachmentUser(app: fixture.device.app, party: party ?? .device(fixture.device.serial)),
+        proposed: id(number),
+        owner: AttachmentUser(app: fixture.device.app, principal: principal ?? .device(fixture.device.serial)),
         length: length, digest: [7], readers: readers, lifetimeSeconds: 50, idempotency: idempotency, limits: limits)
 }
 
@@ -49,7 +51,7 @@ private func other(_ number: UInt64, _ fixture: StoreFixture) async throws -> De
 private func attachmentLives(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let store = fixture.store
-    let reader = Party.device(try await other(1, fixture).serial)
+    let reader = AttachmentPrincipal.device(try await other(1, fixture).serial)
     let begun = try await add(request(1, fixture, readers: [reader, reader, .senders]), fixture)
     #expect(begun.expiresAt == start.adding(seconds: AttachmentLimits().unfinishedSeconds))
     #expect(try await store.attachment(id(1)) == begun)
@@ -112,7 +114,7 @@ private func uploadsAreBounded(_ stores: any StoreMaker) async throws {
     let first = try await add(request(1, fixture, limits), fixture)
     _ = try await add(request(2, fixture, limits), fixture)
     #expect(try await fixture.store.addAttachment(request(3, fixture, limits), at: start) == .tooManyUploads(limit: 2))
-    let neighbour = Party.device(try await other(1, fixture).serial)
+    let neighbour = AttachmentPrincipal.device(try await other(1, fixture).serial)
     _ = try await add(request(3, fixture, by: neighbour, limits), fixture)
     #expect(try await fixture.store.completeAttachment(first.serial, expiresAt: first.expiresAt))
     _ = try await add(request(4, fixture, limits), fixture)
@@ -130,7 +132,7 @@ private func bytesAreBounded(_ stores: any StoreMaker) async throws {
     #expect(try await store.addAttachment(request(2, fixture, length: 101, limits), at: start) == .overUser(limit: 1000))
     let empty = try await add(request(2, fixture, length: 0, limits), fixture)
     #expect(try await store.addAttachment(request(3, fixture, length: 0, limits), at: start) == .overUser(limit: 1000))
-    let neighbour = Party.device(try await other(1, fixture).serial)
+    let neighbour = AttachmentPrincipal.device(try await other(1, fixture).serial)
     #expect(
         try await store.addAttachment(request(3, fixture, by: neighbour, length: 501, limits), at: start)
             == .overApp(limit: 1500))
@@ -167,8 +169,8 @@ private func unfinishedCountLittle(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     var limits = AttachmentLimits()
     (limits.userBytes, limits.appBytes, limits.leastCharge, limits.aheadBytes) = (1000, 2000, 10, 50)
-    let neighbour = Party.device(try await other(1, fixture).serial)
-    let stranger = Party.device(try await other(2, fixture).serial)
+    let neighbour = AttachmentPrincipal.device(try await other(1, fixture).serial)
+    let stranger = AttachmentPrincipal.device(try await other(2, fixture).serial)
     let first = try await add(request(1, fixture, length: 1000, limits), fixture)
     let second = try await add(request(2, fixture, by: neighbour, length: 1000, limits), fixture)
     // Without a byte of the two, nearly all is free for others.
@@ -209,7 +211,7 @@ private func reservationsAreBounded(_ stores: any StoreMaker) async throws {
     let ada = try #require(UserID("ada"))
     let second = try await other(1, fixture)
     func share(_ device: DeviceSerial) async throws -> String? {
-        try await store.attachmentShare(of: AttachmentUser(app: fixture.device.app, party: .device(device)))
+        try await store.attachmentQuotaName(of: AttachmentUser(app: fixture.device.app, principal: .device(device)))
     }
     #expect(try await share(second.serial) != share(fixture.device.serial))
     for device in [fixture.device.serial, second.serial] {
@@ -225,7 +227,7 @@ private func reservationsAreBounded(_ stores: any StoreMaker) async throws {
     _ = try await add(request(2, fixture, by: .device(second.serial), length: 900, limits), fixture)
     let more = request(3, fixture, by: .device(second.serial), length: 900, limits)
     #expect(try await store.addAttachment(more, at: start) == .overReserved(limit: 200))
-    let stranger = Party.device(try await other(2, fixture).serial)
+    let stranger = AttachmentPrincipal.device(try await other(2, fixture).serial)
     let apart = try await add(request(4, fixture, by: stranger, length: 900, limits), fixture)
     #expect(try await store.removeAttachment(apart.serial))
     _ = try await add(request(4, fixture, by: .senders, length: 900, limits), fixture)

@@ -19,11 +19,13 @@ extension StoreCase {
 private func id(_ number: Int) -> AttachmentID { AttachmentID(Bytes16(high: 3, low: UInt64(number))) }
 
 private func request(
-    _ number: Int, of party: Party, in app: AppSerial, length: Int64 = 300, readers: [Party] = [.senders],
+    _ number: Int, of principal: AttachmentPrincipal, in app: AppSerial, length: Int64 = 300,
+    readers: [AttachmentPrincipal] = [.senders],
     key: [UInt8]? = nil, _ limits: AttachmentLimits = AttachmentLimits()
 ) -> AttachmentRequest {
     AttachmentRequest(
-        proposed: id(number), owner: AttachmentUser(app: app, party: party), length: length, digest: nil, readers: readers,
+        proposed: id(number), owner: AttachmentUser(app: app, principal: principal), length: length, digest: nil,
+        readers: readers,
         lifetimeSeconds: 50, idempotency: key.map { (key: $0, fingerprint: [UInt8(1)]) }, limits: limits)
 }
 
@@ -94,7 +96,7 @@ private func attachmentEndsOnce(_ stores: any StoreMaker) async throws {
 private func lastReaderRemoves(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let (store, device) = (fixture.store, fixture.device)
-    var readers: [Party] = [.senders]
+    var readers: [AttachmentPrincipal] = [.senders]
     for number in UInt64(1)...5 {
         let new = NewDevice(DeviceID(Bytes16(high: 8, low: number)), app: try StoreFixture.appID)
         readers.append(.device(try #require(try await fixture.insert(new, secret: [8, UInt8(number)])).serial))
@@ -141,20 +143,20 @@ private func formerUsersAttachments(_ stores: any StoreMaker) async throws {
     let fixture = try await ServiceFixture(stores)
     let store = fixture.store
     let (phone, tablet) = (try await fixture.device(1), try await fixture.device(2))
-    let (party, app) = (Party.device(phone.serial), phone.app)
-    let begun = try await add(request(1, of: party, in: app), to: store)
-    let whole = try await add(request(2, of: party, in: app, key: [1]), to: store)
+    let (principal, app) = (AttachmentPrincipal.device(phone.serial), phone.app)
+    let begun = try await add(request(1, of: principal, in: app), to: store)
+    let whole = try await add(request(2, of: principal, in: app, key: [1]), to: store)
     #expect(try await store.completeAttachment(whole.serial, expiresAt: start.adding(seconds: 50)))
-    let shared = try await add(request(3, of: .senders, in: app, readers: [party, .device(tablet.serial)]), to: store)
-    let own = try await add(request(4, of: .senders, in: app, readers: [party]), to: store)
+    let shared = try await add(request(3, of: .senders, in: app, readers: [principal, .device(tablet.serial)]), to: store)
+    let own = try await add(request(4, of: .senders, in: app, readers: [principal]), to: store)
     try await fixture.signIn("bob", on: phone)
     #expect(try await store.attachment(whole.id)?.owner == nil)
     #expect(try await store.isReader(.senders, of: whole.serial), "its readers may fetch it still")
     #expect(try await !store.noteSynced(begun.serial, upTo: 10, expiresAt: start.adding(seconds: 90)))
     #expect(try await !store.completeAttachment(begun.serial, expiresAt: start.adding(seconds: 90)))
-    for attachment in [shared, own] { #expect(try await !store.isReader(party, of: attachment.serial)) }
+    for attachment in [shared, own] { #expect(try await !store.isReader(principal, of: attachment.serial)) }
     #expect(try await store.isReader(.device(tablet.serial), of: shared.serial))
-    _ = try await add(request(5, of: party, in: app, key: [1]), to: store)
+    _ = try await add(request(5, of: principal, in: app, key: [1]), to: store)
     var removed: Set<AttachmentID> = []
     while true {
         let step = try await store.removeEndedAttachments(by: nil, unfinishedSeconds: 60, limit: 2)

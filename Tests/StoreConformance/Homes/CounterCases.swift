@@ -61,7 +61,7 @@ private func removedByAnotherHome(_ stores: any StoreMaker) async throws {
     _ = try await homes.one.commit([.append(base.envelope(1), rules), .append(base.envelope(2, bytes: 20), rules)])
     #expect(try await store.waitingInAll() == .init(envelopes: 2, bytes: waitingBytes(base)))
     try await expectNoWrongCounters(stores, store)
-    #expect(try await homes.two.commit([base.acknowledge(1), base.acknowledge(2)]) == [.settled, .settled])
+    #expect(try await homes.two.commit([base.acknowledge(1), base.acknowledge(2)]) == [.finished, .finished])
     #expect(try await store.waitingInAll() == .init())
 
     let request = try fixture.request(1, SubscriptionFixture.definition())

@@ -42,7 +42,7 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         },
         HomeWrite("markRulesApplied") { homeStore in try await homeStore.markRulesApplied(revision, of: app) },
         HomeWrite("putSubscription") { homeStore in _ = try await homeStore.putSubscription(request, at: start) },
-        HomeWrite("hold") { homeStore in _ = try await homeStore.hold([held], at: start) },
+        HomeWrite("hold") { homeStore in _ = try await homeStore.throttle([held], at: start) },
         HomeWrite("bringBackThrottled") { homeStore in try await homeStore.bringBackThrottled(at: start) },
         HomeWrite("dropThrottled") { homeStore in try await homeStore.dropThrottled([1], at: start) },
         HomeWrite("advance") { homeStore in try await homeStore.advance(number, to: nil, refused: []) },
@@ -122,7 +122,7 @@ private func fencedUpdates(_ stores: any StoreMaker) async throws {
             _ = try await homeStore.resync(binding.serial, resync, at: start)
         },
         HomeWrite("left") { homeStore in
-            _ = try await homeStore.left([name], of: binding.serial, revision: revision, at: start)
+            _ = try await homeStore.leftAudience([name], of: binding.serial, revision: revision, at: start)
         },
         HomeWrite("returned") { homeStore in
             try await homeStore.returned([name], of: binding.serial, revision: revision, at: start)

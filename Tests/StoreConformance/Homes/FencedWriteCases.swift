@@ -47,12 +47,12 @@ private func fencedInboxes(_ stores: any StoreMaker) async throws {
         },
         HomeWrite("changeRegistration") { homeStore in
             let profile = try PushFixture.profile("aa01")
-            _ = try await homeStore.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
+            _ = try await homeStore.changeRegistration(of: device, at: start) { _ in .reports(profile, confirms: true) }
         },
         HomeWrite("writeRegistration") { homeStore in
             let basis = try #require(try await homeStore.registration(of: device))
             let profile = try PushFixture.profile("aa02")
-            _ = try await homeStore.writeRegistration(.says(profile, confirms: true), decidedOn: basis, at: start)
+            _ = try await homeStore.writeRegistration(.reports(profile, confirms: true), decidedOn: basis, at: start)
         },
         HomeWrite("markSeen") { homeStore in
             try await homeStore.markSeen([device], areAnonymous: false, at: later)

@@ -112,8 +112,8 @@ private func heldFiringsOfShards(_ stores: any StoreMaker) async throws {
         let numbers = try #require(try await fixture.update(item, firing: [targets, targets]))
         let fired = try await fixture.fire(Int64(number), subscription, on: item, by: numbers[0])
         #expect(fired == .stored(replaced: nil))
-        let held = try await store.hold([fixture.held(subscription, on: item, by: numbers[1])], at: start)
-        #expect(held == [.held(insteadOf: 0)])
+        let held = try await store.throttle([fixture.held(subscription, on: item, by: numbers[1])], at: start)
+        #expect(held == [.throttled(insteadOf: 0)])
     }
     let due = start.adding(seconds: 1)
     let expected: [(ShardSet, [DeviceSerial])] = [(sets.first, [device]), (sets.second, [other]), (sets.rest, [])]

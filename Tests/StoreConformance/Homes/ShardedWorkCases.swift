@@ -177,9 +177,9 @@ private func idleWakesOfShards(_ stores: any StoreMaker) async throws {
         _ = try await store.endPushes([PushEnd(push, .handed, at: start)])
     }
     for (position, device) in [(Int64(1), devices.fixture.device), (2, devices.other.serial)] {
-        let settlement = Settlement(.acknowledged, at: start)
+        let finalOutcome = FinalOutcome(.acknowledged, at: start)
         try await devices.fixture.commit(
-            .settle(devices.fixture.base.envelope(position).id, device: device, settlement))
+            .finish(devices.fixture.base.envelope(position).id, device: device, finalOutcome))
     }
     let later = start.adding(seconds: WakePace.shortestSeconds)
     for (set, left) in [(sets.rest, 2), (sets.second, 1), (sets.second, 1), (sets.first, 0)] {

@@ -22,8 +22,8 @@ private func batchIsWrittenAsWhatIsLeft(_ stores: any StoreMaker) async throws {
         .append(fixture.envelope(1), AppendRules(topic: "a")),
         .append(fixture.envelope(2), AppendRules(topic: "a", idempotency: claim)),
         .append(fixture.envelope(3), AppendRules(idempotency: claim)),
-        .settle(fixture.envelope(2).id, device: device, Settlement(.acknowledged, at: start)),
-        .settle(fixture.envelope(2).id, device: device, Settlement(.failed, code: 301, at: start)),
+        .finish(fixture.envelope(2).id, device: device, FinalOutcome(.acknowledged, at: start)),
+        .finish(fixture.envelope(2).id, device: device, FinalOutcome(.failed, code: 301, at: start)),
         .append(fixture.envelope(4, on: fixture.second), AppendRules()),
         .end(DeviceOrigin(device, fixture.second.origin.key), because: .unregistered, at: start),
         .append(fixture.envelope(5, on: fixture.second), AppendRules()),
@@ -34,13 +34,13 @@ private func batchIsWrittenAsWhatIsLeft(_ stores: any StoreMaker) async throws {
             .stored(replaced: nil), .stored(replaced: fixture.envelope(1).id),
             .duplicate(
                 of: fixture.envelope(2).id, acceptedAt: start, expiresAt: start.adding(seconds: 60), outcome: nil),
-            .settled, .notWaiting, .stored(replaced: nil), .settled, .originGone, .stored(replaced: nil),
+            .finished, .notWaiting, .stored(replaced: nil), .finished, .originGone, .stored(replaced: nil),
         ])
     #expect(try await fixture.waiting().map(\.position) == [6])
     #expect(try await fixture.outcome(1) == .replaced)
     #expect(
-        try await fixture.store.record(of: fixture.envelope(2).id, at: start)?.settlement
-            == Settlement(.acknowledged, code: 301, at: start))
+        try await fixture.store.record(of: fixture.envelope(2).id, at: start)?.finalOutcome
+            == FinalOutcome(.acknowledged, code: 301, at: start))
     #expect(try await fixture.outcome(4) == .gone)
     #expect(try await fixture.store.channel(fixture.second.serial) == nil)
 }

@@ -23,12 +23,12 @@ extension StoreCase {
 private func acknowledgedEnvelopeIsGone(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     for position in 1...3 { _ = try await fixture.append(fixture.envelope(Int64(position))) }
-    let settle = InboxOperation.settle(
-        fixture.envelope(2).id, device: fixture.device.serial, Settlement(.acknowledged, code: 100, at: start))
-    #expect(try await fixture.store.commit([settle, settle]) == [.settled, .notWaiting])
+    let settle = InboxOperation.finish(
+        fixture.envelope(2).id, device: fixture.device.serial, FinalOutcome(.acknowledged, code: 100, at: start))
+    #expect(try await fixture.store.commit([settle, settle]) == [.finished, .notWaiting])
     #expect(try await fixture.waiting().map(\.position) == [1, 3])
     let record = try #require(try await fixture.store.record(of: fixture.envelope(2).id, at: start))
-    #expect(record.settlement == Settlement(.acknowledged, code: 100, at: start))
+    #expect(record.finalOutcome == FinalOutcome(.acknowledged, code: 100, at: start))
     #expect(try await fixture.outcome(1) == nil)
 }
 
@@ -37,9 +37,9 @@ private func anotherDeviceOrAnotherSecretSettlesNothing(_ stores: any StoreMaker
     _ = try await fixture.append(fixture.envelope(1))
     let forged = MessageID(position: 1, secret: Bytes16(high: 0, low: 0))
     let results = try await fixture.store.commit([
-        .settle(fixture.envelope(1).id, device: DeviceSerial(99), Settlement(.acknowledged, at: start)),
-        .settle(forged, device: fixture.device.serial, Settlement(.acknowledged, at: start)),
-        .settle(forged, device: nil, Settlement(.cancelled, at: start)),
+        .finish(fixture.envelope(1).id, device: DeviceSerial(99), FinalOutcome(.acknowledged, at: start)),
+        .finish(forged, device: fixture.device.serial, FinalOutcome(.acknowledged, at: start)),
+        .finish(forged, device: nil, FinalOutcome(.cancelled, at: start)),
     ])
     #expect(results == [.notWaiting, .notWaiting, .notWaiting])
     #expect(try await fixture.waiting().count == 1)
@@ -51,12 +51,12 @@ private func nackAfterAckAddsItsCode(_ stores: any StoreMaker) async throws {
     _ = try await fixture.append(fixture.envelope(1))
     let id = fixture.envelope(1).id
     _ = try await fixture.store.commit([
-        .settle(id, device: fixture.device.serial, Settlement(.acknowledged, code: 100, at: start)),
-        .settle(id, device: fixture.device.serial, Settlement(.failed, code: 301, at: start)),
-        .settle(id, device: nil, Settlement(.cancelled, at: start)),
+        .finish(id, device: fixture.device.serial, FinalOutcome(.acknowledged, code: 100, at: start)),
+        .finish(id, device: fixture.device.serial, FinalOutcome(.failed, code: 301, at: start)),
+        .finish(id, device: nil, FinalOutcome(.cancelled, at: start)),
     ])
     let record = try #require(try await fixture.store.record(of: id, at: start))
-    #expect(record.settlement == Settlement(.acknowledged, code: 301, at: start))
+    #expect(record.finalOutcome == FinalOutcome(.acknowledged, code: 301, at: start))
 }
 
 private func closedChannelTakesNothing(_ stores: any StoreMaker) async throws {

@@ -34,9 +34,9 @@ private func ttlIsExactToTheMillisecond(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.waiting(at: after).isEmpty)
     #expect(try await fixture.outcome(1, at: before) == nil)
     #expect(try await fixture.outcome(1, at: after) == .expired)
-    let late = Settlement(.acknowledged, at: after)
+    let late = FinalOutcome(.acknowledged, at: after)
     #expect(
-        try await fixture.store.commit([.settle(fixture.envelope(1).id, device: fixture.device.serial, late)])
+        try await fixture.store.commit([.finish(fixture.envelope(1).id, device: fixture.device.serial, late)])
             == [.notWaiting])
     _ = try await fixture.store.sweep(at: after, limit: 10)
     #expect(try await fixture.outcome(1, at: after) == .expired)
@@ -98,9 +98,9 @@ private func outcomesAreKeptLonger(_ stores: any StoreMaker) async throws {
     // Neighbours, the last of which is final first.
     for position in Int64(1)...3 {
         _ = try await fixture.append(fixture.envelope(position, ttl: 1_000_000))
-        let final = Settlement(.acknowledged, at: start.adding(seconds: 20_000 * (3 - position)))
+        let final = FinalOutcome(.acknowledged, at: start.adding(seconds: 20_000 * (3 - position)))
         _ = try await fixture.store.commit([
-            .settle(fixture.envelope(position).id, device: fixture.device.serial, final)
+            .finish(fixture.envelope(position).id, device: fixture.device.serial, final)
         ])
     }
     let settings = StoreSettings(inbox: .init(outcomeRetentionSeconds: 100_000))
@@ -119,8 +119,8 @@ private func messageOfTTL0NeverWaits(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.waiting().isEmpty)
     #expect(try await fixture.outcome(1) == nil)
     _ = try await fixture.store.commit([
-        .settle(
-            fixture.envelope(1).id, device: fixture.device.serial, Settlement(.acknowledged, code: 100, at: start))
+        .finish(
+            fixture.envelope(1).id, device: fixture.device.serial, FinalOutcome(.acknowledged, code: 100, at: start))
     ])
     let later = start.adding(seconds: 61)
     #expect(try await fixture.outcome(1, at: later) == .acknowledged)

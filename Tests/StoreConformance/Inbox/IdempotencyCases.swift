@@ -52,7 +52,7 @@ private func refusedMessageLeavesItsIdempotencyKeyFree(_ stores: any StoreMaker)
     let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 86_400))
     #expect(try await fixture.append(fixture.envelope(2), claim: claim) == .full)
     _ = try await fixture.store.commit([
-        .settle(fixture.envelope(1).id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
+        .finish(fixture.envelope(1).id, device: fixture.device.serial, FinalOutcome(.acknowledged, at: start))
     ])
     #expect(try await fixture.append(fixture.envelope(3), claim: claim) == .stored(replaced: nil))
 }

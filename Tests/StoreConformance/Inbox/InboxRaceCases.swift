@@ -56,11 +56,11 @@ private func messageIsSettledOnce(_ stores: any StoreMaker) async throws {
         let id = fixture.envelope(position).id
         #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
         let results = try await atOnce(8) { number in
-            let settlement = Settlement(number % 2 == 0 ? .acknowledged : .cancelled, at: start)
-            let operation = InboxOperation.settle(id, device: number % 2 == 0 ? device : nil, settlement)
+            let finalOutcome = FinalOutcome(number % 2 == 0 ? .acknowledged : .cancelled, at: start)
+            let operation = InboxOperation.finish(id, device: number % 2 == 0 ? device : nil, finalOutcome)
             return try await fixture.store.commit([operation])[0]
         }
-        let winners = results.indices.filter { results[$0] == .settled }
+        let winners = results.indices.filter { results[$0] == .finished }
         #expect(winners.count == 1)
         #expect(results.filter { $0 == .notWaiting }.count == 7)
         let winner = try #require(winners.first)

@@ -63,9 +63,9 @@ private func bodyThatManyPointTo(_ stores: any StoreMaker) async throws {
     _ = try await fixture.store.sweep(at: start, limit: 10)
     #expect(try await fixture.waiting() == envelopes)
     for envelope in envelopes {
-        let settle = InboxOperation.settle(
-            envelope.id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
-        #expect(try await fixture.store.commit([settle]) == [.settled])
+        let settle = InboxOperation.finish(
+            envelope.id, device: fixture.device.serial, FinalOutcome(.acknowledged, at: start))
+        #expect(try await fixture.store.commit([settle]) == [.finished])
     }
     _ = try await fixture.store.sweep(at: start, limit: 10)
     let late = try await fixture.store.commit([

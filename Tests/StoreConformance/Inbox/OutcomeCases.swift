@@ -16,10 +16,10 @@ private func outcomeIsAmended(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     _ = try await fixture.append(fixture.envelope(1))
     _ = try await fixture.store.commit([fixture.acknowledge(1)])
-    let failed = Settlement(.failed, code: ResultCode.handlerFailed, at: start.adding(seconds: 1))
-    _ = try await fixture.store.commit([.settle(fixture.envelope(1).id, device: fixture.device.serial, failed)])
-    let settlement = try await fixture.store.record(of: fixture.envelope(1).id, at: start)?.settlement
-    #expect(settlement == Settlement(.acknowledged, code: ResultCode.handlerFailed, at: start))
+    let failed = FinalOutcome(.failed, code: ResultCode.handlerFailed, at: start.adding(seconds: 1))
+    _ = try await fixture.store.commit([.finish(fixture.envelope(1).id, device: fixture.device.serial, failed)])
+    let finalOutcome = try await fixture.store.record(of: fixture.envelope(1).id, at: start)?.finalOutcome
+    #expect(finalOutcome == FinalOutcome(.acknowledged, code: ResultCode.handlerFailed, at: start))
 }
 
 private func oneDevicesOutcomesLeaveAnothersAlone(_ stores: any StoreMaker) async throws {
@@ -31,11 +31,11 @@ private func oneDevicesOutcomesLeaveAnothersAlone(_ stores: any StoreMaker) asyn
     let theirs = fixture.envelope(1, on: channel)
     _ = try await fixture.append(theirs)
     _ = try await fixture.store.commit([
-        .settle(theirs.id, device: other.serial, Settlement(.acknowledged, at: start))
+        .finish(theirs.id, device: other.serial, FinalOutcome(.acknowledged, at: start))
     ])
     for position in Int64(2)...20 {
         _ = try await fixture.append(fixture.envelope(position))
         _ = try await fixture.store.commit([fixture.acknowledge(position)])
     }
-    #expect(try await fixture.store.record(of: theirs.id, at: start)?.settlement?.outcome == .acknowledged)
+    #expect(try await fixture.store.record(of: theirs.id, at: start)?.finalOutcome?.outcome == .acknowledged)
 }

@@ -27,7 +27,7 @@ private func fullInboxRefuses(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.append(fixture.envelope(4, at: later)) == .stored(replaced: nil))
     #expect(try await fixture.append(fixture.envelope(5, at: later)) == .full)
     _ = try await fixture.store.commit([
-        .settle(fixture.envelope(2).id, device: fixture.device.serial, Settlement(.acknowledged, at: later))
+        .finish(fixture.envelope(2).id, device: fixture.device.serial, FinalOutcome(.acknowledged, at: later))
     ])
     #expect(try await fixture.append(fixture.envelope(6, at: later)) == .stored(replaced: nil))
 }

@@ -25,8 +25,8 @@ private func topicKeepsOnlyTheNewest(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.append(fixture.envelope(4), topic: "t") == .stored(replaced: fixture.envelope(1).id))
     #expect(try await fixture.waiting().map(\.position) == [2, 3, 4])
     #expect(try await fixture.outcome(1) == .replaced)
-    let acknowledge = InboxOperation.settle(
-        fixture.envelope(4).id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
+    let acknowledge = InboxOperation.finish(
+        fixture.envelope(4).id, device: fixture.device.serial, FinalOutcome(.acknowledged, at: start))
     _ = try await fixture.store.commit([acknowledge])
     #expect(try await fixture.append(fixture.envelope(5), topic: "t") == .stored(replaced: nil))
 }
@@ -54,7 +54,7 @@ private func recordTellsWhatItReplaced(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     _ = try await fixture.append(fixture.envelope(1), topic: "a")
     let record = InboxOperation.record(
-        fixture.envelope(2), AppendRules(topic: "a"), Settlement(.acknowledged, at: start))
+        fixture.envelope(2), AppendRules(topic: "a"), FinalOutcome(.acknowledged, at: start))
     #expect(try await fixture.store.commit([record]) == [.recorded(replaced: fixture.envelope(1).id)])
     #expect(try await fixture.outcome(1) == .replaced)
 }
@@ -63,7 +63,7 @@ private func lateChangeReplacesNothingNewer(_ stores: any StoreMaker) async thro
     let fixture = try await StoreFixture(stores)
     let late = fixture.envelope(1, ttl: 0)
     let rules = AppendRules(topic: "a")
-    let changes: [InboxOperation] = [.replace(late, rules), .record(late, rules, Settlement(.acknowledged, at: start))]
+    let changes: [InboxOperation] = [.replace(late, rules), .record(late, rules, FinalOutcome(.acknowledged, at: start))]
     // The newer message is in the same commit, and then in an earlier one.
     let results = try await fixture.store.commit([.append(fixture.envelope(2), rules), changes[0]])
     #expect(results == [.stored(replaced: nil), .recorded(replaced: nil)])

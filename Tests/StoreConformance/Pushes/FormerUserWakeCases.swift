@@ -28,7 +28,7 @@ private struct SignedIn {
 
     private static func say(_ claim: UserClaim, _ pushes: PushFixture, at now: Timestamp) async throws {
         let result = try await pushes.store.changeRegistration(of: pushes.device, at: now) { current in
-            .says(current.profile, confirms: false, user: claim)
+            .reports(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }

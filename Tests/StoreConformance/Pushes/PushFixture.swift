@@ -39,7 +39,7 @@ struct PushFixture {
 
     func register(_ token: String?, _ environment: PushEnvironment = .production, at now: Timestamp = start) async throws {
         let profile = try Self.profile(token, environment)
-        let result = try await store.changeRegistration(of: device, at: now) { _ in .says(profile, confirms: true) }
+        let result = try await store.changeRegistration(of: device, at: now) { _ in .reports(profile, confirms: true) }
         _ = try #require(result).get()
     }
 
@@ -71,7 +71,7 @@ struct PushFixture {
     }
 
     func acknowledge(_ position: Int64, at now: Timestamp = start) -> InboxOperation {
-        .settle(base.envelope(position).id, device: device, Settlement(.acknowledged, at: now))
+        .finish(base.envelope(position).id, device: device, FinalOutcome(.acknowledged, at: now))
     }
 
     // MARK: Pushes

@@ -142,7 +142,7 @@ private func acknowledgedBeforeWritten(_ stores: any StoreMaker) async throws {
     let envelope = fixture.base.envelope(1)
     let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
     _ = try await fixture.commit(
-        .record(envelope, rules, Settlement(.acknowledged, at: start)), fixture.append(2), fixture.acknowledge(2))
+        .record(envelope, rules, FinalOutcome(.acknowledged, at: start)), fixture.append(2), fixture.acknowledge(2))
     #expect(try await fixture.store.dueQueues(at: start.after(100)).isEmpty)
 }
 
@@ -170,12 +170,12 @@ private func endedIsNotWokenFor(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     try await fixture.commit(fixture.append(1, ttl: 60))
     #expect(try await fixture.lease(at: start.after(60)).isEmpty)
-    let cancelled = InboxOperation.settle(
-        fixture.base.envelope(2).id, device: nil, Settlement(.cancelled, at: start))
+    let cancelled = InboxOperation.finish(
+        fixture.base.envelope(2).id, device: nil, FinalOutcome(.cancelled, at: start))
     try await fixture.commit(fixture.append(2), cancelled)
     try await fixture.commit(fixture.append(3))
     try await fixture.commit(
-        .settle(fixture.base.envelope(3).id, device: nil, Settlement(.cancelled, at: start)))
+        .finish(fixture.base.envelope(3).id, device: nil, FinalOutcome(.cancelled, at: start)))
     #expect(try await fixture.lease(at: start.after(61)).isEmpty)
 }
 

@@ -64,7 +64,7 @@ private func addressStaysLimited(_ stores: any StoreMaker) async throws {
     @Sendable func register(_ number: UInt64, _ address: UInt32, registration: SecretHash? = nil) async throws -> Device? {
         var request = try new(number, registration: registration)
         request.isAnonymous = true
-        request.share = .init(address: .v4(address), limit: 3)
+        request.quota = .init(address: .v4(address), limit: 3)
         switch try await store.insertDevice(request, at: start, credential: .fixed(secret(number))) {
         case .stored(let device, _): return device
         case .addressFull: return nil
@@ -88,7 +88,7 @@ private func changesFollowEachOther(_ stores: any StoreMaker) async throws {
         try await store.changeRegistration(of: device, at: start) { current in
             var profile = current.profile
             profile.appVersion = (profile.appVersion ?? "") + "x"
-            return .says(profile, confirms: false)
+            return .reports(profile, confirms: false)
         }
     }
     let written = try changes.map { try #require($0).get().registration.profile.appVersion?.utf8.count ?? 0 }
@@ -102,7 +102,7 @@ private func outdatedChangeIsNotWritten(_ stores: any StoreMaker) async throws {
     @Sendable func says(_ version: String, on basis: DeviceRegistration) async throws -> RegistrationWrite {
         var profile = basis.profile
         profile.appVersion = version
-        return try await store.writeRegistration(.says(profile, confirms: false), decidedOn: basis, at: start)
+        return try await store.writeRegistration(.reports(profile, confirms: false), decidedOn: basis, at: start)
     }
     let first = try #require(try await store.registration(of: device))
     let results = try await concurrently(8) { try await says("\($0)", on: first) }
@@ -133,7 +133,7 @@ private func tokenHasOneHolder(_ stores: any StoreMaker) async throws {
     }
     let (all, profile) = (devices, try PushFixture.profile("aa01"))
     _ = try await concurrently(3) { number in
-        try await store.changeRegistration(of: all[Int(number) - 1], at: start) { _ in .says(profile, confirms: true) }
+        try await store.changeRegistration(of: all[Int(number) - 1], at: start) { _ in .reports(profile, confirms: true) }
     }
     var holders = 0
     for device in devices {

@@ -15,7 +15,8 @@ extension StoreCase {
 private func attachment(of device: Device) -> AttachmentRequest {
     AttachmentRequest(
         proposed: AttachmentID(Bytes16(high: 3, low: 1)),
-        owner: AttachmentUser(app: device.app, party: .device(device.serial)), length: 10, digest: nil, readers: [.senders],
+        owner: AttachmentUser(app: device.app, principal: .device(device.serial)), length: 10, digest: nil,
+        readers: [.senders],
         lifetimeSeconds: 60, idempotency: nil, limits: AttachmentLimits())
 }
 
@@ -51,8 +52,8 @@ private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
     let key = AccessKey(
         id: KeyID(1), role: .client, app: id, name: nil, secretHash: SecretHash(of: [1]), createdAt: start)
     #expect(try await !store.insertKey(key))
-    let owner = AttachmentUser(app: app, party: .device(phone.serial))
-    #expect(try await store.attachmentShare(of: owner) == nil)
+    let owner = AttachmentUser(app: app, principal: .device(phone.serial))
+    #expect(try await store.attachmentQuotaName(of: owner) == nil)
     #expect(try await store.addAttachment(attachment(of: phone), at: start) == .ownerGone)
     let watch = WatchRequest(
         channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("https://example.com/"),

@@ -316,7 +316,7 @@ private func statusIsTold(_ stores: any StoreMaker) async throws {
         var said = DeviceProfile()
         said.locale = locale
         let profile = said
-        _ = try await store.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
+        _ = try await store.changeRegistration(of: device, at: start) { _ in .reports(profile, confirms: true) }
     }
     try await say("de")
     #expect(try await store.pendingStatuses(limit: 10) == [pending], "it is still to be told")

@@ -37,7 +37,8 @@ private func change(
     return try #require(result).get()
 }
 
-private func another(_ number: UInt64, _ fixture: StoreFixture, saying profile: DeviceProfile? = nil) async throws -> Device
+private func another(_ number: UInt64, _ fixture: StoreFixture, reporting profile: DeviceProfile? = nil) async throws
+    -> Device
 {
     let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, profile: profile)
     return try #require(try await fixture.insert(new, secret: [9, UInt8(number)]))
@@ -58,34 +59,34 @@ private func whatADeviceSaysIsKept(_ stores: any StoreMaker) async throws {
             .init(name: "weight", value: .number(1.5)), .init(name: "beta", value: .bool(true)),
             .init(name: "tags", value: .array([.string("a"), .string("b")])),
         ]))
-    let decision = try await change(device, fixture, to: .says(said, confirms: true))
+    let decision = try await change(device, fixture, to: .reports(said, confirms: true))
     #expect(decision.isChanged)
     #expect(try await fixture.store.registration(of: device) == decision.registration)
     #expect(decision.registration.profile == said)
-    #expect(try await !change(device, fixture, to: .says(said, confirms: true)).isChanged)
+    #expect(try await !change(device, fixture, to: .reports(said, confirms: true)).isChanged)
     let suspended = try #require(RegistrationRules.suspend(decision.registration, because: .tokenDead, at: start))
     _ = try await change(device, fixture, to: .becomes(suspended))
     #expect(try await fixture.store.registration(of: device) == suspended)
-    _ = try await change(device, fixture, to: .says(DeviceProfile(), confirms: true))
+    _ = try await change(device, fixture, to: .reports(DeviceProfile(), confirms: true))
     #expect(try await fixture.store.registration(of: device)?.profile == DeviceProfile())
 }
 
 private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    let holder = try await another(1, fixture, saying: profile("aa01"))
-    let decision = try await change(fixture.device.serial, fixture, to: .says(profile("aa01"), confirms: true))
+    let holder = try await another(1, fixture, reporting: profile("aa01"))
+    let decision = try await change(fixture.device.serial, fixture, to: .reports(profile("aa01"), confirms: true))
     #expect(decision.displaced?.device == holder.serial)
     let displaced = try await fixture.store.registration(of: holder.serial)
     #expect(displaced?.status == .suspended(.tokenTaken) && displaced?.profile.address == nil)
     #expect(displaced?.profile.formerService == DeviceProfile.Service(platform: .apple, environment: .production))
     #expect(displaced == decision.displaced)
     // Without a credential it is another device, and takes it all the same.
-    let stranger = try await another(2, fixture, saying: profile("aa01"))
+    let stranger = try await another(2, fixture, reporting: profile("aa01"))
     #expect(try await fixture.store.registration(of: stranger.serial)?.tokenTransfers == 2)
     #expect(
         try await fixture.store.registration(of: fixture.device.serial)?.status == .suspended(.tokenTaken))
     // The other environment is not another token.
-    let again = try await change(holder.serial, fixture, to: .says(profile("aa01", .sandbox), confirms: true))
+    let again = try await change(holder.serial, fixture, to: .reports(profile("aa01", .sandbox), confirms: true))
     #expect(again.displaced?.device == stranger.serial)
     #expect(again.registration.status == .registered)
     #expect(try await fixture.store.registration(of: holder.serial)?.profile.formerService == nil)
@@ -94,7 +95,7 @@ private func tokenIsTaken(_ stores: any StoreMaker) async throws {
 private func changedStatusIsReturned(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     func changesStatus(
-        _ number: UInt64, registration: SecretHash? = nil, saying profile: DeviceProfile?
+        _ number: UInt64, registration: SecretHash? = nil, reporting profile: DeviceProfile?
     ) async throws -> Bool? {
         let new = NewDevice(
             DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, registration: registration,
@@ -105,16 +106,16 @@ private func changedStatusIsReturned(_ stores: any StoreMaker) async throws {
         return changesStatus
     }
     let (token, known) = (try profile("aa01"), SecretHash(of: [5]))
-    #expect(try await changesStatus(1, registration: known, saying: token) == false)
-    #expect(try await changesStatus(2, saying: nil) == false)
-    #expect(try await changesStatus(3, saying: token) == true, "the first device loses its token")
-    #expect(try await changesStatus(4, registration: known, saying: token) == true, "the first device takes it back")
-    #expect(try await changesStatus(5, registration: known, saying: token) == false)
+    #expect(try await changesStatus(1, registration: known, reporting: token) == false)
+    #expect(try await changesStatus(2, reporting: nil) == false)
+    #expect(try await changesStatus(3, reporting: token) == true, "the first device loses its token")
+    #expect(try await changesStatus(4, registration: known, reporting: token) == true, "the first device takes it back")
+    #expect(try await changesStatus(5, registration: known, reporting: token) == false)
 }
 
 private func appsHaveTokensOfTheirOwn(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    _ = try await another(1, fixture, saying: profile("aa01"))
+    _ = try await another(1, fixture, reporting: profile("aa01"))
     let other = try #require(AppID("com.example.other"))
     _ = try await fixture.store.createApp(other, at: start)
     let new = NewDevice(DeviceID(Bytes16(high: 9, low: 2)), app: other, profile: try profile("aa01"))
@@ -125,7 +126,7 @@ private func appsHaveTokensOfTheirOwn(_ stores: any StoreMaker) async throws {
 private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     for number in UInt64(1)...UInt64(1 + RegistrationRules.tokenTransfersPerDay) {
-        _ = try await another(number, fixture, saying: profile("aa01"))
+        _ = try await another(number, fixture, reporting: profile("aa01"))
     }
     let new = NewDevice(
         DeviceID(Bytes16(high: 9, low: 99)), app: try StoreFixture.appID, profile: try profile("aa01"))
@@ -137,7 +138,7 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     #expect(refusal.code == .pushTokenContested)
     #expect(try await fixture.store.device(new.proposed) == nil)
     let before = try await fixture.store.registration(of: fixture.device.serial)
-    let request = RegistrationRequest.says(try profile("aa01"), confirms: true)
+    let request = RegistrationRequest.reports(try profile("aa01"), confirms: true)
     let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { _ in request }
     #expect(throws: refusal) { try result?.get() }
     #expect(try await fixture.store.registration(of: fixture.device.serial) == before)
@@ -145,30 +146,30 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
 
 private func tokenTransfersOutliveTheirDevice(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    let owner = try await another(1, fixture, saying: profile("aa01"))
+    let owner = try await another(1, fixture, reporting: profile("aa01"))
     // Whoever takes it and lets go of it, by another token or by leaving, has taken it all the same.
     for number in UInt64(2)...3 {
-        let thief = try await another(number, fixture, saying: profile("aa01"))
+        let thief = try await another(number, fixture, reporting: profile("aa01"))
         if number == 2 {
-            _ = try await change(thief.serial, fixture, to: .says(profile("aa99"), confirms: true))
+            _ = try await change(thief.serial, fixture, to: .reports(profile("aa99"), confirms: true))
         } else {
             _ = try await fixture.store.deleteDevice(thief.serial, at: start)
         }
-        let back = try await change(owner.serial, fixture, to: .says(profile("aa01"), confirms: true))
+        let back = try await change(owner.serial, fixture, to: .reports(profile("aa01"), confirms: true))
         #expect(back.registration.tokenTransfers == Int(number) - 1)
         #expect(try await fixture.store.registration(of: owner.serial)?.tokenTransfers == Int(number) - 1)
     }
     let tomorrow = start.adding(seconds: 86_400)
     _ = try await fixture.store.deleteDevice(owner.serial, at: start)
-    let request = RegistrationRequest.says(try profile("aa01"), confirms: true)
+    let request = RegistrationRequest.reports(try profile("aa01"), confirms: true)
     let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: tomorrow) { _ in request }
     #expect(try #require(result).get().registration.tokenTransfers == 0)
 }
 
 private func devicesAreLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores.open(StoreSettings(devicesPerApp: 3)))
-    let second = try await another(1, fixture, saying: profile("aa01"))
-    _ = try await another(2, fixture, saying: profile("aa02"))
+    let second = try await another(1, fixture, reporting: profile("aa01"))
+    _ = try await another(2, fixture, reporting: profile("aa02"))
     let new = NewDevice(DeviceID(Bytes16(high: 9, low: 3)), app: try StoreFixture.appID, profile: try profile("aa03"))
     func insert() async throws -> ErrorCode? {
         guard
@@ -191,27 +192,27 @@ private func devicesAreLimited(_ stores: any StoreMaker) async throws {
 
 private func registrationGoesWithItsDevice(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    let device = try await another(1, fixture, saying: profile("aa01"))
+    let device = try await another(1, fixture, reporting: profile("aa01"))
     _ = try await fixture.store.deleteDevice(device.serial, at: start)
     #expect(try await fixture.store.registration(of: device.serial) == nil)
     #expect(try await fixture.store.changeRegistration(of: device.serial, at: start) { _ in .nothing } == nil)
-    let next = try await another(2, fixture, saying: profile("aa01"))
+    let next = try await another(2, fixture, reporting: profile("aa01"))
     #expect(try await fixture.store.registration(of: next.serial)?.tokenTransfers == 0)
 }
 
 private func registeringOnceMoreKeeps(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    func register(_ number: UInt64, saying profile: DeviceProfile?) async throws -> Device {
+    func register(_ number: UInt64, reporting profile: DeviceProfile?) async throws -> Device {
         let new = NewDevice(
             DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, registration: SecretHash(of: [5]),
             profile: profile)
         return try #require(try await fixture.insert(new, secret: [9, UInt8(number)]))
     }
-    let first = try await register(1, saying: profile("aa01"))
-    let again = try await register(2, saying: nil)
+    let first = try await register(1, reporting: profile("aa01"))
+    let again = try await register(2, reporting: nil)
     #expect(again.id == first.id)
     #expect(try await fixture.store.registration(of: first.serial)?.profile == profile("aa01"))
-    let moved = try await register(3, saying: profile("aa02"))
+    let moved = try await register(3, reporting: profile("aa02"))
     #expect(moved.id == first.id)
     let registration = try #require(try await fixture.store.registration(of: first.serial))
     #expect(registration.profile == (try profile("aa02")) && registration.addressRevision == 2)

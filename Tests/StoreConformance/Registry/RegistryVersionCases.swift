@@ -26,7 +26,8 @@ private let ring = [StoredTokenKey(id: 1, bytes: Array(repeating: 1, count: 32),
 private func attachment(of device: Device) -> AttachmentRequest {
     AttachmentRequest(
         proposed: AttachmentID(Bytes16(high: 3, low: 1)),
-        owner: AttachmentUser(app: device.app, party: .device(device.serial)), length: 10, digest: nil, readers: [.senders],
+        owner: AttachmentUser(app: device.app, principal: .device(device.serial)), length: 10, digest: nil,
+        readers: [.senders],
         lifetimeSeconds: 60, idempotency: nil, limits: AttachmentLimits())
 }
 

@@ -48,7 +48,7 @@ private func epochIsLaterThanOutcomes(_ stores: any StoreMaker) async throws {
     let last = try await fixture.store.claimEpoch() + 3
     let position = PositionSource(epoch: last).next(for: fixture.device.serial)
     #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
-    #expect(try await fixture.store.commit([fixture.acknowledge(position)]) == [.settled])
+    #expect(try await fixture.store.commit([fixture.acknowledge(position)]) == [.finished])
     #expect(try await fixture.outcome(position) == .acknowledged)
     #expect(try await fixture.store.claimEpoch() > last)
 }

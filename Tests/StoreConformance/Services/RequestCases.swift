@@ -23,7 +23,7 @@ private func requestIsMade(_ stores: any StoreMaker) async throws {
     try await fixture.offer(tablet)
     let id = ServiceFixture.id(1)
     func asking(_ caller: Device, _ provider: Device, of app: Device) async throws -> RequestBeginning {
-        try await store.asking(id, by: caller.serial, to: provider.id, of: app.appID)
+        try await store.requestBeginning(id, by: caller.serial, to: provider.id, of: app.appID)
     }
     let query = ServiceQuery(app: tablet.appID)
     let found = try #require(try await store.serviceProviders(for: phone.serial, query, limit: 1))
@@ -135,8 +135,8 @@ private func requestNeedsRoom(_ stores: any StoreMaker) async throws {
     #expect(try await store.commit([second]) == [.full])
     #expect(try await store.serviceRequest(ServiceFixture.id(2)) == nil)
     #expect(try await store.unfinishedRequests(of: phone.serial, to: tablet.serial, limit: 9) == [first])
-    let settle = InboxOperation.settle(first.envelope, device: tablet.serial, Settlement(.acknowledged, at: start))
-    #expect(try await store.commit([settle, second]) == [.settled, .stored(replaced: nil)])
+    let settle = InboxOperation.finish(first.envelope, device: tablet.serial, FinalOutcome(.acknowledged, at: start))
+    #expect(try await store.commit([settle, second]) == [.finished, .stored(replaced: nil)])
 }
 
 private func consumerHasShare(_ stores: any StoreMaker) async throws {
@@ -151,14 +151,14 @@ private func consumerHasShare(_ stores: any StoreMaker) async throws {
         return try await store.commit([ServiceFixture.made(request, parties, sharing: true)])[0]
     }
     for number in Int64(1)...2 { #expect(try await make(number, from: phone) == .stored(replaced: nil)) }
-    #expect(try await make(3, from: phone) == .shareFull, "two of twenty are its share")
+    #expect(try await make(3, from: phone) == .quotaFull, "two of twenty are its share")
     #expect(try await store.serviceRequest(ServiceFixture.id(3)) == nil)
     #expect(try await make(4, from: watch) == .stored(replaced: nil))
     let first = ServiceFixture.request(1, from: phone, to: tablet)
-    let settle = InboxOperation.settle(first.envelope, device: tablet.serial, Settlement(.acknowledged, at: start))
-    #expect(try await store.commit([settle]) == [.settled])
+    let settle = InboxOperation.finish(first.envelope, device: tablet.serial, FinalOutcome(.acknowledged, at: start))
+    #expect(try await store.commit([settle]) == [.finished])
     #expect(try await make(3, from: phone) == .stored(replaced: nil))
-    #expect(try await make(5, from: phone) == .shareFull)
+    #expect(try await make(5, from: phone) == .quotaFull)
 }
 
 private func unfinishedAreLimited(_ stores: any StoreMaker) async throws {

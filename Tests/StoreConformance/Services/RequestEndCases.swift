@@ -190,7 +190,7 @@ private func cancelledIsRemembered(_ stores: any StoreMaker) async throws {
     #expect(try await !store.cancelRequest(RequestSerial(999), at: start))
     request.state = .finished
     #expect(try await store.serviceRequest(request.id) == request)
-    let asking = try await store.asking(request.id, by: phone.serial, to: tablet.id, of: tablet.appID)
+    let asking = try await store.requestBeginning(request.id, by: phone.serial, to: tablet.id, of: tablet.appID)
     #expect(asking == .made(request))
     #expect(try await !fixture.notify(.finished(request.serial, replyHash: [1], at: start), of: request, at: 12))
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == 0)

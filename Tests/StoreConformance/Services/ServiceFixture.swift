@@ -32,7 +32,7 @@ struct ServiceFixture {
     func signIn(_ user: String?, on device: Device) async throws {
         let claim = try user.map { UserClaim.signedIn(try Self.user($0)) } ?? .signedOut
         let result = try await store.changeRegistration(of: device.serial, at: Self.start) { current in
-            .says(current.profile, confirms: false, user: claim)
+            .reports(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -94,14 +94,14 @@ struct ServiceFixture {
     }
 
     /// The users of two devices at present.
-    func parties(_ consumer: Device, _ provider: Device) async throws -> RequestParties {
+    func parties(_ consumer: Device, _ provider: Device) async throws -> RequestUsers {
         let query = ServiceQuery(device: provider.id)
         let reach = try #require(try await store.serviceProviders(for: consumer.serial, query, limit: 1))
-        return RequestParties(consumer: reach.caller, provider: try #require(reach.providers.first).user)
+        return RequestUsers(consumer: reach.caller, provider: try #require(reach.providers.first).user)
     }
 
     static func made(
-        _ request: ServiceRequest, _ parties: RequestParties, sharing isShared: Bool = false
+        _ request: ServiceRequest, _ parties: RequestUsers, sharing isShared: Bool = false
     ) -> InboxOperation {
         operation(.made(request, between: parties), of: request, at: request.serial.rawValue, isShared: isShared)
     }

@@ -189,7 +189,8 @@ private func subscriptionsAreReset(_ stores: any StoreMaker) async throws {
     let target = fixture.target(subscriptions[0])
     let numbers = try #require(try await fixture.update("a", version: 6, firing: [[target], [target]]))
     #expect(try await fixture.fire(1, subscriptions[0], by: numbers[0]) == .stored(replaced: nil))
-    #expect(try await store.hold([fixture.held(subscriptions[0], by: numbers[1])], at: start) == [.held(insteadOf: 0)])
+    #expect(
+        try await store.throttle([fixture.held(subscriptions[0], by: numbers[1])], at: start) == [.throttled(insteadOf: 0)])
     try await reset("a", fixture, all: true, limit: 100)
     #expect(try await fixture.armed(on: "a").map(\.since) == [5, 5, 5], "the item has a row")
     #expect(try await store.nextThrottledFiring() != nil)

@@ -48,7 +48,7 @@ package struct SubscriptionFixture {
 
     package func sign(_ claim: UserClaim) async throws {
         let result = try await store.changeRegistration(of: device, at: Self.start) { current in
-            .says(current.profile, confirms: false, user: claim)
+            .reports(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }

@@ -49,7 +49,7 @@ private func firingWaitsForItsPace(_ stores: any StoreMaker) async throws {
     let (notified, other) = (try await Notified(fixture), try await Notified(fixture, 2, item: "b"))
     let due = start.adding(seconds: 1)
     let firing = try fixture.held(notified.subscription, by: notified.numbers[0], body: [7, 8])
-    #expect(try await store.hold([firing], at: start.adding(milliseconds: 1)) == [.held(insteadOf: 0)])
+    #expect(try await store.throttle([firing], at: start.adding(milliseconds: 1)) == [.throttled(insteadOf: 0)])
     #expect(try await store.nextThrottledFiring() == due)
     #expect(try await store.dueFirings(at: due.adding(milliseconds: -1), limit: 9).isEmpty)
     let found = try #require(try await store.dueFirings(at: due, limit: 9).first)
@@ -61,10 +61,10 @@ private func firingWaitsForItsPace(_ stores: any StoreMaker) async throws {
     #expect(try await store.nextThrottledFiring() == nil)
     // Its pace begins anew.
     let next = try fixture.held(notified.subscription, by: notified.numbers[1])
-    #expect(try await store.hold([next], at: due.adding(milliseconds: 999)) == [.held(insteadOf: 0)])
+    #expect(try await store.throttle([next], at: due.adding(milliseconds: 999)) == [.throttled(insteadOf: 0)])
     #expect(try await store.nextThrottledFiring() == due.adding(seconds: 1))
     let free = try fixture.held(other.subscription, on: "b", by: other.numbers[0])
-    #expect(try await store.hold([free], at: start.adding(seconds: 1)) == [.due])
+    #expect(try await store.throttle([free], at: start.adding(seconds: 1)) == [.due])
 }
 
 private func bufferKeepsTheNewest(_ stores: any StoreMaker) async throws {
@@ -74,8 +74,9 @@ private func bufferKeepsTheNewest(_ stores: any StoreMaker) async throws {
     let firings = try (0..<4).map {
         try fixture.held(notified.subscription, by: notified.numbers[$0], body: [UInt8($0)], buffer: 2)
     }
-    let results = try await store.hold(firings, at: start)
-    #expect(results == [.held(insteadOf: 0), .held(insteadOf: 0), .held(insteadOf: 1), .held(insteadOf: 1)])
+    let results = try await store.throttle(firings, at: start)
+    #expect(
+        results == [.throttled(insteadOf: 0), .throttled(insteadOf: 0), .throttled(insteadOf: 1), .throttled(insteadOf: 1)])
     var (now, bodies) = (start, [[UInt8]]())
     for position in Int64(101)...102 {
         now = now.adding(seconds: 1)
@@ -94,10 +95,10 @@ private func lateFiringIsNotHeld(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let notified = try await Notified(fixture)
     let firings = try [1, 0, 1].map { try fixture.held(notified.subscription, by: notified.numbers[$0], buffer: 9) }
-    #expect(try await store.hold(firings, at: start) == [.held(insteadOf: 0), .late, .late], "later ones only")
+    #expect(try await store.throttle(firings, at: start) == [.throttled(insteadOf: 0), .late, .late], "later ones only")
     try await fixture.suspend(fixture.device)
     let suspended = try fixture.held(notified.subscription, by: notified.numbers[2])
-    #expect(try await store.hold([suspended], at: start) == [.late])
+    #expect(try await store.throttle([suspended], at: start) == [.late])
     let due = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 9).first)
     #expect(
         try await notified.notify(101, due.number, at: start.adding(seconds: 1)) == .originGone, "the device is suspended")
@@ -106,7 +107,7 @@ private func lateFiringIsNotHeld(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.base.waiting().count == 1)
     _ = try await store.endSubscriptions([notified.subscription.serial], of: fixture.device)
     let current = try fixture.held(notified.subscription, by: notified.numbers[3])
-    #expect(try await store.hold([current], at: start) == [.late])
+    #expect(try await store.throttle([current], at: start) == [.late])
 }
 
 private func heldFiringsAreLimited(_ stores: any StoreMaker) async throws {
@@ -123,17 +124,17 @@ private func heldFiringsAreLimited(_ stores: any StoreMaker) async throws {
         let firings = try notified.numbers.map {
             try fixture.held(notified.subscription, on: item, by: $0, buffer: buffer)
         }
-        let results = try await store.hold(firings, at: start)
-        #expect(results == Array(repeating: .held(insteadOf: 0), count: buffer))
+        let results = try await store.throttle(firings, at: start)
+        #expect(results == Array(repeating: .throttled(insteadOf: 0), count: buffer))
     }
     let last = try #require(all.last)
     let more = try last.notified.numbers.prefix(2).map {
         try fixture.held(last.notified.subscription, on: last.item, by: $0, buffer: buffer)
     }
-    #expect(try await store.hold([more[0]], at: start) == [.full])
+    #expect(try await store.throttle([more[0]], at: start) == [.full])
     let due = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 1).first)
     try await store.dropThrottled([due.number], at: start)
-    #expect(try await store.hold(more, at: start) == [.held(insteadOf: 0), .held(insteadOf: 1)])
+    #expect(try await store.throttle(more, at: start) == [.throttled(insteadOf: 0), .throttled(insteadOf: 1)])
 }
 
 private func heldBytesAreLimited(_ stores: any StoreMaker) async throws {
@@ -141,21 +142,21 @@ private func heldBytesAreLimited(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let half = Array(repeating: UInt8(1), count: SubscriptionLimits.throttledBytes / 2)
     let (first, second) = (try await Notified(fixture, 1, item: "a"), try await Notified(fixture, 2, item: "b"))
-    func hold(_ notified: Notified, _ item: String, _ number: Int, _ body: [UInt8]) async throws -> [ThrottleResult] {
+    func throttle(_ notified: Notified, _ item: String, _ number: Int, _ body: [UInt8]) async throws -> [ThrottleResult] {
         let firing = try fixture.held(notified.subscription, on: item, by: notified.numbers[number], body: body, buffer: 9)
-        return try await store.hold([firing], at: start)
+        return try await store.throttle([firing], at: start)
     }
-    #expect(try await hold(first, "a", 0, half) == [.held(insteadOf: 0)])
-    #expect(try await hold(second, "b", 0, half + [1]) == [.full])
-    #expect(try await hold(second, "b", 1, half) == [.held(insteadOf: 0)], "as much as there is room for")
-    #expect(try await hold(second, "b", 2, [1]) == [.held(insteadOf: 1)], "its own firing makes room")
+    #expect(try await throttle(first, "a", 0, half) == [.throttled(insteadOf: 0)])
+    #expect(try await throttle(second, "b", 0, half + [1]) == [.full])
+    #expect(try await throttle(second, "b", 1, half) == [.throttled(insteadOf: 0)], "as much as there is room for")
+    #expect(try await throttle(second, "b", 2, [1]) == [.throttled(insteadOf: 1)], "its own firing makes room")
 }
 
 private func heldFiringIsToldOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let notified = try await Notified(fixture)
     let firing = try fixture.held(notified.subscription, by: notified.numbers[0])
-    #expect(try await fixture.store.hold([firing], at: start) == [.held(insteadOf: 0)])
+    #expect(try await fixture.store.throttle([firing], at: start) == [.throttled(insteadOf: 0)])
     let due = start.adding(seconds: 1)
     let number = try #require(try await fixture.store.dueFirings(at: due, limit: 1).first).number
     let results = try await concurrently(5) { try await notified.notify(Int64(100 + $0), number, at: due) }
@@ -168,7 +169,7 @@ private func heldFiringsAreBroughtBack(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let notified = try await Notified(fixture)
     let firing = try fixture.held(notified.subscription, by: notified.numbers[0])
-    #expect(try await store.hold([firing], at: start) == [.held(insteadOf: 0)])
+    #expect(try await store.throttle([firing], at: start) == [.throttled(insteadOf: 0)])
     try await store.bringBackThrottled(at: start)
     #expect(try await store.nextThrottledFiring() == start.adding(seconds: 1), "it waits no longer than its pace")
     let before = start.adding(seconds: -60)
@@ -183,7 +184,7 @@ private func droppedFiringLetsTheNextGoOn(_ stores: any StoreMaker) async throws
     let firings = try (0..<2).map {
         try fixture.held(notified.subscription, by: notified.numbers[$0], body: [UInt8($0)], buffer: 9)
     }
-    #expect(try await store.hold(firings, at: start) == [.held(insteadOf: 0), .held(insteadOf: 0)])
+    #expect(try await store.throttle(firings, at: start) == [.throttled(insteadOf: 0), .throttled(insteadOf: 0)])
     let first = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 9).first)
     let now = start.adding(milliseconds: 5)
     try await store.dropThrottled([first.number], at: now)

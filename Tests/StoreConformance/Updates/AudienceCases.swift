@@ -31,11 +31,11 @@ private func neverReceivedIsForgotten(_ stores: any StoreMaker) async throws {
     }
     try await fixture.evaluate([updates[2]], binding)
     let names = [updates[0], updates[2]].map { fixture.name($0, binding) }
-    let takenOut = try await store.left(names, of: binding.serial, revision: binding.revision, at: start)
+    let takenOut = try await store.leftAudience(names, of: binding.serial, revision: binding.revision, at: start)
     #expect(takenOut == [fixture.base.envelope(1).id])
     #expect(try await fixture.base.waiting().map(\.position) == [2])
     #expect(try await store.completions(of: binding.serial, updates.map(\.serial)).map(\.key.update) == [updates[1].serial])
-    #expect(try await store.left(names, of: binding.serial, revision: binding.revision, at: start).isEmpty)
+    #expect(try await store.leftAudience(names, of: binding.serial, revision: binding.revision, at: start).isEmpty)
     // It is given as if it were new when the device returns.
     try await fixture.give(4, updates[0], to: binding)
 }
@@ -52,17 +52,17 @@ private func leftIsMarked(_ stores: any StoreMaker) async throws {
     try await fixture.report(.failed(isPermanent: false, reason: nil), of: again, binding)
     try await fixture.give(3, again, to: binding, attempt: 2)
     let names = [kept, again].map { fixture.name($0, binding) }
-    let takenOut = try await store.left(names, of: binding.serial, revision: binding.revision, at: start)
+    let takenOut = try await store.leftAudience(names, of: binding.serial, revision: binding.revision, at: start)
     #expect(takenOut == [fixture.base.envelope(3).id])
     #expect(try await fixture.base.waiting().isEmpty)
     let left = try await store.completions(of: binding.serial, [kept, again].map(\.serial))
-    #expect(left.map(\.hasLeft) == [true, true])
+    #expect(left.map(\.hasLeftAudience) == [true, true])
     #expect(left.map(\.machine.state) == [.stored, .gone], "what the device has it may finish")
     #expect(try await store.commit([fixture.offer(4, again, to: binding, attempt: 3)]) == [.originGone])
     let later = start.adding(seconds: 9)
     try await store.returned(names, of: binding.serial, revision: binding.revision, at: later)
     let back = try await store.completions(of: binding.serial, [kept, again].map(\.serial))
-    #expect(back.map(\.hasLeft) == [false, false])
+    #expect(back.map(\.hasLeftAudience) == [false, false])
     #expect(back.map(\.machine.state) == [.stored, .waiting] && back[1].machine.dueAt == later)
     try await store.returned(names, of: binding.serial, revision: binding.revision, at: later.adding(seconds: 9))
     #expect(try await store.completions(of: binding.serial, [again.serial]).map(\.machine.dueAt) == [later])
@@ -76,14 +76,14 @@ private func otherRevisionChangesNothing(_ stores: any StoreMaker) async throws 
     try await fixture.give(1, update, to: binding)
     let before = try #require(try await fixture.completion(update, binding))
     let (names, other) = ([before.key], binding.revision + 1)
-    #expect(try await store.left(names, of: binding.serial, revision: other, at: start).isEmpty)
+    #expect(try await store.leftAudience(names, of: binding.serial, revision: other, at: start).isEmpty)
     try await store.unsupported(names, of: binding.serial, revision: other, at: start)
     try await store.returned(names, of: binding.serial, revision: other, at: start)
     try await store.putOff(before.key, revision: other, until: start)
     #expect(try await fixture.completion(update, binding) == before)
     #expect(try await fixture.base.waiting().map(\.position) == [1])
     _ = try await fixture.bind("other")
-    #expect(try await store.left(names, of: binding.serial, revision: other, at: start).isEmpty, "it ended")
+    #expect(try await store.leftAudience(names, of: binding.serial, revision: other, at: start).isEmpty, "it ended")
 }
 
 private func unsupportedLeaves(_ stores: any StoreMaker) async throws {

@@ -324,7 +324,8 @@ private func leftContentIsNotMissed(_ stores: any StoreMaker) async throws {
     let content = try await fixture.publish(1, .content, ttl: 60)
     try await fixture.give(1, content, to: binding)
     try await fixture.receive(1, of: binding)
-    _ = try await store.left([fixture.name(content, binding)], of: binding.serial, revision: binding.revision, at: start)
+    _ = try await store.leftAudience(
+        [fixture.name(content, binding)], of: binding.serial, revision: binding.revision, at: start)
     _ = try await fixture.bind("other")
     #expect(try await store.release(binding.serial, limit: 9, at: start) == [])
     #expect(try await fixture.state(content, binding) == .gone)

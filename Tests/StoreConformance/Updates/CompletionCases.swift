@@ -306,13 +306,13 @@ private func standingIsRead(_ stores: any StoreMaker) async throws {
     _ = try await store.withdrawUpdate(updates[2], by: fixture.key, at: start)
     let all = [(updates[0], 1), (updates[1], 3), (updates[3], 1)].map { fixture.name($0.0, binding, entry: $0.1) }
     func standing(from first: UpdateSerial = UpdateSerial(0), under rules: Int64) async throws -> [CompletionKey]? {
-        try await store.standing(of: binding.serial, from: first, under: rules)?.completions.map(\.key)
+        try await store.bindingState(of: binding.serial, from: first, under: rules)?.completions.map(\.key)
     }
     #expect(try await standing(under: 2) == all, "under other rules the binding has no place")
     #expect(try await standing(from: updates[1].serial, under: 2) == Array(all.dropFirst()))
     #expect(try await standing(under: 1) == [])
     let present = try await store.presentBinding(of: fixture.device)
-    #expect(try await store.standing(of: binding.serial, from: UpdateSerial(0), under: 1)?.binding == present)
+    #expect(try await store.bindingState(of: binding.serial, from: UpdateSerial(0), under: 1)?.binding == present)
     let back = AudienceCursor(updates[0].serial, rules: 2)
     #expect(
         try await store.evaluated(binding.serial, revision: binding.revision, to: back, isFull: false, adding: [], at: start)

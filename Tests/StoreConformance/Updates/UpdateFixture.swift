@@ -36,7 +36,7 @@ struct UpdateFixture {
 
     func sign(_ claim: UserClaim, at now: Timestamp = start) async throws {
         let result = try await store.changeRegistration(of: device, at: now) { current in
-            .says(current.profile, confirms: false, user: claim)
+            .reports(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -131,9 +131,9 @@ struct UpdateFixture {
 
     /// The device receives what was given to it.
     func receive(_ position: Int64, of binding: UpdateBinding, at now: Timestamp = start) async throws {
-        let settle = InboxOperation.settle(
-            base.envelope(position).id, device: binding.device, Settlement(.acknowledged, at: now))
-        try #require(try await store.commit([settle]) == [.settled])
+        let settle = InboxOperation.finish(
+            base.envelope(position).id, device: binding.device, FinalOutcome(.acknowledged, at: now))
+        try #require(try await store.commit([settle]) == [.finished])
     }
 
     @discardableResult

@@ -18,7 +18,7 @@ private func user(_ text: String) throws -> UserID { try #require(UserID(text)) 
 
 private func say(_ claim: UserClaim?, _ fixture: StoreFixture) async throws -> RegistrationRules.Decision {
     let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { current in
-        .says(current.profile, confirms: false, user: claim)
+        .reports(current.profile, confirms: false, user: claim)
     }
     return try #require(result).get()
 }

@@ -72,7 +72,7 @@ private func queueIsThereWhileACallStandsInIt(_ stores: any StoreMaker) async th
     _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     var record = try fixture.record(call, due: start)
-    record.end.standing = EndpointHealth(isOnTrial: true, failures: 9)
+    record.end.health = EndpointHealth(isOnTrial: true, failures: 9)
     #expect(try await fixture.store.record(record))
     for leave in 0..<3 {
         switch leave {
@@ -82,7 +82,7 @@ private func queueIsThereWhileACallStandsInIt(_ stores: any StoreMaker) async th
         }
         _ = try await fixture.put(fixture.request())
         #expect(
-            try await fixture.lease(at: start.adding(seconds: Int64(60 * leave + 1))).map(\.standing.failures) == [0]
+            try await fixture.lease(at: start.adding(seconds: Int64(60 * leave + 1))).map(\.health.failures) == [0]
         )
     }
 }

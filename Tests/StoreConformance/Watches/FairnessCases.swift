@@ -86,7 +86,7 @@ private func callTellsOfItsPeer(_ stores: any StoreMaker) async throws {
     let call = try #require(
         try await fixture.lease(at: start).first { $0.due.app == fixture.base.device.app })
     var record = try fixture.record(call, due: start.adding(seconds: 1))
-    record.end.standing = EndpointHealth(isOnTrial: true, failures: 5)
+    record.end.health = EndpointHealth(isOnTrial: true, failures: 5)
     record.end.peerRestsUntil = start.adding(seconds: 50)
     #expect(try await fixture.store.record(record))
     // The queue of callbacks is made after it.
@@ -96,8 +96,8 @@ private func callTellsOfItsPeer(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.due(at: resting).map(\.app) == [foreign.app])
     let after = try await fixture.lease(at: start.adding(seconds: 50))
     #expect(after.count == 3)
-    #expect(after.filter { $0.due.app != foreign.app }.map(\.standing.failures) == [5, 5])
-    #expect(after.filter { $0.due.app == foreign.app }.map(\.standing.failures) == [0])
+    #expect(after.filter { $0.due.app != foreign.app }.map(\.health.failures) == [5, 5])
+    #expect(after.filter { $0.due.app == foreign.app }.map(\.health.failures) == [0])
     // The next one answers.
     let again = try #require(after.first { $0.watch != nil && $0.due.app != foreign.app })
     #expect(try await fixture.store.record(fixture.record(again, due: start.adding(seconds: 51))))

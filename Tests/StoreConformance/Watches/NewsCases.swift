@@ -99,9 +99,9 @@ private func newsThatWasDeliveredOrReplacedIsNotKept(_ stores: any StoreMaker) a
         notified = notified == nil ? .noConnection : nil
     }
     let last = try #require(try await fixture.base.waiting().first)
-    let settlement = Settlement(.acknowledged, code: 100, at: start)
-    let settle = InboxOperation.settle(last.id, device: fixture.base.device.serial, settlement)
-    #expect(try await fixture.store.commit([settle, settle]) == [.settled, .notWaiting])
+    let finalOutcome = FinalOutcome(.acknowledged, code: 100, at: start)
+    let settle = InboxOperation.finish(last.id, device: fixture.base.device.serial, finalOutcome)
+    #expect(try await fixture.store.commit([settle, settle]) == [.finished, .notWaiting])
     #expect(try await fixture.base.waiting().isEmpty)
 }
 
@@ -131,7 +131,7 @@ private struct FailedWatch {
     /// The result of a ping that was answered, or failed.
     func result(notified: PingFailure? = nil) throws -> PingRecord {
         var record = try fixture.record(call, notified: notified, due: Self.next, at: Self.due)
-        record.end.standing = EndpointHealth(isOnTrial: true, failures: 3)
+        record.end.health = EndpointHealth(isOnTrial: true, failures: 3)
         return record
     }
 
@@ -149,7 +149,7 @@ private func resultAfterBackend(_ stores: any StoreMaker) async throws {
     #expect(try await watch.notified == nil)
     // The lease has ended, and the standing of the peer is stored.
     let again = try await fixture.lease(at: FailedWatch.due)
-    #expect(again.map(\.standing.failures) == [3])
+    #expect(again.map(\.health.failures) == [3])
 }
 
 private func backendAfterResult(_ stores: any StoreMaker) async throws {

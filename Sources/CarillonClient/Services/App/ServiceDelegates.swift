@@ -144,7 +144,7 @@ extension ServiceClientListeners {
             calling: Calls(
                 added: { _, _ in }, removed: { _, _ in },
                 happened: { delegate, event, client in
-                    (delegate as? any ServiceClientDelegate)?.hear(event, of: client)
+                    (delegate as? any ServiceClientDelegate)?.dispatch(event, of: client)
                 },
                 willHappen: { event, client in
                     guard case .didReceive(_, _, let id) = event else { return true }
@@ -163,7 +163,7 @@ extension ServiceProviderListeners {
             calling: Calls(
                 added: { _, _ in }, removed: { _, _ in },
                 happened: { delegate, event, provider in
-                    (delegate as? any ServiceProviderDelegate)?.hear(event, of: provider)
+                    (delegate as? any ServiceProviderDelegate)?.dispatch(event, of: provider)
                 },
                 willHappen: { event, provider in
                     guard case .didReceive = event else { return true }
@@ -173,7 +173,7 @@ extension ServiceProviderListeners {
 }
 
 extension ServiceClientDelegate {
-    fileprivate func hear(_ event: ServiceClientEvent, of client: ServiceClient) {
+    fileprivate func dispatch(_ event: ServiceClientEvent, of client: ServiceClient) {
         switch event {
         case .missed(let count): serviceClient(client, didMissEvents: count)
         case .didStartSending(let application, let filename, let id):
@@ -186,7 +186,7 @@ extension ServiceClientDelegate {
         case .willStartReceivingFile(let application, let path, let size, let id):
             serviceClient(client, willStartReceivingFrom: application, path: path, fileSize: size, id: id)
         case .didReceive(let application, let result, let id):
-            guard client.engine.heard.begins(id) else { break }
+            guard client.engine.delegateResults.begins(id) else { break }
             serviceClient(client, didReceiveFrom: application, result, id: id)
             client.engine.delegateReturned(id)
         case .resultRemoved(let application, let id, let reason):
@@ -200,7 +200,7 @@ extension ServiceClientDelegate {
 }
 
 extension ServiceProviderDelegate {
-    fileprivate func hear(_ event: ServiceProviderEvent, of provider: ServiceProvider) {
+    fileprivate func dispatch(_ event: ServiceProviderEvent, of provider: ServiceProvider) {
         switch event {
         case .missed(let count): serviceProvider(provider, didMissEvents: count)
         case .willStartReceiving(let application, let count, let id):

@@ -15,7 +15,7 @@ struct IncomingRequests {
         /// The starts of the handler that ended with the process.
         var starts = 0
         /// The task that uploads the files of the reply.
-        var leaving: Task<ServiceFiles.Left, any Error>?
+        var leaving: Task<ServiceFiles.Uploaded, any Error>?
     }
 
     private var work: [String: Work] = [:]

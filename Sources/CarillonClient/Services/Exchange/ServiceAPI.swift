@@ -10,7 +10,7 @@ import CarillonWire
 /// The server's API for services, with the credential of this device.
 struct ServiceAPI: Sendable {
     let api: ServerAPI
-    let asks: SocketAsks
+    let asks: SocketRequester
     let identity: @Sendable () -> DeviceIdentity?
 
     enum Answer: Sendable {

@@ -21,8 +21,8 @@ extension ServiceEngine {
     /// Uploads the files of a reply to the server. If the consumer cancels the request, the uploads that have begun are removed.
     func leaveUnlessUnwanted(
         _ draft: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer
-    ) async throws -> ServiceFiles.Left {
-        guard !draft.files.isEmpty else { return ServiceFiles.Left() }
+    ) async throws -> ServiceFiles.Uploaded {
+        guard !draft.files.isEmpty else { return ServiceFiles.Uploaded() }
         // The task ends with the uploads; a cancellation of the request or of this task cancels it.
         let leaving = Task { try await self.leave(draft, of: number, for: id, to: peer) }
         incoming[id]?.leaving = leaving
@@ -41,9 +41,10 @@ extension ServiceEngine {
     }
 
     /// Uploads the files of a reply to the server. When the run ends, the uploads stop at their offsets.
-    func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws -> ServiceFiles.Left
+    func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws
+        -> ServiceFiles.Uploaded
     {
-        var left = ServiceFiles.Left()
+        var left = ServiceFiles.Uploaded()
         guard !known.files.isEmpty else { return left }
         var draft = known
         var saved = known
@@ -80,7 +81,7 @@ extension ServiceEngine {
             let fault = error as? PushError
             if error is CancellationError || fault?.code == .cancelled {
                 // The next run cannot continue an upload that was not stored.
-                files.takeAway(ServiceFiles.Left(uploads: left.uploads.filter { !saved.uploads.contains($0.id) }))
+                files.takeAway(ServiceFiles.Uploaded(uploads: left.uploads.filter { !saved.uploads.contains($0.id) }))
                 throw CancellationError()
             }
             files.takeAway(left)
@@ -100,6 +101,6 @@ extension ServiceEngine {
 
     private func removeUploads(_ ids: Set<String>) throws {
         guard !ids.isEmpty else { return }
-        files.takeAway(ServiceFiles.Left(uploads: try files.attachments.uploads().filter { ids.contains($0.id) }))
+        files.takeAway(ServiceFiles.Uploaded(uploads: try files.attachments.uploads().filter { ids.contains($0.id) }))
     }
 }

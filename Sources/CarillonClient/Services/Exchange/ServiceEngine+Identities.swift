@@ -46,10 +46,10 @@ extension ServiceEngine {
         while true {
             // An identity that the app has not accepted is not stored: another request and the next run verify it again.
             let acceptsFirst = verifier.verify == nil || ownMemory.isVerified(bundle.identity, of: peer, user: user)
-            let standing = try await box.standing(
+            let trust = try await box.trust(
                 of: peer, bundle.identity, user: user, at: Self.now, acceptsFirst: acceptsFirst)
             let isAccepted: Bool
-            switch standing {
+            switch trust {
             case .known:
                 // Another user of this device has other identities.
                 if owner == presentOwner { ownMemory.believe(bundle, of: peer, user: user) }

@@ -38,7 +38,7 @@ extension ServiceEngine {
     ///
     /// - Parameter anew: Whether the server is asked, though it was a moment ago.
     func provider(of call: ServiceCall, anew: Bool = false) async throws -> (peer: ServicePeer, keys: KeyBundle) {
-        let wanted = KnownProviders.Wanted(application: call.to, service: call.method.service)
+        let wanted = ProviderCache.Wanted(application: call.to, service: call.method.service)
         if !anew, let known = known[wanted] { return known }
         if !anew, let local, let earlier = known.earlier(wanted), local.isThere(earlier.peer.device) { return earlier }
         let found = try await find([("app", call.to.app), ("device", call.to.device)], for: call)
@@ -52,7 +52,7 @@ extension ServiceEngine {
         }
         try await believe(offering.keys, of: peer, user: ownMemory.namedUsers[device])
         try await vouch(for: peer)
-        let exact = KnownProviders.Wanted(application: ServiceApplication(peer), service: call.method.service)
+        let exact = ProviderCache.Wanted(application: ServiceApplication(peer), service: call.method.service)
         for wanted in [wanted, exact] { known[wanted] = (peer, offering.keys) }
         return (peer, offering.keys)
     }
@@ -91,7 +91,7 @@ extension ServiceEngine {
 }
 
 /// Those that requests went to a moment ago, so that not each of many is looked for.
-struct KnownProviders {
+struct ProviderCache {
     struct Wanted: Hashable {
         var application: ServiceApplication
         var service: String

@@ -104,7 +104,7 @@ extension ServiceEngine {
     private func open(
         _ content: SealedContent, of call: StoredCall, _ number: Int64
     ) async throws -> SealedPayload {
-        guard let own = ownPeer, let key = try await ownKey(named: content.keyID), key.name == call.key else {
+        guard let own = ownPeer, let key = try await agreementKey(named: content.keyID), key.name == call.key else {
             throw ServiceError(.sealInvalid, "The reply is sealed to another key than the request named.")
         }
         try await believe(content.sender, of: call.peer, user: call.user)

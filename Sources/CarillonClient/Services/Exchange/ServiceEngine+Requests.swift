@@ -122,7 +122,7 @@ extension ServiceEngine {
             throw ServiceError(.sealInvalid, "The consumer's key is not signed.")
         }
         var payload: SealedPayload
-        var left = ServiceFiles.Left()
+        var left = ServiceFiles.Uploaded()
         var attachments: [String] = []
         do {
             let id = header.id.description
@@ -173,13 +173,13 @@ extension ServiceEngine {
                     until: { waitForStorage(id) })
             } catch let error as ServiceError {
                 files.takeAway(left)
-                (left, payload) = (ServiceFiles.Left(), SealedPayload(.error(error)))
+                (left, payload) = (ServiceFiles.Uploaded(), SealedPayload(.error(error)))
                 sealed = payload
             }
             attachedIDs = sealed.attachedIDs
             let whole = payload
             reply = try await storing(for: id) { try await seal(sealed, whole, header, from, content) }
-            try await sayReceived(before: payload, header.id, from, isLocal: stored.isLocal)
+            try await reportReceived(before: payload, header.id, from, isLocal: stored.isLocal)
             if left.ids.isEmpty, incoming[id]?.isOnce == false {
                 // If this is lost, it is handled once more.
                 Task {
@@ -287,22 +287,22 @@ extension ServiceEngine {
     /// Notifies the consumer that all of a request is here. A result that comes soon says so by itself.
     private func notifyReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         try await Task.sleep(for: Self.soon)
-        try await sayReceived(id, from, isLocal: isLocal)
+        try await reportReceived(id, from, isLocal: isLocal)
     }
 
     /// Reports the same before a reply that does not say it: an error that a request has as well that did not arrive.
-    private func sayReceived(
+    private func reportReceived(
         before reply: SealedPayload, _ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool
     ) async throws {
         guard !reply.saysThatRequestArrived, incoming[id.description]?.hasArrived == true else { return }
         do {
-            try await sayReceived(id, from, isLocal: isLocal)
+            try await reportReceived(id, from, isLocal: isLocal)
         } catch is ServiceError {
             // The server refuses the reply for the same reason.
         }
     }
 
-    private func sayReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
+    private func reportReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         if isLocal, let local, await local.send(ServiceEvent.received(id).body, to: from.device) { return }
         // Whoever began this ends it with the request.
         _ = try await server.persist(until: .distantFuture, .post, "\(ServiceAPI.path)/requests/\(id)/received")
@@ -325,7 +325,7 @@ extension ServiceEngine {
     private func open(
         _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent, _ number: Int64
     ) async throws -> SealedPayload {
-        guard let own = ownPeer, let key = try await ownKey(named: content.keyID) else {
+        guard let own = ownPeer, let key = try await agreementKey(named: content.keyID) else {
             throw ServiceError(.providerKeyMissing, "The key that the request was sealed with is gone.")
         }
         let bytes = try ServiceSeal.open(

@@ -37,7 +37,7 @@ extension ServiceEngine {
                 // The waiting task receives the result, although the end of the request cannot be stored yet.
                 defer { if outgoing.deliver(result, of: id) { results.unconfirmed.delivered(id) } }
                 return try await box.end(
-                    id, event: stored?.number, keeping: kept, sparing: heard.ids, at: Self.now)
+                    id, event: stored?.number, keeping: kept, sparing: delegateResults.ids, at: Self.now)
             }
         } catch let error as ServiceError {
             return await giveUp(call, error, paths, stored)
@@ -120,7 +120,7 @@ extension ServiceEngine {
 
     /// Records that the app has handled a result: a delegate returned, or a reader of late replies confirmed it.
     func confirm(_ id: String) async {
-        defer { heard.confirmed(id) }
+        defer { delegateResults.confirmed(id) }
         guard results.unconfirmed.ended(id) else { return }
         results.heldBack[id] = nil
         suspects.end(.result(id))
@@ -145,13 +145,13 @@ extension ServiceEngine {
 
     /// Called when the delegates were called with the result of a request, or all of them were removed before.
     nonisolated func delegatesFinished(_ id: String, wasHeard: Bool) {
-        heard.finished(id)
+        delegateResults.finished(id)
         // The task ends at once.
         if !wasHeard { Task { await missed(id) } }
     }
 
     private func missed(_ id: String) {
-        heard.finished(id)
+        delegateResults.finished(id)
         if results.unconfirmed.missed(id) {
             results.heldBack[id] = .delegates
             runner.serviceChanges.send()
@@ -200,8 +200,8 @@ extension ServiceEngine {
     }
 
     private func removeSurplusResults() async {
-        await storage.change("remove old results") { [weak self, box, heard] in
-            await self?.removed(try await box.removeSurplusResults(sparing: heard.ids, at: Self.now))
+        await storage.change("remove old results") { [weak self, box, delegateResults] in
+            await self?.removed(try await box.removeSurplusResults(sparing: delegateResults.ids, at: Self.now))
         }
     }
 
@@ -209,7 +209,7 @@ extension ServiceEngine {
         for result in removed {
             // The app has received the result and its files.
             if results.unconfirmed.isDelivered(result.id) { continue }
-            if results.unconfirmed.notified.contains(result.id) { heard.removed(result.id) }
+            if results.unconfirmed.notified.contains(result.id) { delegateResults.removed(result.id) }
             _ = results.unconfirmed.ended(result.id)
             results.heldBack[result.id] = nil
             suspects.end(.result(result.id))

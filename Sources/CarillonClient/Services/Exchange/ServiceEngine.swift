@@ -38,7 +38,7 @@ actor ServiceEngine {
     var results = ServiceResults()
     /// Results of requests that nobody in this process waits for.
     let late = LateReplies()
-    nonisolated let heard = HeardResults()
+    nonisolated let delegateResults = DelegateResults()
     nonisolated var suspects: SuspectTurns { runner.suspects }
     nonisolated var inbox: MessageFiles { files.inbox }
     nonisolated var health: StorageHealth { storage.health }
@@ -46,7 +46,7 @@ actor ServiceEngine {
     private(set) var owner: ServiceMemory.Owner
     var memory: ServiceMemory
     /// Those that this device asked a moment ago.
-    var known = KnownProviders()
+    var known = ProviderCache()
     nonisolated let providerWatchers = ProviderWatchers()
     var verifier = IdentityVerifier()
 
@@ -166,10 +166,10 @@ actor ServiceEngine {
         runner.providerChanges.send()
         // Whoever goes and comes back has gone, too.
         let present = presentOwner
-        Task { await dropWhatWasAnothers(present) }
+        Task { await dropDataOfOtherOwner(present) }
     }
 
-    private func dropWhatWasAnothers(_ present: ServiceMemory.Owner) {
+    private func dropDataOfOtherOwner(_ present: ServiceMemory.Owner) {
         // Another change may have come since; its own call finds that nothing is left to drop.
         defer {
             owner = presentOwner
@@ -183,7 +183,7 @@ actor ServiceEngine {
         memory = ServiceMemory(owner: present)
         late.removeAll()
         // A delegate that is about to be called is not called any more, and iterations lose the events that wait for them.
-        for id in results.unconfirmed.notified { heard.removed(id) }
+        for id in results.unconfirmed.notified { delegateResults.removed(id) }
         clientListeners.ownerChanged()
         providerListeners.ownerChanged()
         for id in results.unconfirmed.started { suspects.end(.result(id)) }

@@ -108,7 +108,7 @@ final class ServiceFiles: Sendable {
     // MARK: Sending
 
     /// Files that were uploaded to the server, before the message that names them is stored.
-    struct Left {
+    struct Uploaded {
         var files: [SealedPayload.File] = []
         var uploads: [AttachmentUpload] = []
 
@@ -119,8 +119,8 @@ final class ServiceFiles: Sendable {
     func leave(
         _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration,
         until moment: () async -> Date, measuring measure: (_ total: Int64) -> ProgressMeter, starting: (String) -> Void
-    ) async throws -> Left {
-        var left = Left()
+    ) async throws -> Uploaded {
+        var left = Uploaded()
         guard !paths.isEmpty else { return left }
         do {
             try await cleared()
@@ -173,13 +173,13 @@ final class ServiceFiles: Sendable {
     }
 
     /// Confirms uploads whose message is stored. The server keeps the files until they are fetched.
-    func confirm(_ left: Left) async {
+    func confirm(_ left: Uploaded) async {
         for upload in left.uploads { upload.confirm() }
         await storage.change("confirm uploads") { [box = storage.box] in try await box.unclaim(left.ids) }
     }
 
     /// Cancels uploads that no message will name.
-    func takeAway(_ left: Left) {
+    func takeAway(_ left: Uploaded) {
         guard !left.uploads.isEmpty else { return }
         state.withLock { $0.givingUp += 1 }
         // The task ends with one request for each upload, also if the caller's task is cancelled. If the server is not reached,
@@ -212,7 +212,7 @@ final class ServiceFiles: Sendable {
 
     /// Uploads a payload as a separate file if it is too long for an envelope.
     func shortened(
-        _ payload: SealedPayload, _ id: String, for peer: ServicePeer, lifetime: Duration, left: inout Left,
+        _ payload: SealedPayload, _ id: String, for peer: ServicePeer, lifetime: Duration, left: inout Uploaded,
         until moment: () async -> Date
     ) async throws -> SealedPayload {
         let bytes = payload.bytes
@@ -302,7 +302,7 @@ final class ServiceFiles: Sendable {
             let claimed = try await storage.storing { try await storage.box.claims() }
             let drafted = try await storage.storing { try await storage.box.draftUploads() }
             let uploads = try await storage.storing { try attachments.uploads() }
-            takeAway(Left(uploads: uploads.filter { !claimed.contains($0.id) && !drafted.contains($0.id) }))
+            takeAway(Uploaded(uploads: uploads.filter { !claimed.contains($0.id) && !drafted.contains($0.id) }))
             var failed: Set<String> = []
             for upload in uploads where claimed.contains(upload.id) && !drafted.contains(upload.id) {
                 do {

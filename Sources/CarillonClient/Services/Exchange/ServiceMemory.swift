@@ -14,7 +14,7 @@ struct ServiceMemory {
 
     var owner: Owner
     /// The own keys, with their expiry.
-    var keys: OwnKeys?
+    var keys: DeviceKeys?
     /// The present key, signed for other devices.
     var bundle: KeyBundle?
     private var believed: [PeerOfUser: KeyBundle] = [:]
@@ -87,7 +87,7 @@ extension ServiceEngine {
     /// Returns the own keys, and the present one in its form for other devices.
     ///
     /// - Throws: ``ServiceError`` with ``ServiceError/Code/callForbidden`` if the device is not registered.
-    func keysForOthers() async throws -> (keys: OwnKeys, bundle: KeyBundle) {
+    func keysForOthers() async throws -> (keys: DeviceKeys, bundle: KeyBundle) {
         guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered.") }
         let now = Self.now
         if let keys = ownMemory.keys, let bundle = ownMemory.bundle, keys.key.validUntil > now { return (keys, bundle) }
@@ -98,7 +98,7 @@ extension ServiceEngine {
         return (keys, bundle)
     }
 
-    func ownKey(named name: String) async throws -> OwnKey? {
+    func agreementKey(named name: String) async throws -> AgreementKey? {
         if let key = ownMemory.keys?.key, key.name == name { return key }
         return try await box.key(named: name)
     }

@@ -15,14 +15,14 @@ extension ServiceBox {
     /// - Parameters:
     ///   - user: The user of the device, if this device is a server and knows the user: see ``PeerPins``.
     ///   - acceptsFirst: Whether a first identity is stored; false if the app has not decided yet.
-    func standing(
+    func trust(
         of peer: ServicePeer, _ identity: [UInt8], user: String?, at now: Int64, acceptsFirst: Bool = true
     ) async throws(PushError) -> PeerTrust {
         try await change(peer.device, peer.app) { pins in
             var present = pins
-            let standing = present.met(identity, said: user, at: now)
-            if standing != .first || acceptsFirst { pins = present }
-            return standing
+            let trust = present.met(identity, said: user, at: now)
+            if trust != .first || acceptsFirst { pins = present }
+            return trust
         }
     }
 

@@ -49,16 +49,16 @@ struct StoredServiceEvent: Sendable {
 }
 
 /// A key of this device with which others seal.
-struct OwnKey: Sendable {
+struct AgreementKey: Sendable {
     var name: String
     var key: Curve25519.KeyAgreement.PrivateKey
     var validUntil: Int64
 }
 
 /// The identity of this device, and its present key.
-struct OwnKeys: Sendable {
+struct DeviceKeys: Sendable {
     var identity: Curve25519.Signing.PrivateKey
-    var key: OwnKey
+    var key: AgreementKey
 
     var fingerprint: String { Fingerprint.text(of: Array(identity.publicKey.rawRepresentation)) }
 
@@ -177,34 +177,34 @@ struct ServiceBox: Sendable {
 
     /// Returns the identity of this device, and the key with which others seal. Makes them if they do not exist, and makes a new
     /// key after the former one has expired.
-    func keys(at now: Int64) async throws(PushError) -> OwnKeys {
+    func keys(at now: Int64) async throws(PushError) -> DeviceKeys {
         try await store.write { db in
             let identity = try Self.identity(at: now, db)
             try db.run("DELETE FROM service_key WHERE kept_until < ?", [now])
             if let row = try Row.first(
                 db, "SELECT * FROM service_key WHERE valid_until > ? ORDER BY valid_until DESC", [now])
             {
-                return OwnKeys(identity: identity, key: try Self.key(row))
+                return DeviceKeys(identity: identity, key: try Self.key(row))
             }
-            let key = OwnKey(
+            let key = AgreementKey(
                 name: Hexadecimal.encode(Array(ChunkSeal.makeKey().prefix(8))), key: .init(),
                 validUntil: now + Self.keySeconds * 1000)
             try db.run(
                 "INSERT INTO service_key VALUES (?, ?, ?, ?)",
                 [key.name, key.key.rawRepresentation, key.validUntil, key.validUntil + Self.keptSeconds * 1000])
             try Self.noteUse(at: now, db)
-            return OwnKeys(identity: identity, key: key)
+            return DeviceKeys(identity: identity, key: key)
         }
     }
 
-    func key(named name: String) async throws(PushError) -> OwnKey? {
+    func key(named name: String) async throws(PushError) -> AgreementKey? {
         try await store.write(reachingDisk: false) { db in
             try Row.first(db, "SELECT * FROM service_key WHERE name = ?", [name]).map(Self.key)
         }
     }
 
-    private static func key(_ row: Row) throws -> OwnKey {
-        OwnKey(
+    private static func key(_ row: Row) throws -> AgreementKey {
+        AgreementKey(
             name: row["name"], key: try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: row["key"] as Data),
             validUntil: row["valid_until"])
     }

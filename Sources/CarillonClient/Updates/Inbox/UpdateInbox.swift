@@ -21,7 +21,7 @@ struct UpdateInbox: Sendable {
 
     // MARK: Polling
 
-    struct Word: Equatable, Sendable {
+    struct Report: Equatable, Sendable {
         var position: String?
         /// The revision of the parameters that the server has.
         var parameters: String?
@@ -31,14 +31,14 @@ struct UpdateInbox: Sendable {
     }
 
     /// Returns the report of the next poll, with up to `limit` results.
-    func word(results limit: Int) async throws(PushError) -> Word {
+    func report(results limit: Int) async throws(PushError) -> Report {
         try await store.write { db in
             let place = try Row.fetchOne(db, sql: "SELECT position, parameters FROM update_place")
             let results = try Row.fetchAll(
                 db, sql: "SELECT number, result FROM update_result WHERE owner = ? ORDER BY number LIMIT ?",
                 arguments: [try Self.ownerNumber(db), limit])
             let waiting = try Int.fetchOne(db, sql: "SELECT count(*) FROM update_inbox WHERE state <> 'failed'") ?? 0
-            return Word(
+            return Report(
                 position: place?["position"], parameters: place?["parameters"],
                 results: results.compactMap { row in
                     JSONValue(parsing: Array((row["result"] as String).utf8)).map {
@@ -211,7 +211,7 @@ struct UpdateInbox: Sendable {
 
     /// Makes the update ready for processing again. Returns false, and changes nothing, if it does not wait for the user any
     /// more.
-    func lookAgain(at update: WaitingUpdate) async throws(PushError) -> Bool {
+    func recheck(at update: WaitingUpdate) async throws(PushError) -> Bool {
         try await store.write { db in
             try db.execute(
                 sql: """
@@ -222,7 +222,7 @@ struct UpdateInbox: Sendable {
     }
 
     /// Makes an update that waits for the user, or for the app's own code, ready for processing again.
-    func lookAgain(at key: UpdateKey) async throws(PushError) {
+    func recheck(at key: UpdateKey) async throws(PushError) {
         try await store.write { db in
             try db.execute(
                 sql: "UPDATE update_inbox SET state = 'new' WHERE id = ? AND entry = ? AND state = 'away'",

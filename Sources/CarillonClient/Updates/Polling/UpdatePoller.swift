@@ -30,22 +30,22 @@ struct UpdatePoller: Sendable {
     ///   - parameters: What the device says of itself now; nil leaves it as it is.
     ///   - hints: What ends the wait.
     func poll(wait: Int, parameters: ParameterSet?, hints: Signal) async throws(PollFault) -> Page? {
-        let word: UpdateInbox.Word
+        let report: UpdateInbox.Report
         do {
-            word = try await inbox.word(results: UpdatePoll.mostResults)
+            report = try await inbox.report(results: UpdatePoll.mostResults)
         } catch {
             throw Self.storage(error)
         }
-        let said = parameters?.revision == word.parameters ? nil : parameters
+        let said = parameters?.revision == report.parameters ? nil : parameters
         let poll = UpdatePoll(
-            profile: owner.profile, kinds: kinds, position: word.position, parameters: said, results: word.results,
-            waitSeconds: word.results.isEmpty ? wait : 0, room: word.room)
+            profile: owner.profile, kinds: kinds, position: report.position, parameters: said, results: report.results,
+            waitSeconds: report.results.isEmpty ? wait : 0, room: report.room)
         guard let answer = try await answer(to: poll, hints) else { return nil }
         do {
             let arrival = try await inbox.received(
-                answer, to: word.position, by: owner, said: word.results, parameters: said?.revision)
+                answer, to: report.position, by: owner, said: report.results, parameters: said?.revision)
             return Page(
-                arrival: arrival, more: answer.more && word.room > 0,
+                arrival: arrival, more: answer.more && report.room > 0,
                 hasLostParameters: said == nil && answer.lacks(parameters), retryAfter: answer.retryAfter)
         } catch {
             throw Self.storage(error)

@@ -22,7 +22,7 @@ struct UpdatePlan: Equatable, Sendable {
         /// Asks the user whether to commit, then makes a new plan with the answer.
         case ask
         /// Makes a new plan with the state at that time.
-        case lookAgain
+        case recheck
         case finish(UpdateOutcome)
         /// Shows a dialog, which decides the result.
         case show(Popup)
@@ -130,7 +130,7 @@ extension UpdatePlan {
             switch situation.commit {
             case nil: return .init([], .commit)
             // The user made an edit since the commit, or the store reports the commit with a delay.
-            case .committed, .unknown: return .init([], .lookAgain)
+            case .committed, .unknown: return .init([], .recheck)
             case .refused: return .init([], .finish(.deferred(until: .committed, reason: "commit refused")))
             case .unreachable:
                 return .init([], .finish(.failed(isPermanent: false, reason: "the changes cannot be committed now")))
@@ -146,7 +146,7 @@ extension UpdatePlan {
 
     private static func maintenance(_ from: Int64?, _ until: Int64?, _ situation: UpdateSituation) -> UpdatePlan {
         if situation.isOver { return .init([], .finish(.done())) }
-        if situation.mode == .preparing { return .init([.cancelPreparing], .lookAgain) }
+        if situation.mode == .preparing { return .init([.cancelPreparing], .recheck) }
         let enter = Step.enterMaintenance(from: from, until: until)
         guard situation.isDirty else { return .init([enter], .finish(.done())) }
         if situation.mode != .automatic {

@@ -33,7 +33,7 @@ extension UpdateWorker {
             maintenance.beginsAt = from ?? now
             maintenance.endsAt = until
             guard try await inbox.setMaintenance(maintenance, announcedBy: update) else { return }
-            _ = try await doWhatIsDue(maintenance)
+            _ = try await doDueWork(maintenance)
         }
         maintenanceChanges.send()
     }
@@ -44,7 +44,7 @@ extension UpdateWorker {
             // If the process ends from here on, the next one continues with the end of the maintenance.
             maintenance.endsAt = try await now()
             try await inbox.setMaintenance(maintenance)
-            _ = try await doWhatIsDue(maintenance)
+            _ = try await doDueWork(maintenance)
         }
         maintenanceChanges.send()
     }
@@ -75,7 +75,7 @@ extension UpdateWorker {
             let started = maintenance
             let result = await withTaskCancellationHandler { () async -> Result<Int64?, any Error> in
                 do {
-                    return .success(try await doWhatIsDue(started))
+                    return .success(try await doDueWork(started))
                 } catch {
                     return .failure(error)
                 }
@@ -103,7 +103,7 @@ extension UpdateWorker {
             ))
     }
 
-    private func doWhatIsDue(_ known: UpdateInbox.Maintenance) async throws -> Int64? {
+    private func doDueWork(_ known: UpdateInbox.Maintenance) async throws -> Int64? {
         var maintenance = known
         let now = try await now()
         if let end = maintenance.endsAt, end <= now {

@@ -89,7 +89,7 @@ actor UpdateWorker {
             endSideWork(of: key)
             await perform(popups.removed(key))
             // The same response may have contained the update again, and its side work may have begun.
-            await storing { try await self.inbox.lookAgain(at: key) }
+            await storing { try await self.inbox.recheck(at: key) }
         }
         received += arrival.counts.values.reduce(0, +)
         if !arrival.counts.isEmpty { await app.presenter.received(arrival.counts) }
@@ -200,7 +200,7 @@ actor UpdateWorker {
                 commit = await app.content.commit()
                 // The update may have been withdrawn meanwhile.
                 guard try await inbox.isThere(update) else { return }
-            case .lookAgain: commit = nil
+            case .recheck: commit = nil
             case .ask: return try await ask(update)
             case .finish(let outcome):
                 try await finish(update, outcome)
@@ -343,7 +343,7 @@ actor UpdateWorker {
         consents[update.key] = consent
         await storing {
             // The update may have been withdrawn, or delivered again, since the question.
-            if try await !self.inbox.lookAgain(at: update) { self.consents[update.key] = nil }
+            if try await !self.inbox.recheck(at: update) { self.consents[update.key] = nil }
         }
         arrivals.send()
     }

@@ -28,12 +28,12 @@ struct LiveActivityOptions: ParsableArguments {
         help: ArgumentHelp(
             "The time at which the state becomes stale: +SECONDS from now, seconds since 1970, or 2030-01-31T12:00:00Z.",
             valueName: "time"))
-    var staleAt: GivenTime?
+    var staleAt: TimeArgument?
     @Option(
         help: ArgumentHelp(
             "For an end: the time at which the activity leaves the lock screen, in the form of --stale-at.",
             valueName: "time"))
-    var dismissAt: GivenTime?
+    var dismissAt: TimeArgument?
 
     func validate() throws {
         switch event {
@@ -104,7 +104,7 @@ struct LiveActivityOptions: ParsableArguments {
 }
 
 /// The value of a time option: `+600` from now, seconds since 1970, or a date in ISO 8601.
-enum GivenTime: ExpressibleByArgument, Hashable {
+enum TimeArgument: ExpressibleByArgument, Hashable {
     case fromNow(Double)
     case at(Date)
 

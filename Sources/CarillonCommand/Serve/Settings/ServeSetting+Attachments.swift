@@ -35,7 +35,7 @@ extension ServeSetting {
             has at most 8 of them, a user 32, the senders of an app 64, and one app half of all.
             """),
         onOff(
-            "upload-resumption", \.tellsUploadResumption,
+            "upload-resumption", \.announcesUploadResumption,
             "If this is off, uploaders never get the interim response 104, which some proxies (nginx) mistake for the final response."
         ),
     ]

@@ -10,7 +10,7 @@ extension RegistrationRules {
 
     package enum Insertion: Sendable {
         /// Read the number of devices of the address, and decide again.
-        case needsDevices(of: AddressShare)
+        case needsDevices(of: AddressQuota)
         case refused(InsertedDevice)
         /// The store assigns the serial of a new device.
         case decided(Device, RegistrationChanges)
@@ -47,9 +47,9 @@ extension RegistrationRules {
         guard facts.known != nil || app.devices < limit else {
             return .refused(.refused(Refusal(.devicesTooMany, "The app has reached its limit of \(limit) devices.")))
         }
-        if let share = new.share, facts.known == nil {
-            guard let count = facts.devicesOfAddress else { return .needsDevices(of: share) }
-            guard count < share.limit else { return .refused(.addressFull) }
+        if let quota = new.quota, facts.known == nil {
+            guard let count = facts.devicesOfAddress else { return .needsDevices(of: quota) }
+            guard count < quota.limit else { return .refused(.addressFull) }
         }
         var decision: Decision?
         if new.profile != nil || new.user != nil {
@@ -77,7 +77,7 @@ extension RegistrationRules {
                 isAnonymous: new.isAnonymous, seenAt: now)
         if facts.known == nil {
             changes.new = RegistrationChanges.NewRow(
-                device: device, key: new.key, registration: new.registration, address: new.share?.address)
+                device: device, key: new.key, registration: new.registration, address: new.quota?.address)
             changes.devices = 1
         } else {
             device.credentialHash = credential.hash(for: device.id)
@@ -96,8 +96,8 @@ extension RegistrationRules {
         switch request {
         case .nothing: return Unchanged(decision: .unchanged(current), confirms: false)
         case .becomes: return nil
-        case .says(let profile, let confirms, let user):
-            guard !saysOtherAddress(profile, over: current) else { return nil }
+        case .reports(let profile, let confirms, let user):
+            guard !reportsOtherAddress(profile, over: current) else { return nil }
             do throws(Refusal) {
                 let decision = try register(profile, confirms: confirms, over: current, nil, user: user, at: now)
                 guard !decision.isChanged else { return nil }
@@ -117,8 +117,8 @@ extension RegistrationRules {
             switch request {
             case .nothing: decision = .unchanged(current)
             case .becomes(let registration): decision = .status(of: registration)
-            case .says(let profile, let confirms, let user):
-                if let address = tokenToAsk(for: profile, over: current, facts.token) {
+            case .reports(let profile, let confirms, let user):
+                if let address = missingToken(for: profile, over: current, facts.token) {
                     return .needsToken(address, of: facts.app)
                 }
                 decision = try register(profile, confirms: confirms, over: current, facts.token, user: user, at: now)
@@ -131,15 +131,15 @@ extension RegistrationRules {
     }
 
     /// The push token whose facts are missing.
-    private static func tokenToAsk(
+    private static func missingToken(
         for profile: DeviceProfile, over current: DeviceRegistration, _ token: TokenFacts?
     ) -> DeviceProfile.Address? {
-        token == nil && saysOtherAddress(profile, over: current) ? profile.address : nil
+        token == nil && reportsOtherAddress(profile, over: current) ? profile.address : nil
     }
 
     /// Whether the address of a profile differs from the stored one. A device can continue to report the environment that it
     /// reported before the vendor's service accepted the token in the other environment.
-    private static func saysOtherAddress(_ profile: DeviceProfile, over current: DeviceRegistration) -> Bool {
+    private static func reportsOtherAddress(_ profile: DeviceProfile, over current: DeviceRegistration) -> Bool {
         found(profile, over: current).0.address != current.profile.address
     }
 
@@ -148,7 +148,7 @@ extension RegistrationRules {
         at now: Timestamp
     ) throws(Refusal) -> Decision {
         try register(
-            profile, confirms: confirms, over: current, heldBy: token?.holder,
+            profile, confirms: confirms, over: current, tokenHolder: token?.holder,
             released: token?.holder == nil ? token?.released : nil, user: user, at: now)
     }
 

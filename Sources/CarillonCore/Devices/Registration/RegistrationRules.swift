@@ -56,7 +56,7 @@ package enum RegistrationRules {
     ///   - user: The device's user from now on; nil for no change.
     package static func register(
         _ profile: DeviceProfile, confirms: Bool = true, over current: DeviceRegistration,
-        heldBy holder: DeviceRegistration?, released: TokenTransfers? = nil, user: UserClaim? = nil, at now: Timestamp
+        tokenHolder holder: DeviceRegistration?, released: TokenTransfers? = nil, user: UserClaim? = nil, at now: Timestamp
     ) throws(Refusal) -> Decision {
         var registration = current
         let (profile, reportedEnvironment) = found(profile, over: current)

@@ -23,7 +23,7 @@ package struct TopicKey: Hashable, Sendable {
 }
 
 /// The waiting envelopes of one consumer in the inbox of a device.
-package struct ShareKey: Hashable, Sendable {
+package struct ConsumerQuotaKey: Hashable, Sendable {
     package var device: DeviceSerial
     package var consumer: DeviceSerial
 
@@ -67,7 +67,7 @@ package struct UsedClaim: Equatable, Sendable {
 }
 
 /// The envelopes that end in an inbox when an origin ends.
-package struct OriginHolding: Equatable, Sendable {
+package struct OriginContents: Equatable, Sendable {
     package private(set) var kinds: [EnvelopeKind: Int] = [:]
     package private(set) var waiting = InboxUsage.Waiting()
 
@@ -91,7 +91,7 @@ package struct InboxQuestions: Equatable, Sendable {
     /// The origins of which to read whether they are open.
     package var origins: Set<OriginKey> = []
     /// The origins of which to read the envelopes that end with them.
-    package var holdings: Set<DeviceOrigin> = []
+    package var originContents: Set<DeviceOrigin> = []
     /// The positions whose rows to read.
     package var rows: Set<Int64> = []
     /// The collapse keys whose waiting envelopes to read, each with its row.
@@ -106,7 +106,7 @@ package struct InboxQuestions: Equatable, Sendable {
     /// The devices whose rows to read that wait no longer than until this time.
     package var overdue: [DeviceSerial: Timestamp] = [:]
     /// The consumers whose waiting envelopes to count, except envelopes that expire by this time.
-    package var shares: [ShareKey: Timestamp] = [:]
+    package var consumers: [ConsumerQuotaKey: Timestamp] = [:]
     /// The devices of which to read the inbox, and the origins that were made for the device's user.
     package var inboxes: Set<DeviceSerial> = []
     /// The effects of which to read whether they are valid.
@@ -122,13 +122,13 @@ package struct InboxFacts: Equatable, Sendable {
     package var origins: Set<OriginKey> = []
     /// Origins that are closed, and whose device is not notified yet.
     package var closedOrigins: Set<OriginKey> = []
-    package var holdings: [DeviceOrigin: OriginHolding] = [:]
+    package var originContents: [DeviceOrigin: OriginContents] = [:]
     package var rows: [Int64: InboxRow] = [:]
     package var topics: [TopicKey: Int64] = [:]
     package var claims: [ClaimKey: UsedClaim] = [:]
     package var usage: [DeviceSerial: InboxUsage] = [:]
     package var overdue: [DeviceSerial: [InboxRow]] = [:]
-    package var shares: [ShareKey: InboxUsage.Waiting] = [:]
+    package var consumers: [ConsumerQuotaKey: InboxUsage.Waiting] = [:]
     package var inboxes: [DeviceSerial: [InboxRow]] = [:]
     /// Origins that were made for the user of their device.
     package var originsOfUsers: Set<OriginKey> = []

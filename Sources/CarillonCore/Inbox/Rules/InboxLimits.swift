@@ -27,7 +27,7 @@ package struct InboxLimits: Equatable, Sendable {
 
 extension InboxLimits {
     /// The quota of one consumer in the inbox of a provider. One envelope is always allowed.
-    package var consumerShare: InboxUsage.Waiting {
+    package var consumerQuota: InboxUsage.Waiting {
         .init(
             envelopes: max(1, envelopes * Self.consumerPercent / 100), bytes: bytes * Self.consumerPercent / 100)
     }

@@ -13,11 +13,11 @@ package struct InboxRow: Equatable, Sendable {
     /// See ``Envelope/byteCount``.
     package var byteCount: Int
     /// Nil while the envelope is waiting.
-    package var settlement: Settlement?
+    package var finalOutcome: FinalOutcome?
 
     package init(
         id: MessageID, device: DeviceSerial, app: AppSerial, origin: OriginKey, kind: EnvelopeKind, topic: String?,
-        acceptedAt: Timestamp, expiresAt: Timestamp, byteCount: Int, settlement: Settlement?
+        acceptedAt: Timestamp, expiresAt: Timestamp, byteCount: Int, finalOutcome: FinalOutcome?
     ) {
         self.id = id
         self.device = device
@@ -28,14 +28,14 @@ package struct InboxRow: Equatable, Sendable {
         self.acceptedAt = acceptedAt
         self.expiresAt = expiresAt
         self.byteCount = byteCount
-        self.settlement = settlement
+        self.finalOutcome = finalOutcome
     }
 
     package init(_ envelope: Envelope, topic: String?) {
         self.init(
             id: envelope.id, device: envelope.device, app: envelope.app, origin: envelope.origin.key,
             kind: envelope.kind.number, topic: topic, acceptedAt: envelope.acceptedAt, expiresAt: envelope.expiresAt,
-            byteCount: envelope.byteCount, settlement: nil)
+            byteCount: envelope.byteCount, finalOutcome: nil)
     }
 
     package var position: Int64 { id.position }
@@ -51,5 +51,5 @@ package struct InboxRow: Equatable, Sendable {
     }
 
     /// The settlement when the time is over.
-    package var timeOver: Settlement { Settlement(isVolatile ? .dropped : .expired, at: expiresAt) }
+    package var timeOver: FinalOutcome { FinalOutcome(isVolatile ? .dropped : .expired, at: expiresAt) }
 }

@@ -25,10 +25,10 @@ package struct InboxRules: Sendable {
             case .append(let envelope, let rules):
                 questions.ask(for: envelope, rules)
                 questions.origins.insert(envelope.origin.key)
-                if envelope.behaviour.needsRoom { questions.waiting.insert(envelope.device) }
+                if envelope.behaviour.isRefusedWhenFull { questions.waiting.insert(envelope.device) }
                 if rules.wake != nil { questions.woken.insert(envelope.device) }
                 if envelope.behaviour.endsOrigin {
-                    questions.holdings.insert(DeviceOrigin(envelope.device, envelope.origin.key))
+                    questions.originContents.insert(DeviceOrigin(envelope.device, envelope.origin.key))
                     questions.outcomes.insert(envelope.device)
                 }
                 questions.effects.formUnion(rules.effects)
@@ -37,14 +37,14 @@ package struct InboxRules: Sendable {
                 questions.outcomes.insert(envelope.device)
             case .replace(let envelope, let rules):
                 questions.ask(for: envelope, rules)
-            case .settle(let id, let device, _):
+            case .finish(let id, let device, _):
                 questions.rows.insert(id.position)
                 if let device { questions.outcomes.insert(device) }
             case .forget(let id), .expire(let id, _):
                 questions.rows.insert(id.position)
             case .end(let origin, _, _):
                 questions.origins.insert(origin.origin)
-                questions.holdings.insert(origin)
+                questions.originContents.insert(origin)
                 questions.outcomes.insert(origin.device)
             case .changeUser(let device, _, _):
                 questions.inboxes.insert(device)
@@ -79,7 +79,7 @@ extension InboxQuestions {
     /// Adds the other questions to these.
     package mutating func formUnion(_ other: InboxQuestions) {
         origins.formUnion(other.origins)
-        holdings.formUnion(other.holdings)
+        originContents.formUnion(other.originContents)
         rows.formUnion(other.rows)
         topics.formUnion(other.topics)
         claims.formUnion(other.claims)
@@ -87,7 +87,7 @@ extension InboxQuestions {
         outcomes.formUnion(other.outcomes)
         keys.formUnion(other.keys)
         overdue.merge(other.overdue) { max($0, $1) }
-        shares.merge(other.shares) { max($0, $1) }
+        consumers.merge(other.consumers) { max($0, $1) }
         inboxes.formUnion(other.inboxes)
         effects.formUnion(other.effects)
     }

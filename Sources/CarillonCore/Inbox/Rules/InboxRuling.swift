@@ -17,7 +17,7 @@ struct InboxRuling {
     private var claims: [ClaimKey: UsedClaim] = [:]
     private var usage: [DeviceSerial: InboxUsage.Change] = [:]
     /// The envelopes that the batch added to quotas.
-    private var shares: [ShareKey: InboxUsage.Waiting] = [:]
+    private var consumers: [ConsumerQuotaKey: InboxUsage.Waiting] = [:]
     private var ended: [DeviceOrigin: InboxChanges.End] = [:]
     private var endsInOrder: [InboxChanges.End] = []
     private var effects: [Effect] = []
@@ -36,9 +36,9 @@ struct InboxRuling {
     mutating func perform(_ operation: InboxOperation) -> InboxResult {
         switch operation {
         case .append(let envelope, let rules): append(envelope, rules)
-        case .record(let envelope, let rules, let settlement): record(envelope, rules, settlement)
+        case .record(let envelope, let rules, let finalOutcome): record(envelope, rules, finalOutcome)
         case .replace(let envelope, let rules): .recorded(replaced: replace(rules.topic, by: envelope))
-        case .settle(let id, let device, let settlement): settle(id, by: device, settlement)
+        case .finish(let id, let device, let finalOutcome): finish(id, by: device, finalOutcome)
         case .forget(let id): forget(id)
         case .expire(let id, let now): expire(id, at: now)
         case .end(let origin, let reason, let now): end(origin, because: reason, at: now)
@@ -55,11 +55,13 @@ struct InboxRuling {
         guard isOpen(origin) || behaviour.endsOrigin && isClosed(origin), allCount(rules.effects),
             !behaviour.needsEffect || !rules.effects.isEmpty
         else { return .originGone }
-        let share = rules.consumer.map { ShareKey(envelope.device, of: $0) }
-        if let share, behaviour.needsRoom, !fits(envelope, into: share) { return .shareFull }
-        if behaviour.needsRoom, !envelope.isVolatile, !hasRoom(for: envelope, insteadOf: rules.topic) { return .full }
+        let quotaKey = rules.consumer.map { ConsumerQuotaKey(envelope.device, of: $0) }
+        if let quotaKey, behaviour.isRefusedWhenFull, !fits(envelope, into: quotaKey) { return .quotaFull }
+        if behaviour.isRefusedWhenFull, !envelope.isVolatile, !hasRoom(for: envelope, insteadOf: rules.topic) {
+            return .full
+        }
         if behaviour.endsOrigin {
-            endWhatWaits(of: origin, because: DisconnectReason(envelope.kind), at: envelope.acceptedAt)
+            endWaiting(of: origin, because: DisconnectReason(envelope.kind), at: envelope.acceptedAt)
         }
         claim(rules.idempotency, for: envelope)
         effects += rules.effects
@@ -71,25 +73,25 @@ struct InboxRuling {
         tally.accepted(row.kind)
         if let topic = row.topic { topics[TopicKey(origin, topic)] = row.position }
         usage[envelope.device, default: .init()].arrived(row)
-        if let share {
-            shares[share, default: .init()].envelopes += 1
-            shares[share, default: .init()].bytes += row.byteCount
+        if let quotaKey {
+            consumers[quotaKey, default: .init()].envelopes += 1
+            consumers[quotaKey, default: .init()].bytes += row.byteCount
         }
         return .stored(replaced: replaced)
     }
 
     private mutating func record(
-        _ envelope: Envelope, _ rules: AppendRules, _ settlement: Settlement
+        _ envelope: Envelope, _ rules: AppendRules, _ finalOutcome: FinalOutcome
     ) -> InboxResult {
         if let earlier = earlierUse(of: rules.idempotency, for: envelope) { return earlier }
         claim(rules.idempotency, for: envelope)
         tally.accepted(envelope.kind.number)
-        tally.ended(InboxRow(envelope, topic: nil), settlement)
+        tally.ended(InboxRow(envelope, topic: nil), finalOutcome)
         let replaced = replace(rules.topic, by: envelope)
-        noteAnswer(of: envelope.device, settlement)
+        noteAnswer(of: envelope.device, finalOutcome)
         guard envelope.behaviour.keepsOutcome else { return .recorded(replaced: replaced) }
         var row = InboxRow(envelope, topic: nil)
-        row.settlement = settlement
+        row.finalOutcome = finalOutcome
         put(row, insteadOf: nil)
         usage[envelope.device, default: .init()].outcomes += 1
         return .recorded(replaced: replaced)
@@ -114,7 +116,7 @@ struct InboxRuling {
             return false
         }
         for row in facts.overdue[envelope.device] ?? [] where row.waitsUntil <= envelope.acceptedAt {
-            guard let row = current(row), row.settlement == nil else { continue }
+            guard let row = current(row), row.finalOutcome == nil else { continue }
             leave(row, row.timeOver)
         }
         return fits(envelope, insteadOf: waitingRow(of: topic, like: envelope))
@@ -128,16 +130,16 @@ struct InboxRuling {
 
     /// Whether the quota of a consumer has room. The waiting envelopes of a consumer are a part of all that wait for the device.
     /// If all together are below the limit, the consumer's need not be read.
-    private mutating func fits(_ envelope: Envelope, into share: ShareKey) -> Bool {
-        let limit = limits.consumerShare
+    private mutating func fits(_ envelope: Envelope, into quotaKey: ConsumerQuotaKey) -> Bool {
+        let limit = limits.consumerQuota
         guard let waiting = waiting(for: envelope.device),
             waiting.envelopes >= limit.envelopes || waiting.bytes + envelope.byteCount > limit.bytes
         else { return true }
-        guard asked.shares[share] != nil else {
-            missing.shares[share] = envelope.acceptedAt
+        guard asked.consumers[quotaKey] != nil else {
+            missing.consumers[quotaKey] = envelope.acceptedAt
             return true
         }
-        let (stored, added) = (facts.shares[share] ?? .init(), shares[share] ?? .init())
+        let (stored, added) = (facts.consumers[quotaKey] ?? .init(), consumers[quotaKey] ?? .init())
         let envelopes = stored.envelopes + added.envelopes
         // The first envelope is accepted with any size.
         return envelopes == 0
@@ -164,7 +166,7 @@ struct InboxRuling {
         leave(
             row,
             row.expiresAt <= envelope.acceptedAt
-                ? Settlement(.expired, at: row.expiresAt) : Settlement(.replaced, at: envelope.acceptedAt))
+                ? FinalOutcome(.expired, at: row.expiresAt) : FinalOutcome(.replaced, at: envelope.acceptedAt))
         return row.id
     }
 
@@ -180,7 +182,7 @@ struct InboxRuling {
             missing.topics.insert(key)
             return nil
         }
-        guard let position, let row = row(at: position), row.settlement == nil else { return nil }
+        guard let position, let row = row(at: position), row.finalOutcome == nil else { return nil }
         return row
     }
 
@@ -203,7 +205,7 @@ struct InboxRuling {
 
     private mutating func outcome(of id: MessageID, at now: Timestamp) -> Outcome? {
         guard let row = row(at: id.position), row.id == id else { return nil }
-        return (row.settlement ?? (row.waitsUntil <= now ? row.timeOver : nil))?.outcome
+        return (row.finalOutcome ?? (row.waitsUntil <= now ? row.timeOver : nil))?.outcome
     }
 
     private mutating func claim(_ claim: IdempotencyClaim?, for envelope: Envelope) {
@@ -218,64 +220,64 @@ struct InboxRuling {
 
     // MARK: Ending
 
-    private mutating func settle(_ id: MessageID, by device: DeviceSerial?, _ settlement: Settlement) -> InboxResult {
+    private mutating func finish(_ id: MessageID, by device: DeviceSerial?, _ finalOutcome: FinalOutcome) -> InboxResult {
         guard let row = row(of: id), device == nil || device == row.device else { return .notWaiting }
-        if let earlier = row.settlement {
-            amend(row, earlier, with: settlement, isByDevice: device != nil)
+        if let earlier = row.finalOutcome {
+            amend(row, earlier, with: finalOutcome, isByDevice: device != nil)
             return .notWaiting
         }
-        guard row.waitsUntil > settlement.at else { return .notWaiting }
-        leave(row, settlement)
-        noteAnswer(of: device, settlement)
-        return .settled
+        guard row.waitsUntil > finalOutcome.at else { return .notWaiting }
+        leave(row, finalOutcome)
+        noteAnswer(of: device, finalOutcome)
+        return .finished
     }
 
-    private mutating func noteAnswer(of device: DeviceSerial?, _ settlement: Settlement) {
-        guard let device, settlement.outcome.isOfDevice else { return }
-        answered[device] = settlement.at
+    private mutating func noteAnswer(of device: DeviceSerial?, _ finalOutcome: FinalOutcome) {
+        guard let device, finalOutcome.outcome.isOfDevice else { return }
+        answered[device] = finalOutcome.at
     }
 
     /// Adds a code to an outcome. A device can acknowledge a message and then report that its handler failed: the outcome stays.
-    private mutating func amend(_ row: InboxRow, _ earlier: Settlement, with later: Settlement, isByDevice: Bool) {
+    private mutating func amend(_ row: InboxRow, _ earlier: FinalOutcome, with later: FinalOutcome, isByDevice: Bool) {
         guard isByDevice, earlier.outcome == .acknowledged, later.outcome == .failed, let code = later.code,
             code >= ResultCode.handlerFailed
         else { return }
         var amended = row
-        amended.settlement?.code = code
+        amended.finalOutcome?.code = code
         put(amended, insteadOf: row)
     }
 
     private mutating func forget(_ id: MessageID) -> InboxResult {
-        guard let row = row(of: id), row.settlement == nil, row.acceptedAt == row.expiresAt else { return .notWaiting }
+        guard let row = row(of: id), row.finalOutcome == nil, row.acceptedAt == row.expiresAt else { return .notWaiting }
         tally.ended(row.kind, .dropped)
         remove(row)
-        return .settled
+        return .finished
     }
 
     private mutating func expire(_ id: MessageID, at now: Timestamp) -> InboxResult {
-        guard let row = row(of: id), row.settlement == nil, row.waitsUntil <= now else { return .notWaiting }
+        guard let row = row(of: id), row.finalOutcome == nil, row.waitsUntil <= now else { return .notWaiting }
         leave(row, row.timeOver)
-        return .settled
+        return .finished
     }
 
-    private mutating func leave(_ row: InboxRow, _ settlement: Settlement) {
-        tally.ended(row, settlement)
+    private mutating func leave(_ row: InboxRow, _ finalOutcome: FinalOutcome) {
+        tally.ended(row, finalOutcome)
         if row.kind.behaviour.isNotifiedToOrigin {
             var notified = row
-            notified.settlement = settlement
+            notified.finalOutcome = finalOutcome
             self.notified.append(notified)
         }
         guard row.kind.behaviour.keepsOutcome else { return remove(row) }
-        var settled = row
-        settled.settlement = settlement
-        put(settled, insteadOf: row)
-        usage[row.device, default: .init()].left(row)
+        var finished = row
+        finished.finalOutcome = finalOutcome
+        put(finished, insteadOf: row)
+        usage[row.device, default: .init()].removed(row)
         usage[row.device, default: .init()].outcomes += 1
     }
 
     private mutating func remove(_ row: InboxRow) {
         put(nil, insteadOf: row)
-        usage[row.device, default: .init()].left(row)
+        usage[row.device, default: .init()].removed(row)
     }
 
     // MARK: Origins
@@ -295,35 +297,35 @@ struct InboxRuling {
         _ origin: DeviceOrigin, because reason: DisconnectReason, at now: Timestamp
     ) -> InboxResult {
         guard isOpen(origin) else { return .originGone }
-        endWhatWaits(of: origin, because: reason, at: now)
-        return .settled
+        endWaiting(of: origin, because: reason, at: now)
+        return .finished
     }
 
     /// Ends the envelopes of an origin. The store ends the rows that it has. This method ends the rows that the batch added.
-    private mutating func endWhatWaits(
+    private mutating func endWaiting(
         of origin: DeviceOrigin, because reason: DisconnectReason, at now: Timestamp
     ) {
-        guard asked.holdings.contains(origin) else {
-            missing.holdings.insert(origin)
+        guard asked.originContents.contains(origin) else {
+            missing.originContents.insert(origin)
             return
         }
-        var holding = facts.holdings[origin] ?? OriginHolding()
+        var contents = facts.originContents[origin] ?? OriginContents()
         for (position, before) in touched {
             // The batch ended this row already.
-            if let before, before.deviceOrigin == origin, before.settlement == nil, before.kind.behaviour.endsWithOrigin,
-                row(at: position)?.settlement != nil || row(at: position) == nil
+            if let before, before.deviceOrigin == origin, before.finalOutcome == nil, before.kind.behaviour.endsWithOrigin,
+                row(at: position)?.finalOutcome != nil || row(at: position) == nil
             {
-                holding.remove(before)
+                contents.remove(before)
             }
-            guard before == nil, let row = row(at: position), row.deviceOrigin == origin, row.settlement == nil,
+            guard before == nil, let row = row(at: position), row.deviceOrigin == origin, row.finalOutcome == nil,
                 row.kind.behaviour.endsWithOrigin
             else { continue }
             leave(row, Self.end(of: row, at: now))
         }
-        usage[origin.device, default: .init()].envelopes -= holding.waiting.envelopes
-        usage[origin.device, default: .init()].bytes -= holding.waiting.bytes
-        usage[origin.device, default: .init()].outcomes += holding.outcomes
-        for (kind, count) in holding.kinds { tally.ended(kind, .gone, count: count) }
+        usage[origin.device, default: .init()].envelopes -= contents.waiting.envelopes
+        usage[origin.device, default: .init()].bytes -= contents.waiting.bytes
+        usage[origin.device, default: .init()].outcomes += contents.outcomes
+        for (kind, count) in contents.kinds { tally.ended(kind, .gone, count: count) }
         let end = InboxChanges.End(origin: origin, reason: reason, at: now)
         ended[origin] = end
         endsInOrder.append(end)
@@ -332,19 +334,19 @@ struct InboxRuling {
     private mutating func changeUser(of device: DeviceSerial, hadUser: Bool, at now: Timestamp) -> InboxResult {
         guard asked.inboxes.contains(device) else {
             missing.inboxes.insert(device)
-            return .settled
+            return .finished
         }
         let ofBatch = touched.filter { $0.before == nil }.compactMap { rows[$0.position] ?? nil }
         for row in (facts.inboxes[device] ?? []) + ofBatch where row.device == device {
-            guard let row = current(row), row.settlement == nil else { continue }
+            guard let row = current(row), row.finalOutcome == nil else { continue }
             let isOfUser = hadUser && facts.originsOfUsers.contains(row.origin)
             if row.kind.behaviour.userChange.ends(isOfUser: isOfUser) { leave(row, Self.end(of: row, at: now)) }
         }
-        return .settled
+        return .finished
     }
 
-    private static func end(of row: InboxRow, at now: Timestamp) -> Settlement {
-        row.waitsUntil <= now ? row.timeOver : Settlement(.gone, at: now)
+    private static func end(of row: InboxRow, at now: Timestamp) -> FinalOutcome {
+        row.waitsUntil <= now ? row.timeOver : FinalOutcome(.gone, at: now)
     }
 
     // MARK: Rows
@@ -372,10 +374,12 @@ struct InboxRuling {
     /// Returns a row of the store after the end of its origin, which ends each waiting row in the store; nil if the row was
     /// removed.
     private func afterEnd(_ row: InboxRow) -> InboxRow? {
-        guard row.settlement == nil, row.kind.behaviour.endsWithOrigin, let end = ended[row.deviceOrigin] else { return row }
+        guard row.finalOutcome == nil, row.kind.behaviour.endsWithOrigin, let end = ended[row.deviceOrigin] else {
+            return row
+        }
         guard row.kind.behaviour.keepsOutcome else { return nil }
         var row = row
-        row.settlement = Self.end(of: row, at: end.at)
+        row.finalOutcome = Self.end(of: row, at: end.at)
         return row
     }
 
@@ -408,16 +412,16 @@ struct InboxRuling {
 
     private func note(_ position: Int64, _ before: InboxRow?, in changes: inout InboxChanges) {
         let after = rows[position].flatMap { $0 }
-        let waited = before != nil && before?.settlement == nil
-        if waited, let before, after == nil || after?.settlement != nil { changes.departures.append(before) }
+        let waited = before != nil && before?.finalOutcome == nil
+        if waited, let before, after == nil || after?.finalOutcome != nil { changes.departures.append(before) }
         guard let after else { return }
-        guard let settlement = after.settlement else {
+        guard let finalOutcome = after.finalOutcome else {
             guard let (envelope, wake) = arrivals[position] else { return }
             return changes.arrivals.append(.init(envelope: envelope, topic: after.topic, wake: wake))
         }
         if before == nil || waited {
             changes.outcomes.append(after)
-        } else if let code = settlement.code, before?.settlement != settlement {
+        } else if let code = finalOutcome.code, before?.finalOutcome != finalOutcome {
             changes.amendments[position] = code
         }
     }
@@ -455,7 +459,7 @@ extension InboxUsage.Change {
         bytes += row.byteCount
     }
 
-    fileprivate mutating func left(_ row: InboxRow) {
+    fileprivate mutating func removed(_ row: InboxRow) {
         envelopes -= 1
         bytes -= row.byteCount
     }

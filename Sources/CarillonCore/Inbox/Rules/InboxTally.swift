@@ -16,10 +16,10 @@ package struct InboxTally: Equatable, Sendable {
 
     mutating func accepted(_ kind: EnvelopeKind) { accepted[kind, default: 0] += 1 }
 
-    mutating func ended(_ row: InboxRow, _ settlement: Settlement) {
-        ended(row.kind, settlement.outcome)
-        guard settlement.outcome == .acknowledged else { return }
-        acknowledgementDelays.append(max(0, settlement.at.milliseconds - row.acceptedAt.milliseconds))
+    mutating func ended(_ row: InboxRow, _ finalOutcome: FinalOutcome) {
+        ended(row.kind, finalOutcome.outcome)
+        guard finalOutcome.outcome == .acknowledged else { return }
+        acknowledgementDelays.append(max(0, finalOutcome.at.milliseconds - row.acceptedAt.milliseconds))
     }
 
     package mutating func ended(_ kind: EnvelopeKind, _ outcome: Outcome, count: Int = 1) {

@@ -38,7 +38,7 @@ package struct RequestFacts: Equatable, Sendable {
     package var requests: [RequestSerial: ServiceRequest] = [:]
     package var usedIDs: Set<ServiceRequestID> = []
     /// Without pairs whose consumer can call no provider, or whose provider offers no service.
-    package var parties: [RequestPair: RequestParties] = [:]
+    package var users: [RequestPair: RequestUsers] = [:]
     package var unfinished: [DeviceSerial: Int] = [:]
     /// The number of ids of a consumer that are kept of requests that were cancelled before delivery.
     package var undelivered: [DeviceSerial: Int] = [:]

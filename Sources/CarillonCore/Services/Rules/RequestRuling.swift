@@ -11,8 +11,8 @@ struct RequestRuling {
 
     func counts(_ step: RequestStep) -> Bool {
         switch step {
-        case .made(let request, let parties):
-            !facts.usedIDs.contains(request.id) && facts.parties[request.pair] == parties
+        case .made(let request, let users):
+            !facts.usedIDs.contains(request.id) && facts.users[request.pair] == users
                 && facts.unfinished[request.consumer, default: 0] < limits.unfinished
         case .received(let serial):
             facts.requests[serial].map { $0.state == .waiting && $0.goesOn } ?? false

@@ -138,7 +138,7 @@ extension ItemEngine {
     /// was killed may not have evaluated the last of them. The call takes a while if many items have subscriptions.
     ///
     /// - Parameter shards: The shards of the items; nil for all of the home.
-    package func lookAtNeverFired(in shards: ShardSet? = nil) async throws {
+    package func checkNeverFired(in shards: ShardSet? = nil) async throws {
         var place = WatchPlace.start
         while !Task.isCancelled {
             let part = try await store.itemsNeverFired(in: shards ?? home.shards, after: place, limit: 1000)

@@ -72,7 +72,7 @@ extension ItemEngine {
                     leave(update, of: key.app)
                     answer(.failure(error))
                 case .delete(_, let answer): answer(.failure(error))
-                case .look, .giveBack: break
+                case .look, .rearm: break
                 }
             }
         }

@@ -12,12 +12,12 @@ extension ItemEngine {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         keepRefused(notified.pending, of: key)
         // This happens before the item accepts updates again, so that the next update evaluates the refused crossings.
-        if notified.fault == nil { giveBackRefused(of: key, after: firing.number) }
+        if notified.fault == nil { rearmRefused(of: key, after: firing.number) }
         await note(notified, of: firing)
         return notified.fault == nil
     }
 
-    /// Delivers a firing between two updates of its item. The caller must pass refused targets to ``WatchedItem/giveBack(_:)``.
+    /// Delivers a firing between two updates of its item. The caller must pass refused targets to ``WatchedItem/rearm(_:)``.
     func deliver(_ firing: StoredFiring) async -> Firings.Notified {
         let notified = await notifyNow(firing)
         await note(notified, of: firing)
@@ -29,7 +29,7 @@ extension ItemEngine {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         underWay.remove(firing.number)
         if let fault = notified.fault {
-            items[key]?.heldUp.insert(firing.number)
+            items[key]?.blockingFirings.insert(firing.number)
             logger.error(
                 "cannot deliver a firing; retrying",
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(fault)"])
@@ -58,7 +58,7 @@ extension ItemEngine {
         }
     }
 
-    /// Keeps refused targets until ``giveBackRefused(of:after:)``. An item that is not in memory finds its refused crossings when
+    /// Keeps refused targets until ``rearmRefused(of:after:)``. An item that is not in memory finds its refused crossings when
     /// it is loaded.
     func keepRefused(_ refused: [Firing.Target], of key: ItemKey) {
         guard !refused.isEmpty, items[key] != nil || loading[key] != nil else { return }
@@ -69,17 +69,17 @@ extension ItemEngine {
     /// updates.
     ///
     /// - Parameter number: A firing that was delivered and still delays the updates.
-    func giveBackRefused(of key: ItemKey, after number: Int64? = nil) {
-        guard let item = items[key], item.heldUp.allSatisfy({ $0 == number }),
+    func rearmRefused(of key: ItemKey, after number: Int64? = nil) {
+        guard let item = items[key], item.blockingFirings.allSatisfy({ $0 == number }),
             let refused = refusedOfRest.removeValue(forKey: key)
         else { return }
-        item.enqueue(.giveBack(refused))
+        item.enqueue(.rearm(refused))
         drain(item)
     }
 
     /// Makes refused crossings fire again, between two updates of their item. Updates can have fired since the refusal, so the
     /// rows decide: a subscription that fired again, or that is a target of a stored firing, is left out.
-    func giveBack(_ refused: Set<Firing.Target>, to item: WatchedItem) async {
+    func rearm(_ refused: Set<Firing.Target>, to item: WatchedItem) async {
         let crossings = refused.filter { item.isCrossing($0) }
         guard !item.isGone, !crossings.isEmpty else { return }
         do {
@@ -90,7 +90,7 @@ extension ItemEngine {
                 let end = min(start + Self.followedAtOnce, subscriptions.count)
                 for row in try await store.armed(Array(subscriptions[start..<end]))
                 where row.item == item.key && row.isArmed && row.held == false && !row.hasFired {
-                    item.giveBack(row.target)
+                    item.rearm(row.target)
                 }
             }
         } catch {
@@ -103,7 +103,7 @@ extension ItemEngine {
     }
 
     private func isNotified(_ number: Int64, of key: ItemKey) {
-        items[key]?.heldUp.remove(number)
+        items[key]?.blockingFirings.remove(number)
         if loading[key] != nil { notifiedMeanwhile.insert(number) }
     }
 
@@ -111,7 +111,7 @@ extension ItemEngine {
     /// order. A few items are handled at the same time. Also makes refused crossings fire again whose rows could not be read
     /// before.
     package func notifyRest() async throws {
-        for key in Array(refusedOfRest.keys) { giveBackRefused(of: key) }
+        for key in Array(refusedOfRest.keys) { rearmRefused(of: key) }
         var last: ItemKey?
         while !Task.isCancelled {
             let some = try await store.itemsWithFirings(in: home.shards, after: last, limit: 64)
@@ -144,7 +144,7 @@ extension ItemEngine {
                         metadata: ["app": "\(key.app.rawValue)", "item": "\(key.name)"])
                     defer { underWay.remove(number) }
                     try await store.advance(number, to: nil, refused: [])
-                    giveBackRefused(of: key, after: number)
+                    rearmRefused(of: key, after: number)
                     isNotified(number, of: key)
                 }
             }

@@ -58,12 +58,12 @@ extension ItemEngine {
             await Task.yield()
         }
         // Stored firings are delivered before the firings of later updates.
-        item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(notifiedMeanwhile)
+        item.blockingFirings = Set(try await store.firingNumbers(of: key)).subtracting(notifiedMeanwhile)
         item.lastUse = uses
         evictIdle()
         items[key] = item
         if !unseen.isEmpty { item.enqueue(.look(unseen)) }
-        giveBackRefused(of: key)
+        rearmRefused(of: key)
         for work in carriedOver.removeValue(forKey: key) ?? [] { item.enqueue(work) }
         if !item.isIdle { drain(item) }
     }
@@ -78,7 +78,7 @@ extension ItemEngine {
         var excess = weight - limits.bytes
         var count = items.count >= limits.items ? max(1, items.count / 10) : 0
         // An item without subscriptions is removed first, because it is loaded again by reading one row.
-        let idle = items.values.filter { $0.isIdle && $0.heldUp.isEmpty }
+        let idle = items.values.filter { $0.isIdle && $0.blockingFirings.isEmpty }
             .sorted { ($0.watches.isEmpty ? 0 : 1, $0.lastUse) < ($1.watches.isEmpty ? 0 : 1, $1.lastUse) }
         for item in idle {
             guard count > 0 || excess > 0 else { return }
@@ -168,11 +168,11 @@ extension ItemEngine {
             let more = added[keyPath: limit.path]
             // A condition that uses nothing more is accepted even if the limit was lowered.
             guard more > 0 else { continue }
-            let share = max(1, limit.most * limits.sharePercent / 100)
-            if index.usage(of: owner)[keyPath: limit.path] + more > share {
+            let quota = max(1, limit.most * limits.quotaPercent / 100)
+            if index.usage(of: owner)[keyPath: limit.path] + more > quota {
                 return """
                     The item "\(key.name)" can have up to \(limit.most) \(limit.what). The quota of one user, or of one device \
-                    without a user, is \(limits.sharePercent) % of them, \(share), and is used up; remove subscriptions first.
+                    without a user, is \(limits.quotaPercent) % of them, \(quota), and is used up; remove subscriptions first.
                     """
             }
             if all[keyPath: limit.path] + more > limit.most {

@@ -28,7 +28,7 @@ package actor ItemEngine {
         package var constantBytesPerItem = SubscriptionLimits.constantBytesPerItem
         package var comparedPerItem = SubscriptionLimits.comparedPerItem
         /// The part of each of the three limits that one owner can use.
-        package var sharePercent = SubscriptionLimits.sharePercent
+        package var quotaPercent = SubscriptionLimits.quotaPercent
         package init() {}
     }
 
@@ -221,9 +221,9 @@ package actor ItemEngine {
             case .update, .look:
                 await evaluate(work, on: item, &staged, pause: pause)
                 if staged.targets >= limits.targetsAtOnce { await write(&staged, of: item, pause: pause) }
-            case .giveBack(let refused):
+            case .rearm(let refused):
                 await write(&staged, of: item, pause: pause)
-                await giveBack(refused, to: item)
+                await rearm(refused, to: item)
                 staged = Staged(item)
             case .delete(let moment, let answer):
                 await write(&staged, of: item, pause: pause)
@@ -240,7 +240,7 @@ package actor ItemEngine {
         let found: WatchedItem.Found
         switch work {
         // These are performed after the staged results are written.
-        case .giveBack, .delete: return
+        case .rearm, .delete: return
         case .look(let subscriptions):
             // The first update was not written. Its subscriptions fire with the next update.
             guard staged.item.version > 0 else { return }
@@ -335,16 +335,16 @@ package actor ItemEngine {
             // If a refused subscription fires again, the later firing decides.
             if !refused.isEmpty { for target in firing.targets { refused[target.subscription] = nil } }
             // Firings are delivered in their order: after a later firing, an earlier firing of the same subscription is ignored.
-            if item.heldUp.isEmpty {
+            if item.blockingFirings.isEmpty {
                 for target in await deliver(StoredFiring(number: number, firing: firing)).pending {
                     refused[target.subscription] = target
                 }
             } else {
                 underWay.remove(number)
-                item.heldUp.insert(number)
+                item.blockingFirings.insert(number)
             }
         }
-        for target in refused.values { item.giveBack(target) }
+        for target in refused.values { item.rearm(target) }
     }
 
     // MARK: State

@@ -25,7 +25,7 @@ final class WatchedItem {
         /// These subscriptions were armed. They may fire with the present values of the item.
         case look([SubscriptionSerial])
         /// The crossings of these targets were refused between two batches of updates. They can fire with the next update.
-        case giveBack(Set<Firing.Target>)
+        case rearm(Set<Firing.Target>)
         /// The item must be deleted; with a moment only if its last update is not later and the item has no subscription.
         case delete(ifIdleSince: Timestamp?, DeletionAnswer)
 
@@ -49,8 +49,8 @@ final class WatchedItem {
     private var isEvaluating = false
     private var deferred: [(WatchedItem) -> Void] = []
     /// The numbers of firings that are not delivered. The item accepts no update while there are any.
-    var heldUp: Set<Int64> = [] {
-        didSet { if heldUp.isEmpty { pending = [] } }
+    var blockingFirings: Set<Int64> = [] {
+        didSet { if blockingFirings.isEmpty { pending = [] } }
     }
     /// Whether the item was removed from memory and must be loaded again.
     var isGone = false
@@ -79,7 +79,7 @@ final class WatchedItem {
     // MARK: Work
 
     func hasRoom(for update: ItemUpdate) -> Bool {
-        heldUp.isEmpty && queuedChanges < ItemLimits.waitingUpdates
+        blockingFirings.isEmpty && queuedChanges < ItemLimits.waitingUpdates
             && queuedBytes + update.byteCount <= ItemLimits.waitingBytes
     }
 
@@ -92,7 +92,7 @@ final class WatchedItem {
             queuedChanges += 1
             queuedBytes += update.byteCount
         case .delete: queuedChanges += 1
-        case .look, .giveBack: break
+        case .look, .rearm: break
         }
         queue.append(work)
     }
@@ -108,7 +108,7 @@ final class WatchedItem {
                 queuedChanges -= 1
                 queuedBytes -= update.byteCount
             case .delete: queuedChanges -= 1
-            case .look, .giveBack: break
+            case .look, .rearm: break
             }
         }
         return batch
@@ -258,7 +258,7 @@ final class WatchedItem {
 
     /// Makes a subscription whose firing was refused fire with the next update, if its condition holds then. A subscription that
     /// was armed again since the firing is left out. No update may be in progress.
-    func giveBack(_ target: Firing.Target) {
+    func rearm(_ target: Firing.Target) {
         if let handle = crossing(target) { index.takeBack(handle) }
     }
 

@@ -20,11 +20,11 @@ extension Firings {
         }
         guard !firings.isEmpty else { return [:] }
         var results: [SubscriptionSerial: ThrottleResult] = [:]
-        for (firing, result) in zip(firings, try await store.hold(firings, at: time.now())) {
+        for (firing, result) in zip(firings, try await store.throttle(firings, at: time.now())) {
             switch result {
             case .due: continue
-            case .held(let insteadOf):
-                held.increment()
+            case .throttled(let insteadOf):
+                throttled.increment()
                 conflated.increment(by: insteadOf)
             case .full: conflated.increment()
             case .late: late.increment()
@@ -40,7 +40,7 @@ extension Firings {
         // In all shards: see ``LocalHome/shards``.
         try await throttledSteps.follow(now) { _ in try await store.bringBackThrottled(in: .all, at: now) }
         while !Task.isCancelled {
-            let due = try await store.dueFirings(in: home.shards, at: time.now(), limit: Self.heldAtOnce)
+            let due = try await store.dueFirings(in: home.shards, at: time.now(), limit: Self.throttledAtOnce)
             guard !due.isEmpty else { break }
             let now = time.now()
             var step = FiringStep(due.count)
@@ -75,5 +75,5 @@ extension Firings {
         return try await store.nextThrottledFiring(in: home.shards)
     }
 
-    private static let heldAtOnce = 256
+    private static let throttledAtOnce = 256
 }

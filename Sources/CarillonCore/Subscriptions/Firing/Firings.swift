@@ -24,7 +24,7 @@ package final class Firings: Sendable {
     let notified = ServerMetric.firings.counter("told")
     let late = ServerMetric.firings.counter("late")
     let full = ServerMetric.firings.counter("inbox_full")
-    let held = ServerMetric.firings.counter("held")
+    let throttled = ServerMetric.firings.counter("held")
     let conflated = ServerMetric.firings.counter("conflated")
     private let tooLarge = ServerMetric.notificationsTooLarge.counter()
     private let errors = ServerMetric.placeholderErrors.counter()
@@ -130,7 +130,7 @@ package final class Firings: Sendable {
         let results = await results(of: step)
         for ((subject, fired), delivered) in zip(rendered, results) {
             switch waiting[subject.serial] {
-            case .held?: result.unsettled[subject.serial] = nil
+            case .throttled?: result.unsettled[subject.serial] = nil
             case .full?, .late?:
                 if waiting[subject.serial] == .full { refused.add(fired.target, subject.policy) }
                 if case .every = subject.policy { result.unsettled[subject.serial] = false }

@@ -8,19 +8,19 @@ package struct AppItems: Sendable {
     private let store: any SubscriptionStore
     private let documents: AppDocuments
     private let engine: ItemEngine
-    private let allowances: Allowances
+    private let rateLimits: RateLimits
     private let time: TimeSource
     private let deleted = ServerMetric.itemsDeleted.counter("requested")
     private let idleSearches = IdleSearches()
     private let collected = ServerMetric.itemsDeleted.counter("idle")
 
     package init(
-        store: any SubscriptionStore, documents: AppDocuments, engine: ItemEngine, allowances: Allowances, time: TimeSource
+        store: any SubscriptionStore, documents: AppDocuments, engine: ItemEngine, rateLimits: RateLimits, time: TimeSource
     ) {
         self.store = store
         self.documents = documents
         self.engine = engine
-        self.allowances = allowances
+        self.rateLimits = rateLimits
         self.time = time
     }
 
@@ -53,7 +53,7 @@ package struct AppItems: Sendable {
     package func publish(
         _ fields: [WrittenField], place: ItemUpdate.Place? = nil, to name: ItemName, of app: AppSerial
     ) async throws -> ItemReceipt {
-        try allowances.takeUpdate(of: app)
+        try rateLimits.takeUpdate(of: app)
         let update = try Self.update(fields, place, name, of: app, try await rules(of: app))
         return try await engine.publish(update.update, to: update.key, mode: update.mode)
     }
@@ -72,7 +72,7 @@ package struct AppItems: Sendable {
         var published: [PublishedUpdate] = []
         for update in updates {
             do {
-                try allowances.takeUpdate(of: app)
+                try rateLimits.takeUpdate(of: app)
                 published.append(try Self.update(update.fields, update.place, update.item, of: app, rules))
                 results.append(nil)
             } catch {
@@ -117,7 +117,7 @@ package struct AppItems: Sendable {
     /// Deletes an item: its values, the positions of its sources, and its firings that were not delivered. Subscriptions stay;
     /// the next update of the item is its first.
     package func delete(_ name: ItemName, of app: AppSerial) async throws {
-        try allowances.takeUpdate(of: app)
+        try rateLimits.takeUpdate(of: app)
         guard try await engine.delete(ItemKey(app: app, name: name)) else { throw Self.unknown(name) }
         deleted.increment()
     }

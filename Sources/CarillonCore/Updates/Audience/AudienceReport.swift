@@ -65,5 +65,5 @@ package struct DeviceReport: Equatable, Sendable {
     package var profile: String
     package var verdict: AudienceVerdict
     /// The names of the parameters that the device reports.
-    package var says: [String]
+    package var reportedParameters: [String]
 }

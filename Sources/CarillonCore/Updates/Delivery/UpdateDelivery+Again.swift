@@ -7,7 +7,7 @@ extension UpdateDelivery {
     ///
     /// The audience is evaluated again. An offer is valid only if the binding still has the revision of this evaluation.
     @discardableResult
-    func giveAgain(to binding: BindingSerial? = nil) async throws -> Int {
+    func resendDue(to binding: BindingSerial? = nil) async throws -> Int {
         let now = time.now()
         // The shard of the device can be closing during the call for its binding.
         let shards = binding == nil ? home.shards : .all
@@ -53,7 +53,7 @@ extension UpdateDelivery {
     private func belongs(
         _ due: DueCompletion, knowing known: inout [BindingSerial: DeviceFacts], at now: Timestamp
     ) async throws -> Bool {
-        guard !due.completion.hasLeft else { return false }
+        guard !due.completion.hasLeftAudience else { return false }
         guard due.update.audience != nil else { return true }
         let log = try await logs.log(of: due.update.app)
         let facts =

@@ -74,7 +74,7 @@ extension UpdateDelivery {
         try await followClock()
         await notifyWithoutHints()
         await notifyMissed()
-        while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
+        while !Task.isCancelled, try await resendDue() == Self.dueAtOnce {}
         try await findUnfinished()
         while !Task.isCancelled {
             let ended = try await store.unfinishedOfEnded(in: home.shards, limit: Self.dueAtOnce)

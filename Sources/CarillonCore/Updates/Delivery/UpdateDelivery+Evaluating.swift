@@ -11,20 +11,20 @@ extension UpdateDelivery {
     ///   this call only put updates into the inbox.
     @discardableResult
     func evaluate(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
-        if try await isHeld(binding, of: device) { return false }
-        return try await home.inside(of: device.serial) { try await holdInTurn(binding, of: device) }
+        if try await isEvaluated(binding, of: device) { return false }
+        return try await home.inside(of: device.serial) { try await evaluateInTurn(binding, of: device) }
     }
 
-    private func holdInTurn(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
+    private func evaluateInTurn(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         try await turns.take(binding.serial) {
             var (isWhole, mayBeDue) = (false, false)
-            try await untilUnchanged(binding, in: device.app) { standing, log in
-                let binding = standing.binding
+            try await untilUnchanged(binding, in: device.app) { state, log in
+                let binding = state.binding
                 let snapshot = EvaluationSnapshot(binding: binding.serial, revision: binding.revision, log)
-                if isHeld(binding, snapshot, of: device) { return true }
-                lookCount.wrappingAdd(1, ordering: .relaxed)
+                if isEvaluated(binding, snapshot, of: device) { return true }
+                evaluationCount.wrappingAdd(1, ordering: .relaxed)
                 let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
-                let evaluated = try await evaluate(standing, log, facts)
+                let evaluated = try await evaluate(state, log, facts)
                 (isWhole, mayBeDue) = (evaluated.isWhole, mayBeDue || evaluated.mayBeDue)
                 if isWhole { note(snapshot, facts, of: device) }
                 return isWhole
@@ -37,35 +37,35 @@ extension UpdateDelivery {
     /// another revision: ``UpdateStore/forgetLocations(in:before:limit:)`` changes bindings, and the log is not evaluated for
     /// them otherwise. Does nothing if the binding ended.
     func untilUnchanged(
-        _ binding: UpdateBinding, in app: AppSerial, _ body: (BindingStanding, UpdateLogs.Log) async throws -> Bool
+        _ binding: UpdateBinding, in app: AppSerial, _ body: (BindingState, UpdateLogs.Log) async throws -> Bool
     ) async throws {
         var revision: Int64?
         for _ in 0..<Self.changesInTurn {
             let log = try await logs.log(of: app)
-            guard let standing = try await standing(of: binding.serial, in: log), standing.binding.revision != revision
+            guard let state = try await bindingState(of: binding.serial, in: log), state.binding.revision != revision
             else { return }
-            if try await body(standing, log) { return }
-            revision = standing.binding.revision
+            if try await body(state, log) { return }
+            revision = state.binding.revision
         }
     }
 
     /// Returns the stored binding with its completions of the next updates; nil if the binding ended.
-    private func standing(of binding: BindingSerial, in log: UpdateLogs.Log) async throws -> BindingStanding? {
+    private func bindingState(of binding: BindingSerial, in log: UpdateLogs.Log) async throws -> BindingState? {
         let first = log.live.serialsInOrder.first ?? UpdateSerial(.max)
-        return try await store.standing(of: binding, from: first, under: log.version)
+        return try await store.bindingState(of: binding, from: first, under: log.version)
     }
 
     /// The number of attempts in one turn. The sweep changes a binding once; a poll that changes it evaluates the log afterwards.
     static let changesInTurn = 3
 
     /// Whether the log and the binding are unchanged since the last evaluation.
-    func isHeld(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
+    func isEvaluated(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         let log = try await logs.log(of: device.app)
-        return isHeld(binding, EvaluationSnapshot(binding: binding.serial, revision: binding.revision, log), of: device)
+        return isEvaluated(binding, EvaluationSnapshot(binding: binding.serial, revision: binding.revision, log), of: device)
     }
 
-    private func isHeld(_ binding: UpdateBinding, _ snapshot: EvaluationSnapshot, of device: Device) -> Bool {
-        !binding.needsResync && looked(device) == snapshot
+    private func isEvaluated(_ binding: UpdateBinding, _ snapshot: EvaluationSnapshot, of device: Device) -> Bool {
+        !binding.needsResync && lastSnapshot(device) == snapshot
     }
 
     private static let atOnce = 64
@@ -77,11 +77,10 @@ extension UpdateDelivery {
         var mayBeDue: Bool
     }
 
-    private func evaluate(_ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Evaluated
-    {
-        let binding = standing.binding
+    private func evaluate(_ state: BindingState, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Evaluated {
+        let binding = state.binding
         let missed = try await makeUpForMissed(binding, log, facts)
-        var evaluated = try await evaluateAll(standing, log, facts)
+        var evaluated = try await evaluateAll(state, log, facts)
         switch missed {
         case .nothing: break
         case .noneUpTo(let place): if evaluated.isWhole { try await store.saw(binding.serial, to: place) }
@@ -91,18 +90,18 @@ extension UpdateDelivery {
     }
 
     private func evaluateAll(
-        _ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts
+        _ state: BindingState, _ log: UpdateLogs.Log, _ facts: DeviceFacts
     ) async throws -> Evaluated {
-        let binding = standing.binding
-        var known = standing.completions
+        let binding = state.binding
+        var known = state.completions
         var evaluated = Evaluated(isWhole: false, mayBeDue: false)
         var place = binding.place(in: log)
         if place.rawValue == 0, try await follow(binding, known, facts, log) {
             evaluated.mayBeDue = true
-            guard let standing = try await self.standing(of: binding.serial, in: log),
-                standing.binding.revision == binding.revision
+            guard let state = try await self.bindingState(of: binding.serial, in: log),
+                state.binding.revision == binding.revision
             else { return evaluated }
-            known = standing.completions
+            known = state.completions
         }
         let rows = Dictionary(known.map { ($0.key.update, $0) }) { $1 }
         while log.live.last > place {
@@ -156,12 +155,12 @@ extension UpdateDelivery {
         _ log: UpdateLogs.Log
     ) async throws -> Offered {
         let updates = page.compactMap { log.live[$0]?.update }.filter { update in
-            rows[update.serial].map { update.mode == .standing && $0.hasLeft } ?? true
+            rows[update.serial].map { update.mode == .standing && $0.hasLeftAudience } ?? true
         }
         let coalescing = try await coalescing(updates, binding, log)
         var busy: Set<String> = []
         if updates.contains(where: { $0.orderKey != nil }) {
-            busy = Set(try await store.unfinished(of: binding.serial).filter(\.machine.holdsUpOthers).compactMap(\.orderKey))
+            busy = Set(try await store.unfinished(of: binding.serial).filter(\.machine.blocksOthers).compactMap(\.orderKey))
         }
         let now = time.now()
         var adding: [Completion] = []
@@ -241,12 +240,12 @@ extension UpdateDelivery {
         _ binding: UpdateBinding, _ known: [Completion], _ facts: DeviceFacts, _ log: UpdateLogs.Log
     ) async throws -> Bool {
         let left = known.filter { row in
-            guard !row.hasLeft, let entry = log.live[row.key.update] else { return false }
+            guard !row.hasLeftAudience, let entry = log.live[row.key.update] else { return false }
             return log.holds(entry, for: facts) != true
         }
         try await leave(left.map(\.key), binding)
         let back = known.filter { row in
-            guard row.hasLeft, let entry = log.live[row.key.update], entry.update.mode == .once else { return false }
+            guard row.hasLeftAudience, let entry = log.live[row.key.update], entry.update.mode == .once else { return false }
             return log.holds(entry, for: facts) == true
         }
         if !back.isEmpty {
@@ -263,7 +262,7 @@ extension UpdateDelivery {
         await home.flush(binding.device)
         for start in stride(from: 0, to: completions.count, by: Self.leftAtOnce) {
             let some = Array(completions[start..<min(start + Self.leftAtOnce, completions.count)])
-            let takenOut = try await store.left(
+            let takenOut = try await store.leftAudience(
                 some, of: binding.serial, revision: binding.revision, at: time.now())
             await withdraw(takenOut, from: binding.device)
         }
@@ -320,7 +319,7 @@ extension UpdateDelivery {
                     sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 return log.holds(entry, for: facts) == true
             }
-            let elsewhere = try await wakeOwn(matching, for: waking)
+            let elsewhere = try await wakeLocal(matching, for: waking)
             // The place of the update is written after a home has woken each device.
             if !elsewhere.isEmpty { try await wakeElsewhere(elsewhere, for: waking) }
         }
@@ -331,12 +330,12 @@ extension UpdateDelivery {
     ///
     /// - Returns: The bindings of these devices.
     package func wake(_ bindings: [AppBinding], for waking: WakingUpdate) async throws -> [BindingSerial] {
-        let elsewhere = Set(try await wakeOwn(bindings, for: waking).map(\.binding.serial))
+        let elsewhere = Set(try await wakeLocal(bindings, for: waking).map(\.binding.serial))
         return bindings.map(\.binding.serial).filter { !elsewhere.contains($0) }
     }
 
     /// - Returns: The bindings of devices of other homes.
-    private func wakeOwn(_ bindings: [AppBinding], for waking: WakingUpdate) async throws -> [AppBinding] {
+    private func wakeLocal(_ bindings: [AppBinding], for waking: WakingUpdate) async throws -> [AppBinding] {
         var elsewhere: [AppBinding] = []
         for sleeping in bindings {
             if home.has(sleeping.binding.device) {
@@ -360,19 +359,19 @@ extension UpdateDelivery {
     /// Evaluates the log for a sleeping device if the update still matches. The binding and the rules can change while the device
     /// waits for its turn.
     private func evaluate(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
-        try await home.inside(of: sleeping.binding.device) { try await holdInTurn(sleeping, of: waking) }
+        try await home.inside(of: sleeping.binding.device) { try await evaluateInTurn(sleeping, of: waking) }
     }
 
-    private func holdInTurn(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
+    private func evaluateInTurn(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
         try await turns.take(sleeping.binding.serial) {
-            try await untilUnchanged(sleeping.binding, in: waking.update.app) { standing, log in
-                let binding = standing.binding
+            try await untilUnchanged(sleeping.binding, in: waking.update.app) { state, log in
+                let binding = state.binding
                 guard let entry = log.live[waking.update.serial], binding.place(in: log) < waking.update.serial else {
                     return true
                 }
                 let facts = logs.facts(binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 guard log.holds(entry, for: facts) == true else { return true }
-                return try await evaluate(standing, log, facts).isWhole
+                return try await evaluate(state, log, facts).isWhole
             }
         }
     }

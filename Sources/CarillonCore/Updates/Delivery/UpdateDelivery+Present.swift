@@ -13,7 +13,7 @@ extension UpdateDelivery {
     /// Whether a connection can receive updates.
     ///
     /// - Parameter version: The version of Carillon's extension that the connection speaks.
-    package static func isKnown(toVersion version: Int) -> Bool { version >= EnvelopeKind.update.behaviour.knownSince }
+    package static func isKnown(toVersion version: Int) -> Bool { version >= EnvelopeKind.update.behaviour.firstVersion }
 
     /// Handles the connection of a device that has polled before: updates that were published since are put into its inbox, and
     /// new updates at once. The connection can receive updates (``isKnown(toVersion:)``).
@@ -26,7 +26,7 @@ extension UpdateDelivery {
             else { return }
             note(device, binding.profile, binding)
             try await evaluate(binding, of: device)
-            try await giveAgain(to: binding.serial)
+            try await resendDue(to: binding.serial)
         } catch {
             // The log is evaluated when the device next polls or connects.
             faults.increment()
@@ -38,7 +38,7 @@ extension UpdateDelivery {
         present.withLock { $0[device.app]?.evaluated(device.serial, snapshot, facts) }
     }
 
-    func looked(_ device: Device) -> EvaluationSnapshot? {
+    func lastSnapshot(_ device: Device) -> EvaluationSnapshot? {
         present.withLock { $0[device.app]?.devices[device.serial]?.snapshot }
     }
 

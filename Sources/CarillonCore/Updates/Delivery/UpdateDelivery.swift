@@ -21,8 +21,8 @@ package final class UpdateDelivery: Sendable {
     private let pace = Mutex(PollPace())
     private let changes = Mutex(ParameterChanges())
     /// The number of times that a log was evaluated for a device.
-    package var looks: Int { lookCount.load(ordering: .relaxed) }
-    let lookCount = Atomic(0)
+    package var evaluations: Int { evaluationCount.load(ordering: .relaxed) }
+    let evaluationCount = Atomic(0)
     let turns = EvaluationTurns()
     let present = Mutex<[AppSerial: PresentDevices]>([:])
     /// When the audit is next cleaned, by the monotonic clock; nil: now.
@@ -99,14 +99,14 @@ package final class UpdateDelivery: Sendable {
 
     /// Whether a poll of a device with an empty inbox reports nothing new and needs no further work. This is the case for most
     /// polls.
-    package func isAllSaid(_ report: PollReport, by device: Device, _ binding: UpdateBinding) async throws -> Bool {
+    package func isUpToDate(_ report: PollReport, by device: Device, _ binding: UpdateBinding) async throws -> Bool {
         let began = ticks.now()
         guard report.results.isEmpty, !report.offersAgain, !(report.receivedTo.map(binding.isBehind) ?? false),
             report.kinds.map({ $0 == binding.kinds }) ?? true,
             report.parameters.map({ $0.revision == binding.parametersRevision }) ?? true
         else { return false }
         note(device, report.profile, binding)
-        guard try await isHeld(binding, of: device) else { return false }
+        guard try await isEvaluated(binding, of: device) else { return false }
         pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) }
         return true
     }
@@ -140,7 +140,7 @@ package final class UpdateDelivery: Sendable {
         }
         let isAsBefore = !poll.offersAgain && after == binding
         let mayBeDue = try await evaluate(after, of: device)
-        if mayBeDue || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await giveAgain(to: after.serial) }
+        if mayBeDue || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await resendDue(to: after.serial) }
         return (report?.answers ?? [], after)
     }
 

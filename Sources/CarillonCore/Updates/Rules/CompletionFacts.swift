@@ -1,5 +1,5 @@
 /// The facts of an update that decide about its completions.
-package struct UpdateStanding: Equatable, Sendable {
+package struct UpdateState: Equatable, Sendable {
     package var status: Update.Status
     package var expiresAt: Timestamp
     package var isPaused: Bool
@@ -20,14 +20,14 @@ package struct CompletionFacts: Equatable, Sendable {
     /// The completion; nil if the store does not have it.
     package var completion: Completion?
     /// Nil if the update was forgotten.
-    package var update: UpdateStanding?
+    package var update: UpdateState?
     /// The revision of the binding; nil if the binding ended.
     package var revision: Int64?
     /// The place of the binding in the log. Nil if the binding ended, or if the place was not read.
     package var evaluated: CursorFacts?
 
     package init(
-        completion: Completion? = nil, update: UpdateStanding? = nil, revision: Int64? = nil, evaluated: CursorFacts? = nil
+        completion: Completion? = nil, update: UpdateState? = nil, revision: Int64? = nil, evaluated: CursorFacts? = nil
     ) {
         self.completion = completion
         self.update = update
@@ -39,16 +39,16 @@ package struct CompletionFacts: Equatable, Sendable {
 /// The facts for adding a completion without an envelope.
 package struct NewCompletionFacts: Equatable, Sendable {
     /// Nil if the update was forgotten.
-    package var update: UpdateStanding?
+    package var update: UpdateState?
     /// Whether the completion exists.
     package var isKnown: Bool
     /// Whether another completion of its order key must finish first.
-    package var isHeldUp: Bool
+    package var isBlocked: Bool
 
-    package init(update: UpdateStanding? = nil, isKnown: Bool = false, isHeldUp: Bool = false) {
+    package init(update: UpdateState? = nil, isKnown: Bool = false, isBlocked: Bool = false) {
         self.update = update
         self.isKnown = isKnown
-        self.isHeldUp = isHeldUp
+        self.isBlocked = isBlocked
     }
 }
 

@@ -34,7 +34,7 @@ extension CompletionRules {
 }
 
 extension CompletionStep {
-    fileprivate var releasesNext: Bool { before.machine.holdsUpOthers && after?.machine.holdsUpOthers != true }
+    fileprivate var releasesNext: Bool { before.machine.blocksOthers && after?.machine.blocksOthers != true }
 
     /// Whether earlier content that the completion replaced must be delivered by itself. If a coalescing completion replaces the
     /// completion, it replaces the earlier content as well.

@@ -20,7 +20,7 @@ package struct CompletionRules: Sendable {
             return CompletionChanges(
                 inserting: Completion(key: offer.key, machine: machine, changedAt: offer.at, orderKey: offer.orderKey))
         }
-        guard offer.isAgain, !present.hasLeft, !present.machine.state.isFinal, present.machine.dueAt != nil,
+        guard offer.isAgain, !present.hasLeftAudience, !present.machine.state.isFinal, present.machine.dueAt != nil,
             present.machine.attempt == offer.attempt - 1
         else { return nil }
         var changes = CompletionChanges()
@@ -35,7 +35,7 @@ package struct CompletionRules: Sendable {
     ) -> CompletionChanges? {
         guard !facts.isKnown, let update = facts.update, update.isLive(at: now) else { return nil }
         var completion = completion
-        if completion.orderKey != nil, !facts.isHeldUp { completion.machine.released(at: now) }
+        if completion.orderKey != nil, !facts.isBlocked { completion.machine.released(at: now) }
         return CompletionChanges(inserting: completion)
     }
 
@@ -71,17 +71,17 @@ package struct CompletionRules: Sendable {
     }
 
     /// Notes that an envelope of the completion left its inbox. Returns nil if this changes nothing.
-    package func settled(_ completion: Completion, _ settlement: Settlement) -> CompletionStep? {
+    package func finished(_ completion: Completion, _ finalOutcome: FinalOutcome) -> CompletionStep? {
         var machine = completion.machine
-        switch settlement.outcome {
-        case .acknowledged: machine.received(at: settlement.at)
-        case .unsupported: _ = machine.reported(.unsupported, at: settlement.at)
-        case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: settlement.at)
+        switch finalOutcome.outcome {
+        case .acknowledged: machine.received(at: finalOutcome.at)
+        case .unsupported: _ = machine.reported(.unsupported, at: finalOutcome.at)
+        case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: finalOutcome.at)
         // The completion ends with its update, and the device is notified then.
-        case .cancelled, .expired, .gone: machine.takenOut(at: settlement.at)
+        case .cancelled, .expired, .gone: machine.takenOut(at: finalOutcome.at)
         case .replaced, .dropped: return nil
         }
-        return step(completion, to: machine, at: settlement.at)
+        return step(completion, to: machine, at: finalOutcome.at)
     }
 
     /// Notes that envelopes of the completion are removed from the inbox. Returns nil if this changes nothing.
@@ -127,24 +127,28 @@ package struct CompletionRules: Sendable {
     // MARK: Audiences
 
     /// Notes that the device left the audience of the update. Returns nil if this was noted before and changes nothing.
-    package func left(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
-        guard !completion.hasLeft || !completion.machine.state.isFinal else { return nil }
+    package func leftAudience(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
+        guard !completion.hasLeftAudience || !completion.machine.state.isFinal else { return nil }
         let takesOut = completion.machine.isInInbox
         var machine = completion.machine
-        guard !machine.left(at: now) else { return CompletionStep(before: completion, after: nil, takesOut: takesOut) }
+        guard !machine.leftAudience(at: now) else {
+            return CompletionStep(before: completion, after: nil, takesOut: takesOut)
+        }
         var after = completion.changed(at: now) { $0 = machine }
-        after.hasLeft = true
+        after.hasLeftAudience = true
         return CompletionStep(before: completion, after: after, takesOut: takesOut)
     }
 
     /// Notes that the device belongs to the audience of the update again. Returns nil if the device had not left, or the update
     /// ended.
     package func returned(at now: Timestamp, knowing facts: CompletionFacts) -> CompletionStep? {
-        guard let completion = facts.completion, completion.hasLeft, let update = facts.update, update.isLive(at: now) else {
+        guard let completion = facts.completion, completion.hasLeftAudience, let update = facts.update,
+            update.isLive(at: now)
+        else {
             return nil
         }
         var after = completion.changed(at: now) { $0.returned(at: now) }
-        after.hasLeft = false
+        after.hasLeftAudience = false
         return CompletionStep(before: completion, after: after)
     }
 

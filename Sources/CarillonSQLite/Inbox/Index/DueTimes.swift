@@ -82,7 +82,7 @@ final class DueTimes: Sendable {
     }
 
     private func moment(of row: InboxRow) -> (at: Timestamp, since: Timestamp) {
-        guard let settlement = row.settlement else { return (row.waitsUntil, row.acceptedAt) }
-        return (settlement.at.adding(seconds: outcomeSeconds), settlement.at)
+        guard let finalOutcome = row.finalOutcome else { return (row.waitsUntil, row.acceptedAt) }
+        return (finalOutcome.at.adding(seconds: outcomeSeconds), finalOutcome.at)
     }
 }

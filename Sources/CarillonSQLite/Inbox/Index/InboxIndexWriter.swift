@@ -128,5 +128,5 @@ final class InboxIndexWriter {
 }
 
 extension InboxRow {
-    var indexKey: InboxIndex.Key { InboxIndex.Key(device, isFinal: settlement != nil) }
+    var indexKey: InboxIndex.Key { InboxIndex.Key(device, isFinal: finalOutcome != nil) }
 }

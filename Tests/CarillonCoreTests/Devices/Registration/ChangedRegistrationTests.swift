@@ -27,10 +27,10 @@ struct ChangedRegistrationTests {
 
     @Test func `a device that says the same changes no row`() throws {
         let stored = Sample.registration(Sample.device, 1)
-        let same = try ruling(.says(stored.profile, confirms: true), facts(stored, nil))
+        let same = try ruling(.reports(stored.profile, confirms: true), facts(stored, nil))
         #expect(same.changes.isEmpty && !same.decision.isChanged)
         #expect(try ruling(.nothing, facts(nil, nil)).changes.isEmpty)
-        let unchanged = unchanged(.says(stored.profile, confirms: true), stored)
+        let unchanged = unchanged(.reports(stored.profile, confirms: true), stored)
         #expect(unchanged?.decision == same.decision && unchanged?.confirms == true)
     }
 
@@ -41,15 +41,15 @@ struct ChangedRegistrationTests {
     @Test func `only what a device has already needs no facts, and confirms an address if it says one`() {
         let (stored, silent) = (Sample.registration(Sample.device, 1), facts(nil).current)
         #expect(unchanged(.nothing, stored)?.confirms == false)
-        #expect(unchanged(.says(stored.profile, confirms: false), stored)?.confirms == false)
-        #expect(unchanged(.says(Sample.profile(nil), confirms: true), silent)?.confirms == false)
-        #expect(unchanged(.says(Sample.profile(2), confirms: true), stored) == nil)
-        #expect(unchanged(.says(Sample.profile(nil), confirms: true), stored) == nil)
-        #expect(unchanged(.says(stored.profile, confirms: true, user: .signedIn(Sample.user(1))), stored) == nil)
+        #expect(unchanged(.reports(stored.profile, confirms: false), stored)?.confirms == false)
+        #expect(unchanged(.reports(Sample.profile(nil), confirms: true), silent)?.confirms == false)
+        #expect(unchanged(.reports(Sample.profile(2), confirms: true), stored) == nil)
+        #expect(unchanged(.reports(Sample.profile(nil), confirms: true), stored) == nil)
+        #expect(unchanged(.reports(stored.profile, confirms: true, user: .signedIn(Sample.user(1))), stored) == nil)
         #expect(unchanged(.becomes(stored), stored) == nil)
         var suspended = stored
         suspended.status = .suspended(.tokenDead)
-        #expect(unchanged(.says(stored.profile, confirms: true), suspended) == nil, "it is resumed")
+        #expect(unchanged(.reports(stored.profile, confirms: true), suspended) == nil, "it is resumed")
     }
 
     @Test func `a device confirms its address if it says the environment that the vendor corrected`() throws {
@@ -57,39 +57,40 @@ struct ChangedRegistrationTests {
         let said = stored.profile
         stored.profile.address?.environment = .sandbox
         stored.reportedEnvironment = .production
-        let same = try #require(unchanged(.says(said, confirms: true), stored))
+        let same = try #require(unchanged(.reports(said, confirms: true), stored))
         #expect(same.confirms && same.decision.registration == stored)
-        #expect(try ruling(.says(said, confirms: true), facts(stored, nil)).changes.isEmpty, "no token is asked for")
-        #expect(unchanged(.says(Sample.profile(2), confirms: true), stored) == nil)
+        #expect(try ruling(.reports(said, confirms: true), facts(stored, nil)).changes.isEmpty, "no token is asked for")
+        #expect(unchanged(.reports(Sample.profile(2), confirms: true), stored) == nil)
         // Without the correction the other environment is another address.
         stored.reportedEnvironment = nil
-        #expect(unchanged(.says(said, confirms: true), stored) == nil)
+        #expect(unchanged(.reports(said, confirms: true), stored) == nil)
     }
 
     @Test func `facts of a token are asked for if it is another`() throws {
         let stored = Sample.registration(Sample.device, 1)
-        let says = RegistrationRequest.says(Sample.profile(2), confirms: true)
+        let says = RegistrationRequest.reports(Sample.profile(2), confirms: true)
         guard case .needsToken(let address, let app) = RegistrationRules.change(says, at: now, knowing: facts(stored, nil))
         else { throw Undecided() }
         #expect(address == Sample.address(2) && app == Sample.app)
         // To remove a token takes none.
-        #expect(try ruling(.says(Sample.profile(nil), confirms: true), facts(stored, nil)).decision.isChanged)
+        #expect(try ruling(.reports(Sample.profile(nil), confirms: true), facts(stored, nil)).decision.isChanged)
     }
 
     @Test func `a token that is released is remembered if it was taken`() throws {
         for says in [Sample.profile(2), Sample.profile(nil)] {
             let taken = try ruling(
-                .says(says, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
+                .reports(says, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
             #expect(
                 taken.changes.released
                     == .init(
                         app: Sample.app, token: Sample.token(1), tokenTransfers: .init(count: 2, day: day), forgotten: 10))
-            let quiet = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1)))
+            let quiet = try ruling(.reports(says, confirms: true), facts(Sample.registration(Sample.device, 1)))
             #expect(quiet.changes.released == nil && quiet.changes.profiles.first?.isAddressChanged == true)
         }
         var moved = Sample.profile(1)
         moved.address?.environment = .sandbox
-        let same = try ruling(.says(moved, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
+        let same = try ruling(
+            .reports(moved, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
         #expect(same.changes.released == nil && same.changes.profiles.count == 1)
     }
 
@@ -103,7 +104,7 @@ struct ChangedRegistrationTests {
             (holder, .suspended), (dead, .reasonChanged), (suspended, nil),
         ]
         for (holder, change) in holders {
-            let taken = try ruling(.says(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
+            let taken = try ruling(.reports(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
             #expect(taken.changes.profiles.map(\.registration.device) == [DeviceSerial(9), Sample.device])
             #expect(taken.changes.profiles.map(\.statusChange) == [change, nil])
             #expect(taken.changes.profiles.map(\.isAddressChanged) == [false, true])
@@ -143,14 +144,14 @@ struct ChangedRegistrationTests {
     @Test func `a refusal and a change of the user are passed on`() throws {
         let holder = Sample.registration(DeviceSerial(9), 1, tokenTransfers: RegistrationRules.tokenTransfersPerDay)
         let error = #expect(throws: Refusal.self) {
-            try ruling(.says(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
+            try ruling(.reports(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
         }
         #expect(error?.code == .pushTokenContested)
         let out = try ruling(
-            .says(Sample.profile(nil), confirms: false, user: .signedOut), facts(Sample.registration(user: 1)))
+            .reports(Sample.profile(nil), confirms: false, user: .signedOut), facts(Sample.registration(user: 1)))
         #expect(out.changes.profiles.first?.userChange == .replaced && out.decision.losesUser)
         let first = try ruling(
-            .says(Sample.profile(nil), confirms: false, user: .signedIn(Sample.user(1))), facts(nil))
+            .reports(Sample.profile(nil), confirms: false, user: .signedIn(Sample.user(1))), facts(nil))
         #expect(first.changes.profiles.first?.userChange == .first)
     }
 

@@ -50,8 +50,8 @@ struct NewDeviceRulesTests {
 
     @Test func `an address has as many anonymous devices as its limit says`() throws {
         let new = Sample.new(address: 9)
-        guard case .needsDevices(let share) = insert(new, facts()) else { throw Undecided() }
-        #expect(share.address == .v4(9))
+        guard case .needsDevices(let quota) = insert(new, facts()) else { throw Undecided() }
+        #expect(quota.address == .v4(9))
         var known = facts()
         known.devicesOfAddress = 2
         #expect(try decided(insert(new, known)).changes.new?.address == .v4(9))
@@ -84,7 +84,7 @@ struct NewDeviceRulesTests {
     }
 
     @Test func `facts of a token count if the device had another`() throws {
-        let new = Sample.new(registration: 4, saying: Sample.profile(1))
+        let new = Sample.new(registration: 4, reporting: Sample.profile(1))
         var known = facts(known: Sample.known())
         known.stored = Sample.registration(Sample.device, 1)
         known.token = TokenFacts(holder: known.stored)
@@ -93,13 +93,13 @@ struct NewDeviceRulesTests {
         known.token = TokenFacts(holder: Sample.registration(DeviceSerial(9), 1))
         let taken = try decided(insert(new, known)).changes.profiles.map(\.registration.device)
         #expect(taken == [DeviceSerial(9), Sample.device])
-        #expect(try decided(insert(Sample.new(saying: Sample.profile(nil)), facts())).changes.profiles.isEmpty)
+        #expect(try decided(insert(Sample.new(reporting: Sample.profile(nil)), facts())).changes.profiles.isEmpty)
     }
 
     @Test func `what a new device says is its first row, for which nothing waits`() throws {
         var known = facts()
         known.token = TokenFacts(released: .init(count: 3, day: now.seconds / 86_400))
-        let new = Sample.new(saying: Sample.profile(1), user: .signedIn(Sample.user(1)))
+        let new = Sample.new(reporting: Sample.profile(1), user: .signedIn(Sample.user(1)))
         let (_, changes) = try decided(insert(new, known))
         let profile = try #require(changes.profiles.first)
         #expect(changes.profiles.count == 1)
@@ -112,7 +112,7 @@ struct NewDeviceRulesTests {
         let day = now.seconds / 86_400
         let holder = Sample.registration(DeviceSerial(9), 1, tokenTransfers: 1)
         known.token = TokenFacts(holder: holder, released: .init(count: 4, day: day))
-        let new = Sample.new(saying: Sample.profile(1))
+        let new = Sample.new(reporting: Sample.profile(1))
         let (_, changes) = try decided(insert(new, known))
         #expect(changes.profiles.map(\.registration.device) == [DeviceSerial(9), DeviceSerial(0)])
         #expect(changes.profiles.map(\.registration.tokenTransfers) == [0, 2])

@@ -25,12 +25,12 @@ struct RegistrationRulesTests {
         _ device: DeviceSerial, _ byte: UInt8?, at moment: Timestamp = now
     ) throws -> DeviceRegistration {
         let fresh = DeviceRegistration(device: device, at: moment)
-        return try RegistrationRules.register(try profile(byte), over: fresh, heldBy: nil, at: moment).registration
+        return try RegistrationRules.register(try profile(byte), over: fresh, tokenHolder: nil, at: moment).registration
     }
 
     @Test func `a first token is taken down`() throws {
         let fresh = DeviceRegistration(device: Self.one, at: Self.now)
-        let decision = try RegistrationRules.register(try Self.profile(1), over: fresh, heldBy: nil, at: Self.now)
+        let decision = try RegistrationRules.register(try Self.profile(1), over: fresh, tokenHolder: nil, at: Self.now)
         #expect(decision.isChanged)
         #expect(!decision.isStatusChanged)
         #expect(decision.registration.addressRevision == 1)
@@ -40,9 +40,9 @@ struct RegistrationRulesTests {
     @Test func `the same again changes nothing, within a day`() throws {
         let current = try Self.registered(Self.one, 1)
         let soon = Self.now.adding(seconds: 86_399)
-        #expect(try !RegistrationRules.register(try Self.profile(1), over: current, heldBy: nil, at: soon).isChanged)
+        #expect(try !RegistrationRules.register(try Self.profile(1), over: current, tokenHolder: nil, at: soon).isChanged)
         let later = Self.now.adding(seconds: 86_400)
-        let decision = try RegistrationRules.register(try Self.profile(1), over: current, heldBy: nil, at: later)
+        let decision = try RegistrationRules.register(try Self.profile(1), over: current, tokenHolder: nil, at: later)
         #expect(decision.registration.confirmedAt == later)
         #expect(decision.registration.addressRevision == 1)
     }
@@ -50,7 +50,7 @@ struct RegistrationRulesTests {
     @Test func `another token is another address of the same device`() throws {
         let current = try Self.registered(Self.one, 1)
         let later = Self.now.adding(seconds: 60)
-        let decision = try RegistrationRules.register(try Self.profile(2), over: current, heldBy: nil, at: later)
+        let decision = try RegistrationRules.register(try Self.profile(2), over: current, tokenHolder: nil, at: later)
         #expect(decision.registration.device == Self.one)
         #expect(decision.registration.addressRevision == 2)
         #expect(decision.registration.confirmedAt == later)
@@ -60,14 +60,14 @@ struct RegistrationRulesTests {
     @Test func `the other environment is another address`() throws {
         let current = try Self.registered(Self.one, 1)
         let decision = try RegistrationRules.register(
-            try Self.profile(1, .sandbox), over: current, heldBy: nil, at: Self.now)
+            try Self.profile(1, .sandbox), over: current, tokenHolder: nil, at: Self.now)
         #expect(decision.registration.addressRevision == 2)
     }
 
     @Test func `who presents a token takes it, and who had it is suspended without one`() throws {
         let holder = try Self.registered(Self.other, 1)
         let current = try Self.registered(Self.one, 2)
-        let decision = try RegistrationRules.register(try Self.profile(1), over: current, heldBy: holder, at: Self.now)
+        let decision = try RegistrationRules.register(try Self.profile(1), over: current, tokenHolder: holder, at: Self.now)
         let displaced = try #require(decision.displaced)
         #expect(displaced.status == .suspended(.tokenTaken))
         #expect(displaced.profile.address == nil)
@@ -91,18 +91,19 @@ struct RegistrationRulesTests {
         var holder = try Self.registered(Self.one, 1)
         var taker = try Self.registered(Self.other, nil)
         for _ in 1...RegistrationRules.tokenTransfersPerDay {
-            let decision = try RegistrationRules.register(try Self.profile(1), over: taker, heldBy: holder, at: Self.now)
+            let decision = try RegistrationRules.register(
+                try Self.profile(1), over: taker, tokenHolder: holder, at: Self.now)
             (taker, holder) = (try #require(decision.displaced), decision.registration)
         }
         let (last, keeper) = (taker, holder)
         let refusal = #expect(throws: Refusal.self) {
-            try RegistrationRules.register(try Self.profile(1), over: last, heldBy: keeper, at: Self.now)
+            try RegistrationRules.register(try Self.profile(1), over: last, tokenHolder: keeper, at: Self.now)
         }
         #expect(refusal?.code == .pushTokenContested)
         let midnight = (Self.now.seconds / 86_400 + 1) * 86_400
         #expect(refusal?.retryAfterSeconds == Int(midnight - Self.now.seconds))
         let tomorrow = Timestamp(milliseconds: midnight * 1000)
-        let decision = try RegistrationRules.register(try Self.profile(1), over: last, heldBy: keeper, at: tomorrow)
+        let decision = try RegistrationRules.register(try Self.profile(1), over: last, tokenHolder: keeper, at: tomorrow)
         #expect(decision.registration.tokenTransfers == 1)
     }
 
@@ -111,7 +112,7 @@ struct RegistrationRulesTests {
         let current = try #require(
             RegistrationRules.suspend(try Self.registered(Self.one, 1), because: reason, at: Self.now))
         let later = Self.now.adding(seconds: 5)
-        let decision = try RegistrationRules.register(try Self.profile(1), over: current, heldBy: nil, at: later)
+        let decision = try RegistrationRules.register(try Self.profile(1), over: current, tokenHolder: nil, at: later)
         #expect(decision.registration.status == .registered)
         #expect(decision.registration.statusAt == later)
         #expect(decision.registration.confirmedAt == later)
@@ -124,35 +125,36 @@ struct RegistrationRulesTests {
         let later = Self.now.adding(seconds: 200_000)
         var said = current.profile
         said.locale = "de"
-        let decision = try RegistrationRules.register(said, confirms: false, over: current, heldBy: nil, at: later)
+        let decision = try RegistrationRules.register(said, confirms: false, over: current, tokenHolder: nil, at: later)
         #expect(decision.registration.status == .suspended(.tokenDead))
         #expect(decision.registration.confirmedAt == current.confirmedAt)
         #expect(decision.registration.profile.locale == "de")
         // A device whose token was taken has said none again.
         let taken = try RegistrationRules.register(
-            try Self.profile(2), over: try Self.registered(Self.other, nil), heldBy: try Self.registered(Self.one, 2),
+            try Self.profile(2), over: try Self.registered(Self.other, nil), tokenHolder: try Self.registered(Self.one, 2),
             at: Self.now)
         let loser = try #require(taken.displaced)
-        let again = try RegistrationRules.register(try Self.profile(nil), over: loser, heldBy: nil, at: later)
+        let again = try RegistrationRules.register(try Self.profile(nil), over: loser, tokenHolder: nil, at: later)
         #expect(again.registration.status == .suspended(.tokenTaken))
     }
 
     @Test func `another environment gives back no token transfers`() throws {
         let taken = try RegistrationRules.register(
-            try Self.profile(1), over: try Self.registered(Self.one, nil), heldBy: try Self.registered(Self.other, 1),
+            try Self.profile(1), over: try Self.registered(Self.one, nil), tokenHolder: try Self.registered(Self.other, 1),
             at: Self.now)
         #expect(taken.registration.tokenTransfers == 1)
         let moved = try RegistrationRules.register(
-            try Self.profile(1, .sandbox), over: taken.registration, heldBy: nil, at: Self.now)
+            try Self.profile(1, .sandbox), over: taken.registration, tokenHolder: nil, at: Self.now)
         #expect(moved.registration.tokenTransfers == 1)
-        let other = try RegistrationRules.register(try Self.profile(3), over: moved.registration, heldBy: nil, at: Self.now)
+        let other = try RegistrationRules.register(
+            try Self.profile(3), over: moved.registration, tokenHolder: nil, at: Self.now)
         #expect(other.registration.tokenTransfers == 0)
     }
 
     @Test func `what an operator suspended stays so`() throws {
         let current = try #require(
             RegistrationRules.suspend(try Self.registered(Self.one, 1), because: .byOperator, at: Self.now))
-        let decision = try RegistrationRules.register(try Self.profile(2), over: current, heldBy: nil, at: Self.now)
+        let decision = try RegistrationRules.register(try Self.profile(2), over: current, tokenHolder: nil, at: Self.now)
         #expect(decision.registration.status == .suspended(.byOperator))
         #expect(decision.registration.profile.address == (try Self.profile(2)).address)
         #expect(!decision.isStatusChanged)
@@ -162,7 +164,7 @@ struct RegistrationRulesTests {
         let holder = try #require(
             RegistrationRules.suspend(try Self.registered(Self.other, 1), because: .byOperator, at: Self.now))
         let taker = try Self.registered(Self.one, nil)
-        let decision = try RegistrationRules.register(try Self.profile(1), over: taker, heldBy: holder, at: Self.now)
+        let decision = try RegistrationRules.register(try Self.profile(1), over: taker, tokenHolder: holder, at: Self.now)
         #expect(decision.displaced?.status == .suspended(.byOperator))
         #expect(decision.displaced?.profile.address == nil)
     }
@@ -201,7 +203,7 @@ struct RegistrationRulesTests {
         let suspended = try #require(RegistrationRules.suspend(first, because: .byOperator, at: early))
         let resumed = try #require(RegistrationRules.resume(suspended, at: early))
         let again = try #require(RegistrationRules.suspend(resumed, because: .tokenDead, at: early))
-        let registered = try RegistrationRules.register(try Self.profile(1), over: again, heldBy: nil, at: early)
+        let registered = try RegistrationRules.register(try Self.profile(1), over: again, tokenHolder: nil, at: early)
         let moments = [first, suspended, resumed, again, registered.registration].map(\.statusAt.milliseconds)
         #expect(moments == (0...4).map { Self.now.milliseconds + $0 })
     }

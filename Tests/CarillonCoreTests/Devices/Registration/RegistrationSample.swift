@@ -51,12 +51,12 @@ enum RegistrationSample {
     }
 
     static func new(
-        registration: UInt8? = nil, key: KeyID? = nil, address: UInt32? = nil, saying profile: DeviceProfile? = nil,
+        registration: UInt8? = nil, key: KeyID? = nil, address: UInt32? = nil, reporting profile: DeviceProfile? = nil,
         user: UserClaim? = nil
     ) -> NewDevice {
         NewDevice(
             DeviceID(Bytes16(high: 2, low: 2)), app: appID(), registration: registration.map { SecretHash(of: [$0]) },
-            key: key, isAnonymous: address != nil, share: address.map { .init(address: .v4($0), limit: 3) },
+            key: key, isAnonymous: address != nil, quota: address.map { .init(address: .v4($0), limit: 3) },
             profile: profile, user: user)
     }
 

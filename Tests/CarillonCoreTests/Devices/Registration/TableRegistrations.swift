@@ -29,7 +29,7 @@ struct TableRegistrations {
             return change(serial, at: now) { current in
                 var profile = current.profile
                 profile.address = token.map(RegistrationSample.address)
-                return .says(profile, confirms: confirms, user: user)
+                return .reports(profile, confirms: confirms, user: user)
             }
         case .stop(let serial):
             return change(serial, at: now) { current in
@@ -54,7 +54,7 @@ struct TableRegistrations {
         let new = NewDevice(
             DeviceID(Bytes16(high: 1, low: UInt64(lastSerial))), app: RegistrationSample.appID(request.app),
             registration: request.secret.map { SecretHash(of: [$0]) }, isAnonymous: request.address != nil,
-            share: request.address.map { .init(address: .v4($0), limit: NaiveRegistrations.devicesPerAddress) },
+            quota: request.address.map { .init(address: .v4($0), limit: NaiveRegistrations.devicesPerAddress) },
             profile: request.token.map { RegistrationSample.profile($0) }, user: request.user)
         let app = AppSerial(request.app)
         let known = devices.values.first {
@@ -69,8 +69,8 @@ struct TableRegistrations {
                 new, limit: NaiveRegistrations.devicesPerApp, at: now, knowing: facts,
                 credential: RegistrationSample.credential)
             switch insertion {
-            case .needsDevices(let share):
-                facts.devicesOfAddress = devices.values.count { $0.address == share.address }
+            case .needsDevices(let quota):
+                facts.devicesOfAddress = devices.values.count { $0.address == quota.address }
             case .refused(.addressFull): return "address full"
             case .refused(.refused(let refusal)): return refusal.code == .devicesTooMany ? "app full" : "contested"
             case .refused: return "not allowed"
@@ -98,7 +98,7 @@ struct TableRegistrations {
             case .decided(.success(let ruling)):
                 precondition(unchanged == nil || ruling.changes.isEmpty, "what is said to be unchanged changes")
                 write(ruling.changes)
-                if case .says = request { return "said" }
+                if case .reports = request { return "said" }
                 return ruling.changes.isEmpty ? "same" : "changed"
             }
         }

@@ -24,16 +24,16 @@ struct InboxRulesTests {
         }
 
         private mutating func operation() -> InboxOperation {
-            let settlement = Settlement(
+            let finalOutcome = FinalOutcome(
                 [.acknowledged, .failed, .cancelled, .unsupported].randomElement(using: &random) ?? .failed,
                 code: [nil, 100, 301].randomElement(using: &random) ?? nil, at: now)
             switch Int.random(in: 0..<100, using: &random) {
             case 0..<55: return .append(envelope(), rules())
-            case 55..<62: return .record(envelope(), rules(), settlement)
+            case 55..<62: return .record(envelope(), rules(), finalOutcome)
             case 62..<65: return .replace(envelope(isLate: true), rules())
             case 65..<87:
                 let device = [nil, DeviceSerial(1), DeviceSerial(2)].randomElement(using: &random) ?? nil
-                return .settle(someID(), device: device, settlement)
+                return .finish(someID(), device: device, finalOutcome)
             case 87..<91: return .forget(someID())
             case 91..<97: return .expire(someID(), at: now)
             default:
@@ -110,14 +110,14 @@ struct InboxRulesTests {
             }
             // What is counted on the way is what there is.
             for device in [DeviceSerial(1), DeviceSerial(2)] {
-                let waiting = naive.rows.values.filter { $0.device == device && $0.settlement == nil }
+                let waiting = naive.rows.values.filter { $0.device == device && $0.finalOutcome == nil }
                 let counted = tables.usage[device] ?? .init()
                 #expect(counted.envelopes == waiting.count)
                 #expect(counted.bytes == waiting.reduce(0) { $0 + $1.byteCount })
-                #expect(counted.outcomes == naive.rows.values.count { $0.device == device && $0.settlement != nil })
+                #expect(counted.outcomes == naive.rows.values.count { $0.device == device && $0.finalOutcome != nil })
                 #expect(counted.keys == naive.claims.values.count { $0.device == device })
             }
-            let waiting = naive.rows.values.filter { $0.settlement == nil }
+            let waiting = naive.rows.values.filter { $0.finalOutcome == nil }
             #expect(tables.tally.waiting.envelopes == waiting.count)
             #expect(tables.tally.waiting.bytes == waiting.reduce(0) { $0 + $1.byteCount })
             let (accepted, ended) = (tables.tally.accepted.values, tables.tally.ended.values)
@@ -139,9 +139,9 @@ struct InboxRulesTests {
         _ = tables.commit((Int64(1)...4).map { .append(Sample.envelope($0), AppendRules(topic: $0 < 3 ? "t" : nil)) })
         let later = Sample.now.adding(milliseconds: 250)
         _ = tables.commit([
-            .settle(Sample.id(2), device: Sample.device, Settlement(.acknowledged, at: later)),
-            .settle(Sample.id(3), device: nil, Settlement(.cancelled, at: later)),
-            .record(Sample.envelope(5), AppendRules(), Settlement(.failed, code: 100, at: later)),
+            .finish(Sample.id(2), device: Sample.device, FinalOutcome(.acknowledged, at: later)),
+            .finish(Sample.id(3), device: nil, FinalOutcome(.cancelled, at: later)),
+            .record(Sample.envelope(5), AppendRules(), FinalOutcome(.failed, code: 100, at: later)),
             .end(DeviceOrigin(Sample.device, channel), because: .unregistered, at: later),
         ])
         #expect(tables.tally.accepted == [.message: 5])
@@ -159,7 +159,7 @@ struct InboxRulesTests {
         _ = tables.commit([.append(Sample.envelope(501), AppendRules(idempotency: claim))])
         _ = tables.commit(
             (Int64(495)...500).map {
-                .settle(Sample.id($0), device: Sample.device, Settlement(.acknowledged, at: Sample.now))
+                .finish(Sample.id($0), device: Sample.device, FinalOutcome(.acknowledged, at: Sample.now))
             })
         #expect(tables.secondLooks == 0)
     }
@@ -180,7 +180,7 @@ struct InboxRulesTests {
             tables.notified = [ChannelSerial(1)]
             _ = tables.commit([.append(Sample.envelope(position), AppendRules(topic: "t"))])
             #expect(tables.commit([.append(failure, rules)]) == [.stored(replaced: Sample.id(position))])
-            let outcomes = tables.rows.values.count { $0.settlement != nil }
+            let outcomes = tables.rows.values.count { $0.finalOutcome != nil }
             #expect(outcomes <= 16 && tables.usage[Sample.device]?.outcomes == outcomes)
         }
     }

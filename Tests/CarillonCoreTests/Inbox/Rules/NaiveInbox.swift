@@ -19,31 +19,31 @@ struct NaiveInbox {
         switch operation {
         case .append(let envelope, let rules):
             return append(envelope, rules)
-        case .record(let envelope, let rules, let settlement):
+        case .record(let envelope, let rules, let finalOutcome):
             if let earlier = earlierUse(rules, envelope) { return earlier }
             claim(rules, envelope)
             let replaced = replace(rules.topic, envelope)
             if envelope.behaviour.keepsOutcome {
                 rows[envelope.position] = InboxRow(envelope, topic: nil)
-                rows[envelope.position]?.settlement = settlement
+                rows[envelope.position]?.finalOutcome = finalOutcome
             }
             return .recorded(replaced: replaced)
         case .replace(let envelope, let rules):
             return .recorded(replaced: replace(rules.topic, envelope))
-        case .settle(let id, let device, let settlement):
-            return settle(id, device, settlement)
+        case .finish(let id, let device, let finalOutcome):
+            return finish(id, device, finalOutcome)
         case .forget(let id):
             guard let row = waiting(id), row.acceptedAt == row.expiresAt else { return .notWaiting }
             rows[id.position] = nil
-            return .settled
+            return .finished
         case .expire(let id, let now):
             guard let row = waiting(id), row.waitsUntil <= now else { return .notWaiting }
             finish(row, row.timeOver)
-            return .settled
+            return .finished
         case .end(let origin, _, let now):
             guard channels.contains(origin.origin) else { return .originGone }
             end(origin, at: now)
-            return .settled
+            return .finished
         case .changeUser:
             preconditionFailure("The story has no users.")
         }
@@ -54,9 +54,9 @@ struct NaiveInbox {
         guard channels.contains(envelope.origin.key) else { return .originGone }
         if envelope.behaviour.needsEffect, rules.effects.isEmpty { return .originGone }
         guard rules.effects.vouchedChannels.allSatisfy(notified.contains) else { return .originGone }
-        if envelope.behaviour.needsRoom, !envelope.isVolatile, !hasRoom(envelope, nil) {
+        if envelope.behaviour.isRefusedWhenFull, !envelope.isVolatile, !hasRoom(envelope, nil) {
             for row in rows.values
-            where row.device == envelope.device && row.settlement == nil && row.waitsUntil <= envelope.acceptedAt {
+            where row.device == envelope.device && row.finalOutcome == nil && row.waitsUntil <= envelope.acceptedAt {
                 finish(row, row.timeOver)
             }
             guard hasRoom(envelope, rules.topic) else { return .full }
@@ -74,7 +74,7 @@ struct NaiveInbox {
     private func hasRoom(_ envelope: Envelope, _ topic: String?) -> Bool {
         let replaced = topic.flatMap { self.topic($0, envelope) }
         let others = rows.values.filter {
-            $0.device == envelope.device && $0.settlement == nil && $0.id != replaced?.id
+            $0.device == envelope.device && $0.finalOutcome == nil && $0.id != replaced?.id
         }
         return others.count < limits.envelopes
             && others.reduce(0, { $0 + $1.byteCount }) + envelope.byteCount <= limits.bytes
@@ -82,14 +82,14 @@ struct NaiveInbox {
 
     private func topic(_ topic: String, _ envelope: Envelope) -> InboxRow? {
         rows.values.first {
-            $0.device == envelope.device && $0.origin == envelope.origin.key && $0.topic == topic && $0.settlement == nil
+            $0.device == envelope.device && $0.origin == envelope.origin.key && $0.topic == topic && $0.finalOutcome == nil
         }
     }
 
     private mutating func replace(_ topic: String?, _ envelope: Envelope) -> MessageID? {
         guard let topic, let row = self.topic(topic, envelope), row.position < envelope.position else { return nil }
         let isExpired = row.expiresAt <= envelope.acceptedAt
-        finish(row, isExpired ? Settlement(.expired, at: row.expiresAt) : Settlement(.replaced, at: envelope.acceptedAt))
+        finish(row, isExpired ? FinalOutcome(.expired, at: row.expiresAt) : FinalOutcome(.replaced, at: envelope.acceptedAt))
         return row.id
     }
 
@@ -100,7 +100,7 @@ struct NaiveInbox {
         guard used.fingerprint == claim.fingerprint else { return .keyReused }
         var outcome: Outcome?
         if let row = rows[used.id.position], row.id == used.id {
-            outcome = row.settlement?.outcome ?? (row.waitsUntil <= envelope.acceptedAt ? row.timeOver.outcome : nil)
+            outcome = row.finalOutcome?.outcome ?? (row.waitsUntil <= envelope.acceptedAt ? row.timeOver.outcome : nil)
         }
         return .duplicate(of: used.id, acceptedAt: used.acceptedAt, expiresAt: used.expiresAt, outcome: outcome)
     }
@@ -113,42 +113,42 @@ struct NaiveInbox {
     }
 
     private func waiting(_ id: MessageID) -> InboxRow? {
-        guard let row = rows[id.position], row.id == id, row.settlement == nil else { return nil }
+        guard let row = rows[id.position], row.id == id, row.finalOutcome == nil else { return nil }
         return row
     }
 
-    private mutating func settle(_ id: MessageID, _ device: DeviceSerial?, _ settlement: Settlement) -> InboxResult {
+    private mutating func finish(_ id: MessageID, _ device: DeviceSerial?, _ finalOutcome: FinalOutcome) -> InboxResult {
         guard let row = rows[id.position], row.id == id, device == nil || device == row.device else { return .notWaiting }
-        if let earlier = row.settlement {
-            if device != nil, earlier.outcome == .acknowledged, settlement.outcome == .failed,
-                let code = settlement.code, code >= ResultCode.handlerFailed
+        if let earlier = row.finalOutcome {
+            if device != nil, earlier.outcome == .acknowledged, finalOutcome.outcome == .failed,
+                let code = finalOutcome.code, code >= ResultCode.handlerFailed
             {
-                rows[id.position]?.settlement?.code = code
+                rows[id.position]?.finalOutcome?.code = code
             }
             return .notWaiting
         }
-        guard row.waitsUntil > settlement.at else { return .notWaiting }
-        finish(row, settlement)
-        return .settled
+        guard row.waitsUntil > finalOutcome.at else { return .notWaiting }
+        finish(row, finalOutcome)
+        return .finished
     }
 
-    private mutating func finish(_ row: InboxRow, _ settlement: Settlement) {
+    private mutating func finish(_ row: InboxRow, _ finalOutcome: FinalOutcome) {
         rows[row.position] = nil
         guard row.kind.behaviour.keepsOutcome else { return }
         rows[row.position] = row
-        rows[row.position]?.settlement = settlement
+        rows[row.position]?.finalOutcome = finalOutcome
     }
 
     private mutating func end(_ origin: DeviceOrigin, at now: Timestamp) {
         channels.remove(origin.origin)
         for row in rows.values
-        where row.deviceOrigin == origin && row.settlement == nil && row.kind.behaviour.endsWithOrigin {
-            finish(row, row.waitsUntil <= now ? row.timeOver : Settlement(.gone, at: now))
+        where row.deviceOrigin == origin && row.finalOutcome == nil && row.kind.behaviour.endsWithOrigin {
+            finish(row, row.waitsUntil <= now ? row.timeOver : FinalOutcome(.gone, at: now))
         }
     }
 
     private mutating func forgetSurplus(of device: DeviceSerial) {
-        let outcomes = rows.values.filter { $0.device == device && $0.settlement != nil }
+        let outcomes = rows.values.filter { $0.device == device && $0.finalOutcome != nil }
         if outcomes.count > limits.outcomes {
             let surplus = outcomes.count - limits.outcomes + limits.outcomes / 16
             for row in outcomes.sorted(by: { $0.position < $1.position }).prefix(surplus) { rows[row.position] = nil }

@@ -41,7 +41,7 @@ struct TableInbox {
 
     private func answer(_ questions: InboxQuestions, into facts: inout InboxFacts) {
         facts.origins.formUnion(questions.origins.intersection(channels))
-        for origin in questions.holdings { facts.holdings[origin] = holding(of: origin) }
+        for origin in questions.originContents { facts.originContents[origin] = contents(of: origin) }
         for position in questions.rows { facts.rows[position] = rows[position] }
         for topic in questions.topics {
             guard let row = waiting.first(where: { $0.deviceOrigin == topic.origin && $0.topic == topic.topic }) else {
@@ -66,28 +66,28 @@ struct TableInbox {
         facts.effects.formUnion(questions.effects.filter { notified.isSuperset(of: [$0].vouchedChannels) })
     }
 
-    var waiting: [InboxRow] { rows.values.filter { $0.settlement == nil } }
+    var waiting: [InboxRow] { rows.values.filter { $0.finalOutcome == nil } }
 
     private func outcomes(of device: DeviceSerial) -> [InboxRow] {
-        rows.values.filter { $0.device == device && $0.settlement != nil }.sorted { $0.position < $1.position }
+        rows.values.filter { $0.device == device && $0.finalOutcome != nil }.sorted { $0.position < $1.position }
     }
 
     private func ending(with origin: DeviceOrigin) -> [InboxRow] {
         waiting.filter { $0.deviceOrigin == origin && $0.kind.behaviour.endsWithOrigin }
     }
 
-    private func holding(of origin: DeviceOrigin) -> OriginHolding {
-        ending(with: origin).reduce(into: OriginHolding()) { $0.add($1) }
+    private func contents(of origin: DeviceOrigin) -> OriginContents {
+        ending(with: origin).reduce(into: OriginContents()) { $0.add($1) }
     }
 
     private mutating func write(_ changes: InboxChanges) {
         notified.subtract(changes.effects.vouchedChannels)
         for row in changes.departures {
-            precondition(rows[row.position]?.settlement == nil && rows[row.position] != nil, "nothing waited there")
+            precondition(rows[row.position]?.finalOutcome == nil && rows[row.position] != nil, "nothing waited there")
             rows[row.position] = nil
         }
         for row in changes.outcomes {
-            precondition(rows[row.position] == nil && row.settlement != nil, "there was something there")
+            precondition(rows[row.position] == nil && row.finalOutcome != nil, "there was something there")
             rows[row.position] = row
         }
         for end in changes.ends {
@@ -96,7 +96,7 @@ struct TableInbox {
                 rows[row.position] = nil
                 guard row.kind.behaviour.keepsOutcome else { continue }
                 var ended = row
-                ended.settlement = row.waitsUntil <= end.at ? row.timeOver : Settlement(.gone, at: end.at)
+                ended.finalOutcome = row.waitsUntil <= end.at ? row.timeOver : FinalOutcome(.gone, at: end.at)
                 rows[row.position] = ended
             }
         }
@@ -104,7 +104,7 @@ struct TableInbox {
             precondition(rows[arrival.row.position] == nil, "there was something there")
             rows[arrival.row.position] = arrival.row
         }
-        for (position, code) in changes.amendments { rows[position]?.settlement?.code = code }
+        for (position, code) in changes.amendments { rows[position]?.finalOutcome?.code = code }
         claims.merge(changes.claims) { $1 }
         for (device, count) in changes.forgottenOutcomes {
             for row in outcomes(of: device).prefix(count) { rows[row.position] = nil }

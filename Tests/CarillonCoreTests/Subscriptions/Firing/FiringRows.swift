@@ -2,7 +2,7 @@ import CarillonCore
 
 /// Rows as a store has them: they answer questions of ``FiringRules`` and take its changes.
 struct FiringRows {
-    struct Held: Equatable {
+    struct Throttled: Equatable {
         var number: Int64
         var key: FiringKey
         var device: DeviceSerial
@@ -14,7 +14,7 @@ struct FiringRows {
     var subscriptions: [SubscriptionSerial: FiringSubscription] = [:]
     var watches: [FiringKey: FiringWatch] = [:]
     /// In the order of their numbers.
-    var held: [Held] = []
+    var throttled: [Throttled] = []
     private(set) var lastHeld: Int64 = 0
 
     /// Contains nothing that was not asked for.
@@ -26,15 +26,15 @@ struct FiringRows {
 
     func answer(_ questions: FiringQuestions, into facts: inout FiringFacts) {
         for key in questions.watches { answer(key, into: &facts) }
-        for row in held where questions.held.contains(row.number) {
-            facts.held[row.number] = ThrottledEntry(row.key, revision: row.revision)
+        for row in throttled where questions.throttled.contains(row.number) {
+            facts.throttled[row.number] = ThrottledEntry(row.key, revision: row.revision)
             answer(row.key, into: &facts)
         }
         for key in questions.queues {
-            facts.queues[key] = held.filter { $0.key == key }.map { ThrottledSize($0.number, bytes: $0.bytes) }
+            facts.queues[key] = throttled.filter { $0.key == key }.map { ThrottledSize($0.number, bytes: $0.bytes) }
         }
         for device in questions.usage {
-            let rows = held.filter { $0.device == device }
+            let rows = throttled.filter { $0.device == device }
             facts.usage[device] = ThrottledUsage(firings: rows.count, bytes: rows.reduce(0) { $0 + $1.bytes })
         }
     }
@@ -45,32 +45,32 @@ struct FiringRows {
     }
 
     mutating func write(_ changes: FiringChanges) {
-        held.removeAll { changes.removed.contains($0.number) }
-        for firing in changes.added { hold(firing) }
+        throttled.removeAll { changes.removed.contains($0.number) }
+        for firing in changes.added { throttle(firing) }
         for (key, dueAt) in changes.dues { setDue(key, dueAt) }
         for (serial, machine) in changes.subscriptions { subscriptions[serial]?.machine = machine }
         for (key, watch) in changes.watches { watches[key] = watch }
     }
 
-    mutating func hold(_ firing: ThrottledFiring) {
+    mutating func throttle(_ firing: ThrottledFiring) {
         lastHeld += 1
-        held.append(
-            Held(
+        throttled.append(
+            Throttled(
                 number: lastHeld, key: firing.key, device: firing.device, revision: firing.target.revision,
                 bytes: firing.body.count))
     }
 
     /// Of the first row of a subscription and an item.
     mutating func setDue(_ key: FiringKey, _ dueAt: Timestamp) {
-        guard let first = held.firstIndex(where: { $0.key == key }) else { return }
-        held[first].dueAt = dueAt
+        guard let first = throttled.firstIndex(where: { $0.key == key }) else { return }
+        throttled[first].dueAt = dueAt
     }
 
     /// Whether both contain the same, whatever the numbers of throttled firings are.
     func isLike(_ other: FiringRows) -> Bool {
         subscriptions == other.subscriptions && watches == other.watches
-            && held.count == other.held.count
-            && zip(held, other.held).allSatisfy { one, other in
+            && throttled.count == other.throttled.count
+            && zip(throttled, other.throttled).allSatisfy { one, other in
                 var renumbered = one
                 renumbered.number = other.number
                 return renumbered == other

@@ -125,7 +125,7 @@ struct FiringRulesTests {
         #expect(!fine.rules.counts(.throttledNotified(2, at: now)), "it is not there")
         var (ended, changed, withoutItem, withoutPace) = (fine, fine, fine, fine)
         ended.facts.subscriptions[FiringSample.subscription]?.isEnded = true
-        changed.facts.held[1]?.revision -= 1
+        changed.facts.throttled[1]?.revision -= 1
         withoutItem.facts.watches[fine.key]?.hasItem = false
         withoutPace.facts.subscriptions[FiringSample.subscription]?.pace = nil
         var paused = FiringSample(item, isPaused: true)
@@ -169,10 +169,10 @@ struct FiringRulesTests {
         let sample = FiringSample(item)
         var effects = FiringQuestions()
         effects.watches = [sample.key]
-        effects.held = [4]
+        effects.throttled = [4]
         #expect(FiringRules.questions(for: [sample.fired(), .throttledNotified(4, at: now)]) == effects)
         var dropping = FiringQuestions()
-        dropping.held = [1, 2]
+        dropping.throttled = [1, 2]
         #expect(FiringRules.questions(forDropping: [1, 2, 1]) == dropping)
     }
 }

@@ -30,7 +30,7 @@ struct FiringSample {
         .fired(target, on: item, by: number, at: now)
     }
 
-    func held(
+    func throttled(
         by number: Int64 = 10, bytes: Int = 1, milliseconds: Int64 = 1000, buffer: Int = 1
     ) -> ThrottledFiring {
         ThrottledFiring(
@@ -41,7 +41,7 @@ struct FiringSample {
     /// Adds firings that wait, with numbers from 1 on.
     mutating func wait(_ sizes: [Int]) {
         facts.queues[key] = sizes.enumerated().map { ThrottledSize(Int64($0.offset + 1), bytes: $0.element) }
-        for number in sizes.indices { facts.held[Int64(number + 1)] = ThrottledEntry(key, revision: Self.revision) }
+        for number in sizes.indices { facts.throttled[Int64(number + 1)] = ThrottledEntry(key, revision: Self.revision) }
         facts.usage[Self.device] = ThrottledUsage(firings: sizes.count, bytes: sizes.reduce(0, +))
     }
 }

@@ -35,7 +35,7 @@ struct FiringScenarioTests {
             return counted
         }
 
-        mutating func hold(_ firings: [ThrottledFiring], at now: Timestamp) -> [ThrottleResult] {
+        mutating func throttle(_ firings: [ThrottledFiring], at now: Timestamp) -> [ThrottleResult] {
             var (facts, asked) = (FiringFacts(), FiringQuestions())
             while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {
                 rows.answer(questions, into: &facts)
@@ -45,7 +45,7 @@ struct FiringScenarioTests {
             savedQueues += Set(firings.map(\.key)).count - asked.queues.count
             savedUsage += Set(firings.map(\.device)).count - asked.usage.count
             var rules = FiringRules(limits: FiringScenarioTests.limits, knowing: facts)
-            let results = firings.map { rules.hold($0, at: now) }
+            let results = firings.map { rules.throttle($0, at: now) }
             rows.write(rules.changes)
             return results
         }
@@ -96,7 +96,7 @@ struct FiringScenarioTests {
             return .fired(target(key, in: rows), on: key.item, by: number(), at: now)
         }
 
-        mutating func held(in rows: FiringRows) -> ThrottledFiring {
+        mutating func throttled(in rows: FiringRows) -> ThrottledFiring {
             let key = key()
             return ThrottledFiring(
                 target: target(key, in: rows), device: device(of: key.subscription), item: key.item, number: number(),
@@ -127,7 +127,7 @@ struct FiringScenarioTests {
         var delivered = 0
         var undelivered = 0
         var due = 0
-        var held = 0
+        var throttled = 0
         var conflated = 0
         var late = 0
         var full = 0
@@ -144,8 +144,8 @@ struct FiringScenarioTests {
         mutating func note(_ result: ThrottleResult) {
             switch result {
             case .due: due += 1
-            case .held(let insteadOf):
-                held += 1
+            case .throttled(let insteadOf):
+                throttled += 1
                 conflated += insteadOf
             case .late: late += 1
             case .full: full += 1
@@ -153,7 +153,7 @@ struct FiringScenarioTests {
         }
 
         var least: Int {
-            [notified, pending, delivered, undelivered, due, held, conflated, late, full].reduce(.max) { min($0, $1) }
+            [notified, pending, delivered, undelivered, due, throttled, conflated, late, full].reduce(.max) { min($0, $1) }
         }
     }
 
@@ -178,7 +178,7 @@ struct FiringScenarioTests {
             if scenario.chance(1) { scenario.now = scenario.now.adding(seconds: -5) }
             switch Int.random(in: 0..<100, using: &scenario.random) {
             case 0..<25: notify(&scenario, &tables, &naive, &tally)
-            case 25..<60: hold(&scenario, &tables, &naive, &tally)
+            case 25..<60: throttle(&scenario, &tables, &naive, &tally)
             case 60..<80: deliver(&scenario, &tables, &naive, &tally)
             case 80..<85: drop(&scenario, &tables, &naive)
             case 85..<86: delete(&scenario, &tables, &naive)
@@ -212,13 +212,14 @@ struct FiringScenarioTests {
         for (effect, result) in zip(effects, expected) { tally.note(effect, result) }
     }
 
-    private func hold(_ scenario: inout Scenario, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally)
-    {
+    private func throttle(
+        _ scenario: inout Scenario, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally
+    ) {
         let count = Int.random(in: 1...6, using: &scenario.random)
         var firings: [ThrottledFiring] = []
-        for _ in 0..<count { firings.append(scenario.held(in: naive.rows)) }
-        let results = tables.hold(firings, at: scenario.now)
-        let expected = firings.map { naive.hold($0, at: scenario.now) }
+        for _ in 0..<count { firings.append(scenario.throttled(in: naive.rows)) }
+        let results = tables.throttle(firings, at: scenario.now)
+        let expected = firings.map { naive.throttle($0, at: scenario.now) }
         #expect(results == expected)
         for result in expected { tally.note(result) }
     }
@@ -243,7 +244,7 @@ struct FiringScenarioTests {
 
     /// The numbers of the throttled firings at some places; an unknown number for a place that is empty.
     private func numbers(_ places: [Int], in rows: FiringRows) -> [Int64] {
-        places.map { $0 < rows.held.count ? rows.held[$0].number : .max }
+        places.map { $0 < rows.throttled.count ? rows.throttled[$0].number : .max }
     }
 
     /// An item is deleted: firings until then do not count for it any more.
@@ -254,8 +255,8 @@ struct FiringScenarioTests {
             let watch = FiringWatch(app: AppSerial(1), hasItem: false, lastFiring: -scenario.firing)
             tables.rows.watches[key] = watch
             naive.rows.watches[key] = watch
-            tables.rows.held.removeAll { $0.key == key }
-            naive.rows.held.removeAll { $0.key == key }
+            tables.rows.throttled.removeAll { $0.key == key }
+            naive.rows.throttled.removeAll { $0.key == key }
         }
     }
 

@@ -15,13 +15,13 @@ struct NaiveFirings {
             rows.watches[key]?.notifiedAt = now
             return true
         case .throttledNotified(let number, let now):
-            guard let row = rows.held.first(where: { $0.number == number }),
+            guard let row = rows.throttled.first(where: { $0.number == number }),
                 let subscription = rows.subscriptions[row.key.subscription],
                 subscription.machine.status == .subscribed, !subscription.machine.isPaused, !subscription.isEnded,
                 subscription.machine.revision == row.revision, !isOver(subscription, now),
                 rows.watches[row.key]?.hasItem == true, let frequency = subscription.pace?.maxFrequency
             else { return false }
-            rows.held.removeAll { $0.number == number }
+            rows.throttled.removeAll { $0.number == number }
             rows.watches[row.key]?.notifiedAt = now
             let pause = Int64((1000 / frequency).rounded(.up))
             rows.setDue(row.key, Timestamp(milliseconds: now.milliseconds + pause))
@@ -29,7 +29,7 @@ struct NaiveFirings {
         }
     }
 
-    mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> ThrottleResult {
+    mutating func throttle(_ firing: ThrottledFiring, at now: Timestamp) -> ThrottleResult {
         let key = firing.key
         guard fires(firing.target, firing.item, firing.number, now) else { return .late }
         if rows.subscriptions[key.subscription]?.machine.policy == .once { return .due }
@@ -38,30 +38,30 @@ struct NaiveFirings {
             rest = notifiedAt.milliseconds + firing.milliseconds - now.milliseconds
             if rest > firing.milliseconds { rest = 0 }
         }
-        if held(key).isEmpty, rest <= 0 { return .due }
+        if throttled(key).isEmpty, rest <= 0 { return .due }
         var replaced = 0
-        while let oldest = held(key).first, held(key).count >= firing.buffer || !fits(firing) {
-            rows.held.removeAll { $0.number == oldest.number }
+        while let oldest = throttled(key).first, throttled(key).count >= firing.buffer || !fits(firing) {
+            rows.throttled.removeAll { $0.number == oldest.number }
             replaced += 1
         }
         if !fits(firing) { return .full }
-        rows.hold(firing)
+        rows.throttle(firing)
         rows.setDue(key, Timestamp(milliseconds: now.milliseconds + rest))
         begin(key.subscription, now)
         rows.watches[key]?.lastFiring = firing.number
-        return .held(insteadOf: replaced)
+        return .throttled(insteadOf: replaced)
     }
 
     mutating func drop(_ number: Int64, at now: Timestamp) {
-        guard let row = rows.held.first(where: { $0.number == number }) else { return }
-        rows.held.removeAll { $0.number == number }
+        guard let row = rows.throttled.first(where: { $0.number == number }) else { return }
+        rows.throttled.removeAll { $0.number == number }
         rows.setDue(row.key, now)
     }
 
-    private func held(_ key: FiringKey) -> [FiringRows.Held] { rows.held.filter { $0.key == key } }
+    private func throttled(_ key: FiringKey) -> [FiringRows.Throttled] { rows.throttled.filter { $0.key == key } }
 
     private func fits(_ firing: ThrottledFiring) -> Bool {
-        let others = rows.held.filter { $0.device == firing.device }
+        let others = rows.throttled.filter { $0.device == firing.device }
         if others.isEmpty { return true }
         return others.count + 1 <= limits.firings
             && others.map(\.bytes).reduce(firing.body.count, +) <= limits.bytes

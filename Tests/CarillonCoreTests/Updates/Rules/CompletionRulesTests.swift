@@ -8,26 +8,29 @@ struct CompletionRulesTests {
     private let key = CompletionKey(update: UpdateSerial(5), binding: BindingSerial(3), entry: 1)
 
     private func completion(
-        _ machine: CompletionMachine = CompletionMachine(), entry: Int = 1, orderKey: String? = nil, hasLeft: Bool = false
+        _ machine: CompletionMachine = CompletionMachine(), entry: Int = 1, orderKey: String? = nil,
+        hasLeftAudience: Bool = false
     ) -> Completion {
         var key = key
         key.entry = entry
         return Completion(
-            key: key, machine: machine, changedAt: now.adding(seconds: -9), orderKey: orderKey, hasLeft: hasLeft)
+            key: key, machine: machine, changedAt: now.adding(seconds: -9), orderKey: orderKey,
+            hasLeftAudience: hasLeftAudience)
     }
 
     private func standing(
         _ status: Update.Status = .live, expires: Int64 = 1, isPaused: Bool = false, isContent: Bool = false
-    ) -> UpdateStanding {
-        UpdateStanding(
+    ) -> UpdateState {
+        UpdateState(
             status: status, expiresAt: now.adding(milliseconds: expires), isPaused: isPaused, isContent: isContent)
     }
 
-    private func changed(_ completion: Completion, _ machine: CompletionMachine, hasLeft: Bool? = nil) -> Completion {
+    private func changed(_ completion: Completion, _ machine: CompletionMachine, hasLeftAudience: Bool? = nil) -> Completion
+    {
         var changed = completion
         changed.machine = machine
         changed.changedAt = now
-        changed.hasLeft = hasLeft ?? completion.hasLeft
+        changed.hasLeftAudience = hasLeftAudience ?? completion.hasLeftAudience
         return changed
     }
 
@@ -39,7 +42,7 @@ struct CompletionRulesTests {
         return UpdateOffer(key: key, revision: revision, isAgain: isAgain, attempt: attempt, orderKey: "a", at: now)
     }
 
-    private func counts(_ offer: UpdateOffer, _ update: UpdateStanding?, on completion: Completion? = nil) -> Bool {
+    private func counts(_ offer: UpdateOffer, _ update: UpdateState?, on completion: Completion? = nil) -> Bool {
         let facts = CompletionFacts(completion: completion, update: update, revision: 7)
         return rules.offer(offer, knowing: facts) != nil
     }
@@ -68,14 +71,14 @@ struct CompletionRulesTests {
     }
 
     @Test func `another offer counts for a completion that is due, and for its next attempt`() {
-        func again(_ machine: CompletionMachine, _ attempt: Int = 3, hasLeft: Bool = false) -> Bool {
-            counts(offer(attempt, isAgain: true), standing(), on: completion(machine, hasLeft: hasLeft))
+        func again(_ machine: CompletionMachine, _ attempt: Int = 3, hasLeftAudience: Bool = false) -> Bool {
+            counts(offer(attempt, isAgain: true), standing(), on: completion(machine, hasLeftAudience: hasLeftAudience))
         }
         let due = CompletionMachine(.stored, attempt: 2, isReceived: true, dueAt: now.adding(seconds: 5))
         #expect(again(due))
         #expect(!again(due, 2))
         #expect(!again(due, 4))
-        #expect(!again(due, hasLeft: true))
+        #expect(!again(due, hasLeftAudience: true))
         #expect(!again(CompletionMachine(.stored, attempt: 2)), "it is not due")
         #expect(!again(CompletionMachine(.done, attempt: 2, dueAt: now)))
         let facts = CompletionFacts(completion: completion(due), update: standing(), revision: 7)
@@ -94,25 +97,25 @@ struct CompletionRulesTests {
 
     @Test func `a completion without an envelope is added once, while its update lives`() {
         let new = completion(orderKey: "a")
-        let facts = NewCompletionFacts(update: standing(), isHeldUp: true)
+        let facts = NewCompletionFacts(update: standing(), isBlocked: true)
         #expect(rules.evaluated(new, at: now, knowing: facts)?.inserted == new)
         #expect(rules.evaluated(new, at: now, knowing: NewCompletionFacts(update: standing(), isKnown: true)) == nil)
         #expect(rules.evaluated(new, at: now, knowing: NewCompletionFacts(update: standing(expires: 0))) == nil)
         #expect(rules.evaluated(new, at: now, knowing: NewCompletionFacts(update: standing(.superseded))) == nil)
         #expect(rules.evaluated(new, at: now, knowing: NewCompletionFacts()) == nil)
-        let paused = NewCompletionFacts(update: standing(isPaused: true), isHeldUp: true)
+        let paused = NewCompletionFacts(update: standing(isPaused: true), isBlocked: true)
         #expect(rules.evaluated(new, at: now, knowing: paused)?.inserted == new)
     }
 
     @Test func `a completion that nothing holds up is due`() {
         func dueAt(
-            _ orderKey: String?, _ machine: CompletionMachine = CompletionMachine(), isHeldUp: Bool = false
+            _ orderKey: String?, _ machine: CompletionMachine = CompletionMachine(), isBlocked: Bool = false
         ) -> Timestamp? {
-            let facts = NewCompletionFacts(update: standing(), isHeldUp: isHeldUp)
+            let facts = NewCompletionFacts(update: standing(), isBlocked: isBlocked)
             return rules.evaluated(completion(machine, orderKey: orderKey), at: now, knowing: facts)?.inserted?.machine.dueAt
         }
         #expect(dueAt("a") == now)
-        #expect(dueAt("a", isHeldUp: true) == nil)
+        #expect(dueAt("a", isBlocked: true) == nil)
         #expect(dueAt(nil) == nil)
         #expect(dueAt("a", CompletionMachine(.unsupported)) == nil)
     }
@@ -141,7 +144,7 @@ struct CompletionRulesTests {
     }
 
     @Test func `a device is told of an end once, and only while its update is known`() {
-        func canEnd(_ state: CompletionMachine.State, _ update: UpdateStanding?) -> Bool {
+        func canEnd(_ state: CompletionMachine.State, _ update: UpdateState?) -> Bool {
             rules.canEnd(knowing: CompletionFacts(completion: completion(CompletionMachine(state)), update: update))
         }
         #expect(canEnd(.waiting, standing(.withdrawn)) && canEnd(.parked, standing(.superseded)))
@@ -153,13 +156,13 @@ struct CompletionRulesTests {
     @Test func `an envelope that leaves the inbox says what became of its completion`() {
         let waiting = completion(CompletionMachine(.waiting, attempt: 1))
         func state(_ outcome: Outcome, _ before: Completion) -> CompletionMachine.State? {
-            rules.settled(before, Settlement(outcome, at: now))?.after?.machine.state
+            rules.finished(before, FinalOutcome(outcome, at: now))?.after?.machine.state
         }
         #expect(state(.acknowledged, waiting) == .stored)
         #expect(state(.unsupported, waiting) == .unsupported)
         #expect(state(.failed, waiting) == .failed)
         for outcome in [Outcome.cancelled, .expired, .gone] {
-            let step = rules.settled(waiting, Settlement(outcome, at: now))
+            let step = rules.finished(waiting, FinalOutcome(outcome, at: now))
             #expect(step?.after == changed(waiting, CompletionMachine(.waiting, attempt: 1, dueAt: now)))
         }
         #expect(state(.replaced, waiting) == nil && state(.dropped, waiting) == nil)
@@ -180,21 +183,21 @@ struct CompletionRulesTests {
 
     @Test func `what was never received is forgotten when its device leaves, and the rest is marked`() {
         let waiting = completion(CompletionMachine(.waiting, attempt: 1))
-        #expect(rules.left(waiting, at: now) == CompletionStep(before: waiting, after: nil, takesOut: true))
+        #expect(rules.leftAudience(waiting, at: now) == CompletionStep(before: waiting, after: nil, takesOut: true))
         let machine = CompletionMachine(.stored, attempt: 1, isReceived: true, dueAt: now.adding(seconds: 1))
         let stored = completion(machine)
-        #expect(rules.left(stored, at: now)?.after == changed(stored, machine, hasLeft: true))
-        let done = completion(CompletionMachine(.done, attempt: 1, isReceived: true), hasLeft: true)
-        #expect(rules.left(done, at: now) == nil)
+        #expect(rules.leftAudience(stored, at: now)?.after == changed(stored, machine, hasLeftAudience: true))
+        let done = completion(CompletionMachine(.done, attempt: 1, isReceived: true), hasLeftAudience: true)
+        #expect(rules.leftAudience(done, at: now) == nil)
     }
 
     @Test func `what a device had left goes on while its update lives`() {
-        let gone = completion(CompletionMachine(.gone, attempt: 1, isReceived: true), hasLeft: true)
-        func returned(_ completion: Completion?, _ update: UpdateStanding?) -> Completion? {
+        let gone = completion(CompletionMachine(.gone, attempt: 1, isReceived: true), hasLeftAudience: true)
+        func returned(_ completion: Completion?, _ update: UpdateState?) -> Completion? {
             rules.returned(at: now, knowing: CompletionFacts(completion: completion, update: update))?.after
         }
         let back = CompletionMachine(.waiting, attempt: 1, isReceived: true, dueAt: now)
-        #expect(returned(gone, standing()) == changed(gone, back, hasLeft: false))
+        #expect(returned(gone, standing()) == changed(gone, back, hasLeftAudience: false))
         #expect(returned(gone, standing(expires: 0)) == nil)
         #expect(returned(gone, standing(.withdrawn)) == nil)
         #expect(returned(gone, nil) == nil)

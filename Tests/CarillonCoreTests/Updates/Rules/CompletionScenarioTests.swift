@@ -25,7 +25,7 @@ struct CompletionScenarioTests {
         mutating func publish() {
             var world = CompletionWorld()
             for number in Int64(1)...12 {
-                world.updates[UpdateSerial(number)] = UpdateStanding(
+                world.updates[UpdateSerial(number)] = UpdateState(
                     status: .live, expiresAt: now.adding(seconds: Int64.random(in: 5000...9000, using: &random)),
                     isPaused: false, isContent: number % 4 == 2 || number % 8 < 2)
             }
@@ -95,7 +95,7 @@ struct CompletionScenarioTests {
                 compare("hold", true, true, if: naive.rows.count > before)
             case 3:
                 let outcomes: [Outcome] = [.acknowledged, .acknowledged, .failed, .unsupported, .cancelled]
-                settle(key, Settlement(outcomes.randomElement(using: &random) ?? .acknowledged, at: now))
+                finish(key, FinalOutcome(outcomes.randomElement(using: &random) ?? .acknowledged, at: now))
             case 4, 5: report(result(), of: key)
             case 6:
                 let states: [CompletionMachine.State] = [.superseded, .expired, .withdrawn, .gone, .unsupported, .expired]
@@ -108,11 +108,11 @@ struct CompletionScenarioTests {
                 let counted = tables.change(key, at: now) { $0.coalesce($1, by: coalescer, at: now) }
                 compare("absorb", counted, naive.coalesce(key, by: coalescer, at: now))
             case 8:
-                let counted = tables.change(key, at: now) { $0.left($1, at: now) }
-                naive.left(key, at: now)
+                let counted = tables.change(key, at: now) { $0.leftAudience($1, at: now) }
+                naive.leftAudience(key, at: now)
                 compare("left", true, true, if: counted)
             case 9:
-                let hadLeft = naive.rows.contains { $0.completion.hasLeft }
+                let hadLeft = naive.rows.contains { $0.completion.hasLeftAudience }
                 tables.returned(key, at: now)
                 naive.returned(key, at: now)
                 compare("returned", true, true, if: hadLeft)
@@ -144,15 +144,15 @@ struct CompletionScenarioTests {
             }.randomElement(using: &random)?.completion.key
         }
 
-        private mutating func settle(_ key: CompletionKey, _ settlement: Settlement) {
-            let counted = tables.change(key, at: now) { $0.settled($1, settlement) }
+        private mutating func finish(_ key: CompletionKey, _ finalOutcome: FinalOutcome) {
+            let counted = tables.change(key, at: now) { $0.finished($1, finalOutcome) }
             let expected = naive.change(key, at: now) { machine in
                 let before = machine
-                switch settlement.outcome {
-                case .acknowledged: machine.received(at: settlement.at)
-                case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: settlement.at)
-                case .unsupported: _ = machine.reported(.unsupported, at: settlement.at)
-                default: machine.takenOut(at: settlement.at)
+                switch finalOutcome.outcome {
+                case .acknowledged: machine.received(at: finalOutcome.at)
+                case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: finalOutcome.at)
+                case .unsupported: _ = machine.reported(.unsupported, at: finalOutcome.at)
+                default: machine.takenOut(at: finalOutcome.at)
                 }
                 return machine != before
             }

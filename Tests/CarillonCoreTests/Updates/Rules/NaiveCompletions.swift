@@ -9,7 +9,7 @@ struct CompletionRow: Equatable {
 
 /// What is beside the completions: the updates and the binding.
 struct CompletionWorld {
-    var updates: [UpdateSerial: UpdateStanding] = [:]
+    var updates: [UpdateSerial: UpdateState] = [:]
     /// Those that tell to fetch everything.
     var resyncs: Set<UpdateSerial> = []
     var revision: Int64 = 1
@@ -54,7 +54,7 @@ struct NaiveCompletions {
         }
         guard let place = place(offer.key) else { return false }
         let present = rows[place].completion
-        if present.hasLeft || present.machine.state.isFinal || present.machine.dueAt == nil { return false }
+        if present.hasLeftAudience || present.machine.state.isFinal || present.machine.dueAt == nil { return false }
         if present.machine.attempt + 1 != offer.attempt { return false }
         rows[place].completion.machine.offered()
         rows[place].completion.changedAt = offer.at
@@ -65,10 +65,10 @@ struct NaiveCompletions {
         guard place(completion.key) == nil, let update = world.updates[completion.key.update] else { return }
         if update.status != .live || now >= update.expiresAt { return }
         var completion = completion
-        let isHeldUp = rows.contains {
-            $0.completion.orderKey == completion.orderKey && $0.completion.machine.holdsUpOthers
+        let isBlocked = rows.contains {
+            $0.completion.orderKey == completion.orderKey && $0.completion.machine.blocksOthers
         }
-        if completion.orderKey != nil, !isHeldUp { completion.machine.released(at: now) }
+        if completion.orderKey != nil, !isBlocked { completion.machine.released(at: now) }
         insert(completion)
     }
 
@@ -92,28 +92,28 @@ struct NaiveCompletions {
         return true
     }
 
-    mutating func left(_ key: CompletionKey, at now: Timestamp) {
+    mutating func leftAudience(_ key: CompletionKey, at now: Timestamp) {
         guard let place = place(key) else { return }
         let before = rows[place].completion
-        if before.hasLeft, before.machine.state.isFinal { return }
+        if before.hasLeftAudience, before.machine.state.isFinal { return }
         var machine = before.machine
-        if machine.left(at: now) {
+        if machine.leftAudience(at: now) {
             rows.remove(at: place)
-            if before.machine.holdsUpOthers { goOn(before.orderKey, at: now) }
+            if before.machine.blocksOthers { goOn(before.orderKey, at: now) }
             if !before.machine.state.isFinal { comeToNothing(key.update, at: now) }
         } else {
-            rows[place].completion.hasLeft = true
+            rows[place].completion.hasLeftAudience = true
             write(machine, to: place, at: now)
         }
     }
 
     mutating func returned(_ key: CompletionKey, at now: Timestamp) {
-        guard let place = place(key), rows[place].completion.hasLeft, let update = world.updates[key.update],
+        guard let place = place(key), rows[place].completion.hasLeftAudience, let update = world.updates[key.update],
             update.status == .live, update.expiresAt > now
         else { return }
         var machine = rows[place].completion.machine
         machine.returned(at: now)
-        rows[place].completion.hasLeft = false
+        rows[place].completion.hasLeftAudience = false
         write(machine, to: place, at: now)
     }
 
@@ -137,7 +137,7 @@ struct NaiveCompletions {
         let before = rows[place].completion
         rows[place].completion.machine = machine
         rows[place].completion.changedAt = now
-        if before.machine.holdsUpOthers, !machine.holdsUpOthers { goOn(before.orderKey, at: now) }
+        if before.machine.blocksOthers, !machine.blocksOthers { goOn(before.orderKey, at: now) }
         guard !before.machine.state.isFinal else { return }
         switch machine.state {
         case .parked, .withdrawn, .superseded, .gone: comeToNothing(before.key.update, at: now)
@@ -153,7 +153,7 @@ struct NaiveCompletions {
     /// The first of an order key is due, if it was never given.
     private mutating func goOn(_ orderKey: String?, at now: Timestamp) {
         guard let orderKey else { return }
-        let holding = rows.indices.filter { rows[$0].completion.machine.holdsUpOthers }
+        let holding = rows.indices.filter { rows[$0].completion.machine.blocksOthers }
         guard let first = holding.first(where: { rows[$0].completion.orderKey == orderKey }) else { return }
         let machine = rows[first].completion.machine
         if machine.state == .waiting, machine.attempt == 0, machine.dueAt == nil {

@@ -24,12 +24,12 @@ struct TableCompletions {
     }
 
     mutating func evaluate(_ completion: Completion, at now: Timestamp) {
-        let isHeldUp = rows.values.contains {
+        let isBlocked = rows.values.contains {
             completion.orderKey != nil && $0.completion.orderKey == completion.orderKey
-                && $0.completion.machine.holdsUpOthers
+                && $0.completion.machine.blocksOthers
         }
         let facts = NewCompletionFacts(
-            update: world.updates[completion.key.update], isKnown: rows[completion.key] != nil, isHeldUp: isHeldUp)
+            update: world.updates[completion.key.update], isKnown: rows[completion.key] != nil, isBlocked: isBlocked)
         if let changes = rules.evaluated(completion, at: now, knowing: facts) { write(changes) }
     }
 
@@ -80,7 +80,7 @@ struct TableCompletions {
     ) {
         for orderKey in questions.orderKeys {
             let others = rows.values.map(\.completion).filter {
-                $0.orderKey.map { key in OrderKey(key) } == orderKey && $0.machine.holdsUpOthers && $0.key != key
+                $0.orderKey.map { key in OrderKey(key) } == orderKey && $0.machine.blocksOthers && $0.key != key
             }
             let first = others.min { ($0.key.update, $0.key.entry) < ($1.key.update, $1.key.entry) }
             facts.firsts[orderKey] = first.map { [$0] } ?? []

@@ -185,7 +185,7 @@ struct TableWatches {
             let number = end.end.lease.work
             work[number]?.lease.isHeld = false
             if case .due(let moment) = end.work { work[number]?.dueAt = moment }
-            noted.append(end.end.standing.failures)
+            noted.append(end.end.health.failures)
         }
         if let put = changes.put { write(put) }
         for state in changes.states {

@@ -40,9 +40,9 @@ enum WatchSample {
             serial: work, kind: .callback, app: app, device: Sample.device, peer: peer, host: "one.example",
             isOnTrial: true, readyAt: now, servedAt: now)
         let item = LeasedCall(
-            lease: WorkLease(work: work, fence: fence), due: due, standing: EndpointHealth(), subject: .callback(callback()))
+            lease: WorkLease(work: work, fence: fence), due: due, health: EndpointHealth(), subject: .callback(callback()))
         return WorkEnd(
-            of: item, at: now, standing: EndpointHealth(isOnTrial: false, failures: failures), peerRestsUntil: now)
+            of: item, at: now, health: EndpointHealth(isOnTrial: false, failures: failures), peerRestsUntil: now)
     }
 
     static func callback(_ serial: Int64 = 7, attempts: Int = 0) -> DisconnectCallback {

@@ -9,7 +9,7 @@ import Testing
 
 struct VapidTests {
     private let key = P256.Signing.PrivateKey()
-    private let addresses = OwnAddresses("https://push.example.net", former: ["https://old.example.net:8443/push-server"])
+    private let addresses = PublicURLs("https://push.example.net", former: ["https://old.example.net:8443/push-server"])
     private let now = Timestamp(milliseconds: 1_700_000_000_000)
 
     private func token(

@@ -91,7 +91,7 @@ package struct FiringQuestions: Equatable, Sendable {
     /// Subscriptions with their state on an item.
     package var watches: Set<FiringKey> = []
     /// Throttled firings, with their subscription and item.
-    package var held: Set<Int64> = []
+    package var throttled: Set<Int64> = []
     /// The throttled firings of a subscription and item, in the order of their numbers.
     package var queues: Set<FiringKey> = []
     /// The usage of throttled firings by devices.
@@ -101,7 +101,7 @@ package struct FiringQuestions: Equatable, Sendable {
 
     package mutating func formUnion(_ other: FiringQuestions) {
         watches.formUnion(other.watches)
-        held.formUnion(other.held)
+        throttled.formUnion(other.throttled)
         queues.formUnion(other.queues)
         usage.formUnion(other.usage)
     }
@@ -111,7 +111,7 @@ package struct FiringQuestions: Equatable, Sendable {
 package struct FiringFacts: Equatable, Sendable {
     package var subscriptions: [SubscriptionSerial: FiringSubscription] = [:]
     package var watches: [FiringKey: FiringWatch] = [:]
-    package var held: [Int64: ThrottledEntry] = [:]
+    package var throttled: [Int64: ThrottledEntry] = [:]
     package var queues: [FiringKey: [ThrottledSize]] = [:]
     package var usage: [DeviceSerial: ThrottledUsage] = [:]
 

@@ -50,7 +50,7 @@ package struct FiringRules: Sendable {
         for effect in effects {
             switch effect {
             case .fired(let target, let item, _, _): questions.watches.insert(FiringKey(target.subscription, on: item))
-            case .throttledNotified(let number, _): questions.held.insert(number)
+            case .throttledNotified(let number, _): questions.throttled.insert(number)
             }
         }
         return questions
@@ -81,7 +81,7 @@ package struct FiringRules: Sendable {
 
     package static func questions(forDropping numbers: [Int64]) -> FiringQuestions {
         var questions = FiringQuestions()
-        questions.held.formUnion(numbers)
+        questions.throttled.formUnion(numbers)
         return questions
     }
 
@@ -116,7 +116,7 @@ package struct FiringRules: Sendable {
 
     private mutating func deliver(_ number: Int64, at now: Timestamp) -> Bool {
         guard let (key, pace) = delivery(of: number, at: now) else { return false }
-        facts.held[number] = nil
+        facts.throttled[number] = nil
         changed.removed.append(number)
         changeWatch(key) { $0.notifiedAt = now }
         changed.dues[key] = now.adding(milliseconds: pace.milliseconds)
@@ -137,7 +137,7 @@ package struct FiringRules: Sendable {
 
     /// Returns the subscription, the item and the pace of a throttled firing; nil if the firing is not valid.
     private func delivery(of number: Int64, at now: Timestamp) -> (key: FiringKey, pace: FiringPace)? {
-        guard let entry = facts.held[number], let watch = facts.watches[entry.key],
+        guard let entry = facts.throttled[number], let watch = facts.watches[entry.key],
             let subscription = facts.subscriptions[entry.key.subscription], let pace = subscription.pace,
             subscription.isArmed, subscription.isValid(at: now), subscription.machine.revision == entry.revision,
             watch.hasItem
@@ -149,7 +149,7 @@ package struct FiringRules: Sendable {
 
     /// Decides whether a firing is throttled. If a limit is reached, the new firing replaces the oldest firings of the same
     /// queue.
-    package mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> ThrottleResult {
+    package mutating func throttle(_ firing: ThrottledFiring, at now: Timestamp) -> ThrottleResult {
         let key = firing.key
         guard let machine = fired(firing.target, on: firing.item, by: firing.number, at: now) else { return .late }
         // The subscription fires only once, so its firing is not throttled.
@@ -171,7 +171,7 @@ package struct FiringRules: Sendable {
         changed.dues[key] = freeAt(of: firing, at: now)
         note(machine, of: key.subscription)
         changeWatch(key) { $0.lastFiring = firing.number }
-        return .held(insteadOf: replaced)
+        return .throttled(insteadOf: replaced)
     }
 
     /// Whether a firing is valid and its subscription can fire more than once.
@@ -216,8 +216,8 @@ package struct FiringRules: Sendable {
 
     /// Drops a throttled firing that is not valid any more. The next firing of the queue is due at once.
     package mutating func drop(_ number: Int64, at now: Timestamp) {
-        guard let entry = facts.held[number] else { return }
-        facts.held[number] = nil
+        guard let entry = facts.throttled[number] else { return }
+        facts.throttled[number] = nil
         changed.removed.append(number)
         changed.dues[entry.key] = now
     }
