@@ -36,7 +36,7 @@ struct ApprovalHookTests {
             }
         }
 
-        func says(_ status: Int, _ body: String = "") {
+        func answers(_ status: Int, _ body: String = "") {
             answer.withLock { $0 = .answered(status: status, body: Array(body.utf8)) }
         }
         func holds() { hold.withLock { $0 = [] } }
@@ -101,7 +101,7 @@ struct ApprovalHookTests {
         body: String, code: String?, word: String
     ) async throws {
         let (routes, device, clientKey, _) = try await routes()
-        backend.reports(403, body)
+        backend.answers(403, body)
         let devices = try await routes.request(.get, "/v1/apps/com.example.app/devices", key: routes.admin).body
         let answers = [
             try await routes.request(.patch, "/v1/device", key: device, profile),
@@ -137,7 +137,7 @@ struct ApprovalHookTests {
             #expect(answer.status == 503 && answer.code == "veto_unavailable")
             #expect(answer.headers[.retryAfter] != nil)
         }
-        backend.reports(299)
+        backend.answers(299)
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
     }
 
@@ -154,7 +154,7 @@ struct ApprovalHookTests {
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
         let made = try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription)
         #expect(backend.types.count == 2)
-        backend.reports(403)
+        backend.answers(403)
         #expect(try await routes.request(.put, "/v1/device", key: device, profile).status == 200)
         #expect(try await routes.request(.patch, "/v1/device", key: device, #"{"locale":"fr"}"#).status == 200)
         let other = #"{"platform":"apple","pushToken":"aa01","environment":"production"}"#
@@ -208,7 +208,7 @@ struct ApprovalHookTests {
 
     @Test func `a registration that carries no key, and a user of another, are asked about`() async throws {
         let (routes, _, _, _) = try await routes()
-        backend.reports(403)
+        backend.answers(403)
         await #expect(throws: Refusal.self) {
             _ = try await routes.domain.devices.registerAnonymous(
                 UserAgentID(random: .system), app: try AppID.checked("com.example.app"), from: nil)
@@ -255,7 +255,7 @@ struct ApprovalHookTests {
             let answer = try await routes.request(.init(method.uppercased()) ?? .get, path, key: clientKey, "{}")
             #expect(answer.status == 403)
         }
-        backend.reports(403)
+        backend.answers(403)
         #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
         #expect(try await routes.request(.delete, path, key: routes.admin).code == "veto_unknown")
         #expect(try await routes.request(.get, path, key: routes.admin).code == "veto_unknown")

@@ -126,7 +126,7 @@ struct RefusedCrossingTests {
         #expect(try await world.titles() == expected)
         let engine = world.domain.itemEngine
         await engine.keepRefused([target], of: world.item)
-        await engine.giveBackRefused(of: world.item)
+        await engine.rearmRefused(of: world.item)
         try await world.publish(12)
         #expect(try await world.titles() == expected)
     }
