@@ -78,60 +78,6 @@ package struct Subscription: Equatable, Sendable {
     }
 }
 
-/// The highest rate at which a device is notified about an item. Firings in between are throttled: the newest waits, or as many
-/// as fit into the buffer.
-package struct FiringPace: Equatable, Sendable {
-    /// Firings per second.
-    package var maxFrequency: Double
-    /// The number of firings of an item that can wait; if nil, the item's mode sets the number.
-    package var bufferSize: Int?
-
-    package init(maxFrequency: Double, bufferSize: Int? = nil) {
-        self.maxFrequency = maxFrequency
-        self.bufferSize = bufferSize
-    }
-
-    package static let frequencies = 0.00001...1000.0
-    package static let largestBuffer = 100
-
-    /// The minimum interval between two deliveries.
-    package var milliseconds: Int64 { Int64((1000 / maxFrequency).rounded(.up)) }
-
-    /// The number of firings that can wait. Without ``bufferSize`` only the newest waits for a `merge` item, and up to
-    /// ``largestBuffer`` firings wait for a `distinct` item.
-    package func buffer(of mode: ItemState.Mode) -> Int { bufferSize ?? (mode == .merge ? 1 : Self.largestBuffer) }
-}
-
-package enum SubscriptionLimits {
-    /// The number of subscriptions of one app.
-    package static let perApp = 10_000_000
-    package static let items = 100
-    package static let triggerBytes = 4096
-    /// The bytes in the constants of a trigger, multiplied by the number of items of the subscription.
-    package static let constantBytes = 65_536
-    package static let keyBytes = 128
-    package static let tags = 16
-    package static let tagBytes = 64
-    /// Conditions of one item that do not begin with an indexed comparison, and are therefore evaluated with each update. The
-    /// same limit applies to conditions of which only a part is indexed.
-    package static let unguardedPerItem = 100_000
-    /// The bytes in the constants of an item's conditions. Equal constants count once.
-    package static let constantBytesPerItem = 64 << 20
-    /// Different expressions that conditions of one item compare. Each update of the item evaluates all of them.
-    package static let comparedPerItem = 1000
-    /// The part of each of these limits of an item that one user, or one device without a user, can use.
-    package static let quotaPercent = 5
-    /// Nodes in the syntax tree of an expression that a condition compares.
-    package static let comparedNodes = 20
-    /// The bytes of a notification in the form that Apple's push service receives.
-    package static let payloadBytes = 4096
-    /// The number of throttled firings of one device, and their bytes.
-    package static let throttledFirings = 1000
-    package static let throttledBytes = 1 << 20
-    /// The longest cool-down of the policy ``SubscriptionMachine/Policy/every(coolDownSeconds:)``.
-    package static let coolDownSeconds: Int64 = 30 * 86_400
-}
-
 /// A condition in the form that the engine loads: the shape and the constants.
 package struct WatchedCondition: Sendable, Equatable {
     /// The key of the condition's shape, which conditions that differ only in constants have in common; and the source of a

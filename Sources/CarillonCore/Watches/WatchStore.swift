@@ -1,5 +1,3 @@
-import CarillonWire
-
 /// Stores the watches of channels, with their pings and callbacks (``LeasedWorkStore``). Methods that write are atomic and
 /// durable, as ``Store`` describes.
 package protocol WatchStore: Sendable {
@@ -65,17 +63,6 @@ package struct WatchRequest: Sendable {
         self.callbackID = callbackID
         self.renewsSecret = renewsSecret
         self.limits = limits
-    }
-}
-
-/// The maximum numbers of watches.
-package struct WatchLimits: Equatable, Sendable {
-    package var perDevice: Int
-    package var perApp: Int
-
-    package init(perDevice: Int = Limits.watchesPerDevice, perApp: Int = Limits.watchesPerApp) {
-        self.perDevice = perDevice
-        self.perApp = perApp
     }
 }
 
