@@ -18,6 +18,19 @@ struct ArchitecturePageTests {
         }
     }
 
+    @Test(arguments: [
+        "CarillonCore", "CarillonServer", "CarillonClient", "CarillonCommand", "CarillonAPNs", "CarillonSQLite",
+    ])
+    func `the table of a target has each of its folders, and no other`(target: String) throws {
+        let root = Self.sources.appending(path: target)
+        let files = try FileManager.default.contentsOfDirectory(at: root, includingPropertiesForKeys: [.isDirectoryKey])
+        let folders = try files.filter { file in
+            try file.pathExtension.isEmpty && file.resourceValues(forKeys: [.isDirectoryKey]).isDirectory == true
+        }
+        let rows = try Self.rows(of: "### Folders of \(target)")
+        #expect(rows.compactMap(\.first?.first).sorted() == folders.map(\.lastPathComponent).sorted())
+    }
+
     /// Returns the text of a file, or of all files of a folder.
     private static func code(at place: URL) throws -> String {
         if place.pathExtension == "swift" { return try String(contentsOf: place, encoding: .utf8) }
