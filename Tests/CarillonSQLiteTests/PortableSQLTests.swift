@@ -13,7 +13,7 @@ struct PortableSQLTests {
     /// Whether a file may use PRAGMA and the tables of SQLite itself: what opens and copies the file of the store, and what erases former
     /// keys from it.
     private static func isOfStoreFile(_ file: String) -> Bool {
-        file.hasPrefix("Store/") || file == "Gateways/SQLiteStore+KeyRingStore.swift"
+        file.hasPrefix("Store/") || file == "Keys/SQLiteStore+KeyRingStore.swift"
     }
 
     @Test func `no statement has a form that only SQLite accepts`() throws {
