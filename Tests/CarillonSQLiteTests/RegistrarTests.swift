@@ -26,7 +26,7 @@ struct RegistrarTests {
         return DeviceRegistrar(
             devices: store, home: home, directory: directory,
             notifier: StatusNotifier(devices: store, home: home),
-            formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
+            formerChannels: FormerChannels(store: store, home: home, directory: directory, time: time),
             subscriptions: listener, rateLimits: RateLimits(settings: .init(), ticks: TickSource { 0 }),
             approvalHooks: NoApprovalHooks(), time: time, random: RandomSource { .random(in: .min ... .max) })
     }

@@ -41,7 +41,7 @@ struct SecretsTests {
         let registrar = DeviceRegistrar(
             devices: store, home: home, directory: directoryOfChannels,
             notifier: StatusNotifier(devices: store, home: home),
-            formerChannels: FormerChannels(users: store, home: home, directory: directoryOfChannels, time: time),
+            formerChannels: FormerChannels(store: store, home: home, directory: directoryOfChannels, time: time),
             subscriptions: subscriptions, rateLimits: rateLimits, approvalHooks: NoApprovalHooks(), time: time,
             random: random)
         _ = try await registrar.register(app: app, registration: secret)

@@ -45,7 +45,7 @@ extension DeviceStore {
     }
 }
 
-extension UserStore {
+extension FormerChannelStore {
     package func channelsOfFormerUsers(of device: DeviceSerial?, limit: Int) async throws -> [PushChannel] {
         try await channelsOfFormerUsers(of: device, in: .all, limit: limit)
     }

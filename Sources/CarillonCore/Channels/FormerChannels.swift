@@ -5,13 +5,13 @@ import CarillonWire
 ///
 /// The store closed these channels with the change of the user. It keeps a row for each channel until its app is notified.
 package struct FormerChannels: Sendable {
-    private let users: any UserStore
+    private let store: any FormerChannelStore
     private let home: any LocalHome
     private let directory: ChannelDirectory
     private let time: TimeSource
 
-    package init(users: any UserStore, home: any LocalHome, directory: ChannelDirectory, time: TimeSource) {
-        self.users = users
+    package init(store: any FormerChannelStore, home: any LocalHome, directory: ChannelDirectory, time: TimeSource) {
+        self.store = store
         self.home = home
         self.directory = directory
         self.time = time
@@ -26,7 +26,7 @@ package struct FormerChannels: Sendable {
     /// Closes the channels of former users of a device.
     package func close(of device: DeviceSerial) async throws {
         // The shard of the device can be closing during the call. A device has no more channels than the limit.
-        let channels = try await users.channelsOfFormerUsers(of: device, in: .all, limit: Limits.channelsPerDevice)
+        let channels = try await store.channelsOfFormerUsers(of: device, in: .all, limit: Limits.channelsPerDevice)
         directory.forget(channels.map(\.serial))
         for channel in channels { _ = try await close(channel) }
     }
@@ -37,7 +37,7 @@ package struct FormerChannels: Sendable {
     package func closeAll() async throws {
         var fault: (any Error)?
         while !Task.isCancelled {
-            let channels = try await users.channelsOfFormerUsers(of: nil, in: home.shards, limit: Self.atOnce)
+            let channels = try await store.channelsOfFormerUsers(of: nil, in: home.shards, limit: Self.atOnce)
             directory.forget(channels.map(\.serial))
             var closed = 0
             for channel in channels {

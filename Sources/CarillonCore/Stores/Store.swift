@@ -16,9 +16,9 @@ package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & 
     & KeyStore & NodeStore & ServerStore
 
 /// The part of the store that a home uses, through its own handle (``FencedStore/home(_:)``).
-package typealias HomeStore = ChannelStore & DeletionStore & DeviceStore & HandOverStore & InboxStore
-    & LeasedWorkStore
-    & PushStore & ServiceStore & ShardStore & SharedContentStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
+package typealias HomeStore = ChannelStore & DeletionStore & DeviceStore & FormerChannelStore & HandOverStore
+    & InboxStore & LeasedWorkStore & PushStore & ServiceStore & ShardStore & SharedContentStore & SubscriptionStore
+    & UpdateStore & WatchStore
 
 /// Returns handles of the store for homes.
 package protocol FencedStore: Sendable {

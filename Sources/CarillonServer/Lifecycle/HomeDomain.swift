@@ -78,7 +78,7 @@ package final class HomeDomain: Sendable {
         self.ticks = ticks
         directory = ChannelDirectory(store: store)
         statusNotifier = StatusNotifier(devices: store, home: runtime, others: others)
-        formerChannels = FormerChannels(users: store, home: runtime, directory: directory, time: time)
+        formerChannels = FormerChannels(store: store, home: runtime, directory: directory, time: time)
         deletions = AppDeletions(
             apps: shared.apps, deletions: store, directory: directory, home: runtime, others: others, time: time)
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)

@@ -21,7 +21,7 @@ struct MovedDeletionTests {
         let directory = ChannelDirectory(store: store)
         return DeviceRegistrar(
             devices: store, home: home, directory: directory, notifier: StatusNotifier(devices: store, home: home),
-            formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
+            formerChannels: FormerChannels(store: store, home: home, directory: directory, time: time),
             subscriptions: NoListener(), rateLimits: RateLimits(settings: .init(), ticks: TickSource { 0 }),
             approvalHooks: NoApprovalHooks(), time: time, random: Sample.random)
     }

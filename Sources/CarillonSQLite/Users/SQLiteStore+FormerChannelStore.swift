@@ -1,7 +1,7 @@
 package import CarillonCore
 import GRDB
 
-extension SQLiteStore: UserStore {
+extension SQLiteStore: FormerChannelStore {
     package func channelsOfFormerUsers(
         of device: DeviceSerial?, in shards: ShardSet, limit: Int
     ) async throws -> [PushChannel] {

@@ -1,5 +1,5 @@
 /// Returns the channels of former users, which are removed in parts.
-package protocol UserStore: Sendable {
+package protocol FormerChannelStore: Sendable {
     /// Returns channels that were opened for a former user of their device, in the order of their serial numbers. The change of
     /// the user ends them in its own transaction: ``ChannelStore`` does not return them any more.
     ///
