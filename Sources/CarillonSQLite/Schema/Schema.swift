@@ -60,7 +60,7 @@ enum Schema {
         { try $0.execute(sql: RegistrationChangeSchema.changes) },
         { try $0.execute(sql: AppDocumentSchema.changes) },
         { try $0.execute(sql: HomeSchema.changes) },
-        { try $0.execute(sql: TriggerSchema.changes) },
+        { try $0.execute(sql: TriggerRemovalSchema.changes) },
         { try $0.execute(sql: HandOverSchema.changes) },
         { try $0.execute(sql: CounterSchema.changes) },
         { try $0.execute(sql: DeviceKeySchema.changes) },

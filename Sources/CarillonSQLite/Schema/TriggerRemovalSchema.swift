@@ -1,5 +1,5 @@
 /// Version 38 removes all other triggers. The rules in CarillonCore and the tables that write the rows do their work.
-enum TriggerSchema {
+enum TriggerRemovalSchema {
     static let changes = """
         DROP TRIGGER watch_takes_its_work;
         DROP TRIGGER disconnect_callback_takes_its_work;
