@@ -10,7 +10,7 @@ package final class Publisher: Sendable {
     private let directory: ChannelDirectory
     private let home: any LocalHome
     private let rateLimits: RateLimits
-    private let vapid: VapidVerifier
+    private let vapid: VerifiedVapidTokens
     private let time: TimeSource
 
     private let accepted = ServerMetric.messages.counter("accepted")
@@ -26,7 +26,7 @@ package final class Publisher: Sendable {
         self.directory = directory
         self.home = home
         self.rateLimits = rateLimits
-        vapid = VapidVerifier(addresses: addresses)
+        vapid = VerifiedVapidTokens(addresses: addresses)
         self.time = time
     }
 

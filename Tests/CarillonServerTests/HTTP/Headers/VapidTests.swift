@@ -28,7 +28,7 @@ struct VapidTests {
 
     private func verify(_ authorization: String, cryptoKey: String? = nil) throws {
         let credentials = try #require(try VapidCredentials(authorization: authorization, cryptoKey: cryptoKey))
-        try VapidVerifier(addresses: addresses).verify(credentials, at: now)
+        try VerifiedVapidTokens(addresses: addresses).verify(credentials, at: now)
     }
 
     @Test(arguments: [
@@ -133,42 +133,42 @@ struct VapidTests {
     // MARK: Remembering
 
     @Test func `a token that was good is good until it expires, and not longer, by a clock that goes either way`() throws {
-        let verifier = VapidVerifier(addresses: addresses)
+        let verified = VerifiedVapidTokens(addresses: addresses)
         let credentials = try #require(
             try VapidCredentials(authorization: "vapid t=\(try token(claims(after: 100))), k=\(publicKey)", cryptoKey: nil))
-        for seconds in [0, 50, 129] as [Int64] { try verifier.verify(credentials, at: now.adding(seconds: seconds)) }
-        #expect(verifier.rememberedCount == 1)
+        for seconds in [0, 50, 129] as [Int64] { try verified.verify(credentials, at: now.adding(seconds: seconds)) }
+        #expect(verified.rememberedCount == 1)
         for seconds in [130, 10_000, -90_000] as [Int64] {
-            #expect(throws: Refusal.self) { try verifier.verify(credentials, at: now.adding(seconds: seconds)) }
+            #expect(throws: Refusal.self) { try verified.verify(credentials, at: now.adding(seconds: seconds)) }
         }
-        try verifier.verify(credentials, at: now)
+        try verified.verify(credentials, at: now)
     }
 
     @Test func `what was good of one key or token says nothing of another`() throws {
-        let verifier = VapidVerifier(addresses: addresses)
+        let verified = VerifiedVapidTokens(addresses: addresses)
         let other = P256.Signing.PrivateKey()
         let good = try token(claims())
         func credentials(_ token: String, _ key: P256.Signing.PrivateKey) throws -> VapidCredentials {
             let key = Base64URL.encode(key.publicKey.x963Representation)
             return try #require(try VapidCredentials(authorization: "vapid t=\(token), k=\(key)", cryptoKey: nil))
         }
-        try verifier.verify(credentials(good, key), at: now)
-        #expect(throws: Refusal.self) { try verifier.verify(credentials(good, other), at: now) }
-        #expect(throws: Refusal.self) { try verifier.verify(credentials(good + "A", key), at: now) }
-        #expect(throws: Refusal.self) { try verifier.verify(credentials(try token(claims(), by: other), key), at: now) }
-        #expect(verifier.rememberedCount == 1)
+        try verified.verify(credentials(good, key), at: now)
+        #expect(throws: Refusal.self) { try verified.verify(credentials(good, other), at: now) }
+        #expect(throws: Refusal.self) { try verified.verify(credentials(good + "A", key), at: now) }
+        #expect(throws: Refusal.self) { try verified.verify(credentials(try token(claims(), by: other), key), at: now) }
+        #expect(verified.rememberedCount == 1)
     }
 
     @Test func `a token that was refused is not remembered, and no more are than there may be`() throws {
-        let verifier = VapidVerifier(addresses: addresses, capacity: 4)
+        let verified = VerifiedVapidTokens(addresses: addresses, capacity: 4)
         for seconds in Int64(1)...20 {
             let text = "vapid t=\(try token(claims(after: seconds))), k=\(publicKey)"
             let credentials = try #require(try VapidCredentials(authorization: text, cryptoKey: nil))
-            try verifier.verify(credentials, at: now)
-            #expect(throws: Refusal.self) { try verifier.verify(credentials, at: now.adding(seconds: 1000)) }
+            try verified.verify(credentials, at: now)
+            #expect(throws: Refusal.self) { try verified.verify(credentials, at: now.adding(seconds: 1000)) }
         }
-        #expect((1...8).contains(verifier.rememberedCount))
-        let early = VapidVerifier(addresses: addresses)
+        #expect((1...8).contains(verified.rememberedCount))
+        let early = VerifiedVapidTokens(addresses: addresses)
         let credentials = try #require(
             try VapidCredentials(
                 authorization: "vapid t=\(try token(claims(after: 90_000))), k=\(publicKey)", cryptoKey: nil))

@@ -2,9 +2,9 @@ package import CarillonWire
 import Crypto
 import Synchronization
 
-/// Verifies VAPID tokens, each once. A sender uses one token for hours, and the signature is most of the cost of accepting a
-/// message.
-package final class VapidVerifier: Sendable {
+/// The VAPID tokens that were verified, with their expiry. Each token is verified once, because a sender uses one token for hours,
+/// and the verification of its signature is most of the cost of accepting a message.
+package final class VerifiedVapidTokens: Sendable {
     /// The addresses of the endpoints. A token must name the origin of one of them.
     private let addresses: PublicURLs
     /// The expiry of valid tokens, by a hash of token and key.
@@ -15,6 +15,7 @@ package final class VapidVerifier: Sendable {
         verified = Mutex(LRUCache(capacity: capacity))
     }
 
+    /// Verifies a token, unless it was verified before.
     package func verify(_ credentials: VapidCredentials, at now: Timestamp) throws(Refusal) {
         let digest = credentials.digest
         if let expiry = verified.withLock({ $0[digest] }) {
