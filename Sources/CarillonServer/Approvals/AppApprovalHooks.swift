@@ -28,7 +28,7 @@ package final class AppApprovalHooks: ApprovalHooks {
     private let documents: AppDocuments
     private let apps: any AppStore
     private let sealer: SecretSealer
-    private let source: ApprovalHookSource
+    private let caller: ApprovalHookCaller
     private let rules: CallRules
     private let time: TimeSource
     private let random: RandomSource
@@ -48,13 +48,13 @@ package final class AppApprovalHooks: ApprovalHooks {
     private let unavailable = ServerMetric.approvalHooks.counter("unavailable")
 
     init(
-        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], source: ApprovalHookSource, rules: CallRules,
+        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], caller: ApprovalHookCaller, rules: CallRules,
         time: TimeSource, random: RandomSource, logger: Logger
     ) {
         self.apps = apps
         self.documents = documents
         sealer = SecretSealer(keys: keys, for: .approvalHook, random: random)
-        self.source = source
+        self.caller = caller
         self.rules = rules
         self.time = time
         self.random = random
@@ -138,7 +138,7 @@ package final class AppApprovalHooks: ApprovalHooks {
         }
         let (id, now) = ("msg_" + Base64URL.encode(random.bytes(16)), time.now())
         let body = question.json(app: app, at: now).bytes
-        let answer = await source.ask(
+        let answer = await caller.ask(
             .init(
                 address: address,
                 headers: [

@@ -184,7 +184,7 @@ package struct CarillonServer: Service {
         HomeDomain.Configuration(
             addresses: addresses.publicURLs, scheduler: .on(group), logger: logger, watchSettings: settings.outward.watches,
             workLimits: settings.outward.pace, rateLimits: settings.rateLimits, gatewaySettings: settings.gateways,
-            userKeys: .over(caller), approvalHookSource: .over(caller),
+            userKeys: .over(caller), approvalHookCaller: .over(caller),
             attachmentFiles: stores.attachmentFiles(of: settings.dataDirectory), attachmentLimits: settings.attachments,
             answerBytes: settings.answerBytes, wrapping: try settings.keyFile.map { path in try KeyFile.open(path) })
     }

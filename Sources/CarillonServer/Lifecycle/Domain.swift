@@ -57,7 +57,7 @@ package final class Domain: Sendable {
         store: any AppStore & KeyStore, documents: AppDocuments, tokenKeys: [TokenKey], isKeyRingWrapped: Bool,
         homes: Homes, server: ServerID, history: Int64, served: ServedTime, addresses: PublicURLs, callRules: CallRules,
         rateLimits: RateLimits.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource,
-        approvalHookSource: ApprovalHookSource,
+        approvalHookCaller: ApprovalHookCaller,
         turnLimits: RequestLimiter.Limits, answerBytes: Int, scheduler: Scheduler, log: BoundedLog, time: TimeSource,
         ticks: TickSource, random: RandomSource
     ) {
@@ -85,7 +85,7 @@ package final class Domain: Sendable {
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: isKeyRingWrapped, source: userKeys,
             callRules: callRules, time: time, ticks: ticks, random: random, logger: logger)
         approvalHooks = AppApprovalHooks(
-            apps: store, documents: documents, keys: tokenKeys, source: approvalHookSource, rules: callRules, time: time,
+            apps: store, documents: documents, keys: tokenKeys, caller: approvalHookCaller, rules: callRules, time: time,
             random: random, logger: logger)
         gateways = Gateways(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: isKeyRingWrapped,

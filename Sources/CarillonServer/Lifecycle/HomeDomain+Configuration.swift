@@ -13,7 +13,7 @@ extension HomeDomain {
         var rateLimits = RateLimits.Settings()
         var gatewaySettings = GatewaySettings()
         var userKeys = UserKeySource.none
-        var approvalHookSource = ApprovalHookSource.none
+        var approvalHookCaller = ApprovalHookCaller.none
         var itemLimits = ItemEngine.Limits()
         var updateLimits = UpdateLimits()
         var turnLimits = RequestLimiter.Limits()

@@ -20,7 +20,7 @@ extension HomeDomain {
         store: any Store, addresses: PublicURLs, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         rateLimits: RateLimits.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
-        userKeys: UserKeySource = .none, approvalHookSource: ApprovalHookSource = .none,
+        userKeys: UserKeySource = .none, approvalHookCaller: ApprovalHookCaller = .none,
         itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(), turnLimits: RequestLimiter.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
@@ -32,7 +32,7 @@ extension HomeDomain {
         let configuration = Configuration(
             addresses: addresses, scheduler: scheduler, logger: logger, watchSettings: watchSettings, workLimits: workLimits,
             rateLimits: rateLimits, gatewaySettings: gatewaySettings, userKeys: userKeys,
-            approvalHookSource: approvalHookSource,
+            approvalHookCaller: approvalHookCaller,
             itemLimits: itemLimits, updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles,
             attachmentLimits: attachmentLimits, answerBytes: answerBytes, wrapping: wrapping, time: time, ticks: ticks,
             positionsUsed: positionsUsed)
@@ -91,7 +91,7 @@ extension HomeDomain {
             history: history, served: served, addresses: configuration.addresses,
             callRules: configuration.watchSettings.rules, rateLimits: configuration.rateLimits,
             gatewaySettings: configuration.gatewaySettings, userKeys: configuration.userKeys,
-            approvalHookSource: configuration.approvalHookSource, turnLimits: configuration.turnLimits,
+            approvalHookCaller: configuration.approvalHookCaller, turnLimits: configuration.turnLimits,
             answerBytes: configuration.answerBytes, scheduler: configuration.scheduler, log: log, time: time, ticks: ticks,
             random: random)
         return (shared, runtimes)

@@ -15,12 +15,12 @@ import Testing
 struct ApprovalHookTests {
     /// Answers as it is told to, and remembers what it was asked.
     final class Backend: Sendable {
-        let answer = Mutex(ApprovalHookSource.Answer.answered(status: 200, body: []))
-        private let asked = Mutex<[ApprovalHookSource.Question]>([])
+        let answer = Mutex(ApprovalHookCaller.Answer.answered(status: 200, body: []))
+        private let asked = Mutex<[ApprovalHookCaller.Question]>([])
         private let hold = Mutex<[CheckedContinuation<Void, Never>]?>(nil)
 
-        var source: ApprovalHookSource {
-            ApprovalHookSource { [self] question in
+        var caller: ApprovalHookCaller {
+            ApprovalHookCaller { [self] question in
                 asked.withLock { $0.append(question) }
                 if hold.withLock({ $0 != nil }) {
                     await withCheckedContinuation { continuation in hold.withLock { $0?.append(continuation) } }
@@ -29,7 +29,7 @@ struct ApprovalHookTests {
             }
         }
 
-        var questions: [ApprovalHookSource.Question] { asked.withLock { $0 } }
+        var questions: [ApprovalHookCaller.Question] { asked.withLock { $0 } }
         var types: [String] {
             questions.map { question in
                 if case .string(let type)? = JSONValue(parsing: question.body)?["type"] { type } else { "" }
@@ -56,7 +56,7 @@ struct ApprovalHookTests {
 
     /// The device is there, and the items are open, before anybody is asked.
     private func routes() async throws -> (routes: RouteFixture, device: String, clientKey: String, secret: String) {
-        let routes = try await RouteFixture(approvalHookSource: backend.source)
+        let routes = try await RouteFixture(approvalHookCaller: backend.caller)
         let (_, device, clientKey) = try await routes.device()
         _ = try await routes.request(
             .put, "/v1/apps/com.example.app/items", key: routes.admin, SubscriptionWorld.openRules)
@@ -122,11 +122,11 @@ struct ApprovalHookTests {
     }
 
     @Test(arguments: [
-        ApprovalHookSource.Answer.failed("nobody there"), .answered(status: 500, body: []), .answered(status: 302, body: []),
+        ApprovalHookCaller.Answer.failed("nobody there"), .answered(status: 500, body: []), .answered(status: 302, body: []),
         .answered(status: 404, body: []), .answered(status: 199, body: []), .answered(status: 300, body: []),
         .answered(status: 401, body: []),
     ])
-    func `whoever cannot be asked allows nothing for now`(answer: ApprovalHookSource.Answer) async throws {
+    func `whoever cannot be asked allows nothing for now`(answer: ApprovalHookCaller.Answer) async throws {
         let (routes, device, clientKey, _) = try await routes()
         backend.answer.withLock { $0 = answer }
         for answer in [
@@ -311,7 +311,7 @@ struct ApprovalHookTests {
         let documents = DocumentReadings(store)
         let approvalHooks = AppApprovalHooks(
             apps: store, documents: AppDocuments(store: documents),
-            keys: [TokenKey(id: 1, bytes: Array(repeating: 1, count: 32))], source: backend.source, rules: .init(),
+            keys: [TokenKey(id: 1, bytes: Array(repeating: 1, count: 32))], caller: backend.caller, rules: .init(),
             time: .system, random: .system, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         let start = Timestamp(milliseconds: 0)
         let app = try #require(try await store.createApp(try AppID.checked("com.example.app"), at: start))
@@ -341,7 +341,7 @@ struct ApprovalHookTests {
         func approvalHooks(_ key: UInt8) -> AppApprovalHooks {
             AppApprovalHooks(
                 apps: store, documents: AppDocuments(store: store),
-                keys: [TokenKey(id: key, bytes: Array(repeating: key, count: 32))], source: backend.source,
+                keys: [TokenKey(id: key, bytes: Array(repeating: key, count: 32))], caller: backend.caller,
                 rules: .init(), time: .system, random: random,
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }

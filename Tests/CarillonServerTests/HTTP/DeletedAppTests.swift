@@ -37,7 +37,7 @@ struct DeletedAppTests {
     @Test func `an app that is made again has nothing of the deleted one`() async throws {
         let backend = ApprovalHookTests.Backend()
         let routes = try await RouteFixture(
-            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), approvalHookSource: backend.source)
+            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), approvalHookCaller: backend.caller)
         let domain = routes.domain
         try await domain.gateways.open()
         _ = try await routes.device()
@@ -69,7 +69,7 @@ struct DeletedAppTests {
         let (store, catcher) = (try await stores.open(), LogCatcher())
         let key = WrappingKey(bytes: Array(repeating: 1, count: 32))
         let routes = try await RouteFixture(
-            key: key, approvalHookSource: ApprovalHookTests.Backend().source, store: store, logger: catcher.logger)
+            key: key, approvalHookCaller: ApprovalHookTests.Backend().caller, store: store, logger: catcher.logger)
         let domain = routes.domain
         try await domain.gateways.open()
         _ = try await routes.device()

@@ -51,7 +51,7 @@ struct RouteFixture {
     /// - Parameter link: Returns how connections reach the home.
     init(
         _ rateLimits: RateLimits.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
-        approvalHookSource: ApprovalHookSource = .none, itemLimits: ItemEngine.Limits = .init(),
+        approvalHookCaller: ApprovalHookCaller = .none, itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(),
         turnLimits: RequestLimiter.Limits = .init(),
         store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
@@ -67,7 +67,7 @@ struct RouteFixture {
         domain = try await HomeDomain(
             store: opened, addresses: addresses.publicURLs, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger,
-            rateLimits: rateLimits, userKeys: userKeys, approvalHookSource: approvalHookSource, itemLimits: itemLimits,
+            rateLimits: rateLimits, userKeys: userKeys, approvalHookCaller: approvalHookCaller, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks, positionsUsed: positionsUsed, link: link)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text

@@ -59,7 +59,7 @@ struct BoundedLogTests {
         let backend = ApprovalHookTests.Backend()
         backend.answer.withLock { $0 = .failed("connection refused") }
         let routes = try await RouteFixture(
-            approvalHookSource: backend.source, ticks: ticks.source, logger: catcher.logger)
+            approvalHookCaller: backend.caller, ticks: ticks.source, logger: catcher.logger)
         func device(of app: String) async throws -> String {
             _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"\#(app)"}"#)
             _ = try await routes.request(

@@ -113,7 +113,7 @@ struct LoggedSecretTests {
     @Test func `an app's server that cannot be asked, and that answers again`() async throws {
         let backend = ApprovalHookTests.Backend()
         backend.answer.withLock { $0 = .failed("the connection was refused") }
-        let routes = try await RouteFixture(approvalHookSource: backend.source, logger: catcher.logger)
+        let routes = try await RouteFixture(approvalHookCaller: backend.caller, logger: catcher.logger)
         let (_, _, key) = try await routes.device()
         let set = try await routes.request(
             .put, "/v1/apps/com.example.app/veto", key: routes.admin,

@@ -7,10 +7,10 @@ import Testing
 
 /// Questions over true sockets.
 @Suite(.timeLimit(.minutes(5)))
-struct ApprovalHookSourceTests {
+struct ApprovalHookCallerTests {
     private func ask(
         _ answer: ScriptedBackend.Answer, isPrivateAllowed: Bool = true
-    ) async throws -> (answer: ApprovalHookSource.Answer, backend: ScriptedBackend) {
+    ) async throws -> (answer: ApprovalHookCaller.Answer, backend: ScriptedBackend) {
         let authority = try TestAuthority()
         let backend = try await ScriptedBackend.start(
             answer, tls: authority.serverContext(names: [], addresses: [[127, 0, 0, 1]]))
@@ -22,21 +22,21 @@ struct ApprovalHookSourceTests {
         let group = MultiThreadedEventLoopGroup.singleton
         let resolver = NameResolver(group: group, lookup: settings.lookup)
         defer { resolver.shutdown() }
-        let source = ApprovalHookSource.over(try OutwardCaller(group: group, resolver: resolver, settings: settings))
-        let question = ApprovalHookSource.Question(
+        let caller = ApprovalHookCaller.over(try OutwardCaller(group: group, resolver: resolver, settings: settings))
+        let question = ApprovalHookCaller.Question(
             address: try CallAddress("https://127.0.0.1:\(backend.port)/veto"), headers: [("webhook-id", "1")],
             body: Array("{}".utf8))
-        var found = await source.ask(question)
+        var found = await caller.ask(question)
         if case .stall = answer { return (found, backend) }
         // A busy machine can need more than the two seconds.
         for _ in 0..<20 {
             guard case .failed(let reason) = found, reason.hasPrefix("no complete answer") else { break }
-            found = await source.ask(question)
+            found = await caller.ask(question)
         }
         return (found, backend)
     }
 
-    private func isFailed(_ answer: ApprovalHookSource.Answer) -> Bool { if case .failed = answer { true } else { false } }
+    private func isFailed(_ answer: ApprovalHookCaller.Answer) -> Bool { if case .failed = answer { true } else { false } }
 
     @Test func `a question is posted, and its answer read with its body`() async throws {
         let (answer, backend) = try await ask(.bytes("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nabcd"))

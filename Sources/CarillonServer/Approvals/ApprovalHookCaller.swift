@@ -2,7 +2,7 @@ package import CarillonCore
 import CarillonWire
 
 /// Sends calls to approval hooks.
-package struct ApprovalHookSource: Sendable {
+package struct ApprovalHookCaller: Sendable {
     package struct Question: Sendable {
         package var address: CallAddress
         package var headers: [(name: String, value: String)]
@@ -21,14 +21,14 @@ package struct ApprovalHookSource: Sendable {
     package init(_ ask: @escaping @Sendable (Question) async -> Answer) { self.ask = ask }
 
     /// For commands that use the data directory without a server.
-    package static let none = ApprovalHookSource { _ in .failed("no server is running") }
+    package static let none = ApprovalHookCaller { _ in .failed("no server is running") }
 
     static let patience = Duration.seconds(2)
     private static let answerBytes = 4096
 
     /// Applies the same rules for addresses as all outgoing calls.
-    static func over(_ caller: OutwardCaller) -> ApprovalHookSource {
-        ApprovalHookSource { question in
+    static func over(_ caller: OutwardCaller) -> ApprovalHookCaller {
+        ApprovalHookCaller { question in
             let request = OutwardCaller.Request(
                 address: question.address, headers: question.headers, body: question.body, answerBytes: answerBytes,
                 wantsRefusals: true)
