@@ -56,7 +56,7 @@ package final class Domain: Sendable {
     init(
         store: any AppStore & KeyStore, documents: AppDocuments, tokenKeys: [TokenKey], isKeyRingWrapped: Bool,
         homes: Homes, server: ServerID, history: Int64, served: ServedTime, addresses: PublicURLs, callRules: CallRules,
-        rateLimits: RateLimits.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource,
+        rateLimits: RateLimits.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeyFetcher,
         approvalHookCaller: ApprovalHookCaller,
         turnLimits: RequestLimiter.Limits, answerBytes: Int, scheduler: Scheduler, log: BoundedLog, time: TimeSource,
         ticks: TickSource, random: RandomSource
@@ -82,7 +82,7 @@ package final class Domain: Sendable {
         apps = AppRegistrar(apps: store, time: time)
         keys = KeyAuthority(keys: store, time: time, served: served, random: random)
         users = AppUsers(
-            apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: isKeyRingWrapped, source: userKeys,
+            apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: isKeyRingWrapped, fetcher: userKeys,
             callRules: callRules, time: time, ticks: ticks, random: random, logger: logger)
         approvalHooks = AppApprovalHooks(
             apps: store, documents: documents, keys: tokenKeys, caller: approvalHookCaller, rules: callRules, time: time,

@@ -12,7 +12,7 @@ extension HomeDomain {
         var workLimits = WorkPace.Limits()
         var rateLimits = RateLimits.Settings()
         var gatewaySettings = GatewaySettings()
-        var userKeys = UserKeySource.none
+        var userKeys = UserKeyFetcher.none
         var approvalHookCaller = ApprovalHookCaller.none
         var itemLimits = ItemEngine.Limits()
         var updateLimits = UpdateLimits()

@@ -20,7 +20,7 @@ extension HomeDomain {
         store: any Store, addresses: PublicURLs, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         rateLimits: RateLimits.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
-        userKeys: UserKeySource = .none, approvalHookCaller: ApprovalHookCaller = .none,
+        userKeys: UserKeyFetcher = .none, approvalHookCaller: ApprovalHookCaller = .none,
         itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(), turnLimits: RequestLimiter.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),

@@ -29,7 +29,7 @@ package final class AppUsers: Sendable {
     private let apps: any AppStore
     private let sealer: SecretSealer
     private let isKeyRingWrapped: Bool
-    private let source: UserKeySource
+    private let fetcher: UserKeyFetcher
     private let callRules: CallRules
     private let time: TimeSource
     private let ticks: TickSource
@@ -37,14 +37,14 @@ package final class AppUsers: Sendable {
     private let fetched = Mutex<[AppSerial: Fetched]>([:])
 
     package init(
-        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], isKeyRingWrapped: Bool, source: UserKeySource,
+        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], isKeyRingWrapped: Bool, fetcher: UserKeyFetcher,
         callRules: CallRules, time: TimeSource, ticks: TickSource, random: RandomSource, logger: Logger
     ) {
         self.apps = apps
         self.documents = documents
         sealer = SecretSealer(keys: keys, for: .users, random: random)
         self.isKeyRingWrapped = isKeyRingWrapped
-        self.source = source
+        self.fetcher = fetcher
         self.callRules = callRules
         self.time = time
         self.ticks = ticks
@@ -209,7 +209,7 @@ package final class AppUsers: Sendable {
         var keys: UserKeySet?
         var reason = ""
         var wait: Duration?
-        switch await source.fetch(address) {
+        switch await fetcher.fetch(address) {
         case .failed(let why, let wanted): (reason, wait) = (why, wanted)
         case .found(let bytes):
             do throws(Refusal) {

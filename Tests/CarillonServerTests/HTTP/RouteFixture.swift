@@ -50,7 +50,7 @@ struct RouteFixture {
 
     /// - Parameter link: Returns how connections reach the home.
     init(
-        _ rateLimits: RateLimits.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
+        _ rateLimits: RateLimits.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeyFetcher = .none,
         approvalHookCaller: ApprovalHookCaller = .none, itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(),
         turnLimits: RequestLimiter.Limits = .init(),

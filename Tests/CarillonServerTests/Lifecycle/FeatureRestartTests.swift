@@ -82,9 +82,9 @@ struct FeatureRestartTests {
     func `after a restart user tokens are refused until the key set can be fetched`(isRestarted: Bool) async throws {
         let signer = TokenSigner.es256(P256.Signing.PrivateKey())
         let keys = "{\"keys\":[\(try signer.jwk("one"))]}"
-        let answer = Mutex(UserKeySource.Answer.found(Array(keys.utf8)))
+        let answer = Mutex(UserKeyFetcher.Answer.found(Array(keys.utf8)))
         var settings = RestartWorld.Settings()
-        settings.userKeys = UserKeySource { _ in answer.withLock { $0 } }
+        settings.userKeys = UserKeyFetcher { _ in answer.withLock { $0 } }
         var world = try await RestartWorld(settings)
         let rules = try #require(JSONValue(parsing: Array(#"{"jwksURL":"https://id.example/keys"}"#.utf8)))
         _ = try await world.domain.users.set(rules, of: world.device.appID)

@@ -73,19 +73,19 @@ struct LoggedSecretTests {
     // MARK: Addresses
 
     private final class KeySets: Sendable {
-        let answer: Mutex<UserKeySource.Answer>
-        init(_ first: UserKeySource.Answer) { answer = Mutex(first) }
-        var source: UserKeySource { UserKeySource { _ in self.answer.withLock { $0 } } }
+        let answer: Mutex<UserKeyFetcher.Answer>
+        init(_ first: UserKeyFetcher.Answer) { answer = Mutex(first) }
+        var fetcher: UserKeyFetcher { UserKeyFetcher { _ in self.answer.withLock { $0 } } }
     }
 
     @Test(arguments: [
-        UserKeySource.Answer.failed("the connection was refused"), .found(Array("nonsense".utf8)),
+        UserKeyFetcher.Answer.failed("the connection was refused"), .found(Array("nonsense".utf8)),
         .found(Array(#"{"keys":[]}"#.utf8)),
     ])
-    func `a key set that cannot be fetched, and that is fetched again`(first: UserKeySource.Answer) async throws {
+    func `a key set that cannot be fetched, and that is fetched again`(first: UserKeyFetcher.Answer) async throws {
         let (sets, clock) = (KeySets(first), ServiceWorld.MovedClock())
         let routes = try await RouteFixture(
-            userKeys: sets.source, time: TimeSource { clock.now },
+            userKeys: sets.fetcher, time: TimeSource { clock.now },
             ticks: TickSource { clock.now.milliseconds * 1_000_000 }, logger: catcher.logger)
         let device = try await routes.device()
         let rules = try await routes.request(

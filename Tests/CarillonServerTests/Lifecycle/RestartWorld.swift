@@ -14,7 +14,7 @@ struct RestartWorld {
     struct Settings: Sendable {
         var store = StoreSettings()
         var rateLimits = RateLimits.Settings()
-        var userKeys = UserKeySource.none
+        var userKeys = UserKeyFetcher.none
     }
 
     private(set) var store: any Store

@@ -15,12 +15,12 @@ import Testing
 struct UserRoutesTests {
     private final class World: Sendable {
         /// What the key set's address answers, and how often it was asked.
-        let answer = Mutex<UserKeySource.Answer>(.failed("nothing was published"))
+        let answer = Mutex<UserKeyFetcher.Answer>(.failed("nothing was published"))
         let asked = Mutex(0)
         let now = Mutex(Timestamp(milliseconds: 1_800_000_000_000))
 
-        var source: UserKeySource {
-            UserKeySource { _ in
+        var fetcher: UserKeyFetcher {
+            UserKeyFetcher { _ in
                 self.asked.withLock { $0 += 1 }
                 try? await Task.sleep(for: .milliseconds(20))
                 return self.answer.withLock { $0 }
@@ -51,7 +51,7 @@ struct UserRoutesTests {
 
     private func routes(wrapped: Bool = true) async throws -> RouteFixture {
         try await RouteFixture(
-            key: wrapped ? WrappingKey(bytes: Array(repeating: 1, count: 32)) : nil, userKeys: world.source,
+            key: wrapped ? WrappingKey(bytes: Array(repeating: 1, count: 32)) : nil, userKeys: world.fetcher,
             time: world.time, ticks: world.ticks)
     }
 
@@ -91,7 +91,7 @@ struct UserRoutesTests {
 
     @Test func `a key set with a private key is refused, and nothing of it is stored or logged`() async throws {
         let logs = LogCatcher()
-        let routes = try await RouteFixture(userKeys: world.source, time: world.time, logger: logs.logger)
+        let routes = try await RouteFixture(userKeys: world.fetcher, time: world.time, logger: logs.logger)
         let device = try await routes.device()
         let secret = "c2VjcmV0LXBhcnQtb2YtYS1rZXk"
         let jwk = try signer.jwk("one", #","d":"\#(secret)""#)

@@ -7,10 +7,10 @@ import Testing
 
 /// Key sets fetched over true sockets.
 @Suite(.timeLimit(.minutes(5)))
-struct UserKeySourceTests {
+struct UserKeyFetcherTests {
     private func fetch(
         _ answer: ScriptedBackend.Answer, isPrivateAllowed: Bool = true, patience: Duration = .seconds(30)
-    ) async throws -> (answer: UserKeySource.Answer, backend: ScriptedBackend) {
+    ) async throws -> (answer: UserKeyFetcher.Answer, backend: ScriptedBackend) {
         let authority = try TestAuthority()
         let backend = try await ScriptedBackend.start(
             answer, tls: authority.serverContext(names: [], addresses: [[127, 0, 0, 1]]))
@@ -21,12 +21,12 @@ struct UserKeySourceTests {
         let group = MultiThreadedEventLoopGroup.singleton
         let resolver = NameResolver(group: group, lookup: settings.lookup)
         defer { resolver.shutdown() }
-        let source = UserKeySource.over(
+        let fetcher = UserKeyFetcher.over(
             try OutwardCaller(group: group, resolver: resolver, settings: settings), patience: patience)
-        return (await source.fetch(try CallAddress("https://127.0.0.1:\(backend.port)/keys")), backend)
+        return (await fetcher.fetch(try CallAddress("https://127.0.0.1:\(backend.port)/keys")), backend)
     }
 
-    private func body(_ answer: UserKeySource.Answer) -> String? {
+    private func body(_ answer: UserKeyFetcher.Answer) -> String? {
         if case .found(let bytes) = answer { String(decoding: bytes, as: UTF8.self) } else { nil }
     }
 

@@ -2,7 +2,7 @@ package import CarillonCore
 import NIOHTTP1
 
 /// Fetches key sets.
-package struct UserKeySource: Sendable {
+package struct UserKeyFetcher: Sendable {
     package enum Answer: Sendable {
         case found([UInt8])
         /// The reason, for the operator's log, and the delay that the response contained.
@@ -14,14 +14,14 @@ package struct UserKeySource: Sendable {
     package init(_ fetch: @escaping @Sendable (CallAddress) async -> Answer) { self.fetch = fetch }
 
     /// For commands that use the data directory without a server.
-    package static let none = UserKeySource { _ in .failed("no server is running") }
+    package static let none = UserKeyFetcher { _ in .failed("no server is running") }
 
     /// Applies the same rules as all outgoing calls: no address in a private network unless the operator allows it, and no
     /// redirects.
     ///
     /// - Parameter patience: The total time for the look-up, the connection and the response.
-    static func over(_ caller: OutwardCaller, patience: Duration = .seconds(5)) -> UserKeySource {
-        UserKeySource { address in
+    static func over(_ caller: OutwardCaller, patience: Duration = .seconds(5)) -> UserKeyFetcher {
+        UserKeyFetcher { address in
             let request = OutwardCaller.Request(
                 method: .GET, address: address, headers: [("Accept", "application/jwk-set+json, application/json")],
                 answerBytes: UserKeySet.longestBytes)
