@@ -28,6 +28,8 @@ package enum Limits {
     package static let pollWaitSeconds = 300
     /// The largest number of envelopes in one answer to a poll.
     package static let pollEnvelopes = 500
+    /// The same number for a poll without a `max`.
+    package static let defaultPollEnvelopes = 100
     /// The shortest and the longest interval of pings, in seconds. An operator can allow shorter intervals.
     package static let pingIntervalSeconds = 15...86_400
     /// The largest number of watches of one device.

@@ -23,7 +23,7 @@ struct InboxRoutes: Sendable {
         let version = try request.number("carillon", in: 1...CarillonVersion.ofExtension, default: 1)
         if isStream { return stream(device, version) }
         let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
-        let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
+        let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: Limits.defaultPollEnvelopes)
         let poll = InboxPoll(domain: domain, readiness: readiness)
         return try await poll.answer(
             .init(device: device.serial, max: max, version: version), waitSeconds: wait, in: context)

@@ -15,7 +15,7 @@ struct PollRoutes: Sendable {
         let device = visit.device
         let isOnSocket = context.session != nil
         let body = try InboxPollBody(
-            try await request.object(of: InboxPollBody.memberNames), max: isOnSocket ? 0 : Self.standardMax)
+            try await request.object(of: InboxPollBody.memberNames), max: isOnSocket ? 0 : Limits.defaultPollEnvelopes)
         guard !isOnSocket || body.wait == 0 && body.max == 0 else {
             throw Refusal(.fieldInvalid, "Leave out \"wait\" and \"max\" on a socket: envelopes arrive as frames.")
         }
@@ -122,7 +122,6 @@ struct PollRoutes: Sendable {
     }
 
     private static let receiptBytes = 1 << 20
-    private static let standardMax = 100
 }
 
 /// What a poll says.
@@ -144,7 +143,7 @@ struct InboxPollBody {
     /// Nil: everything.
     var only: Set<EnvelopeKind>?
 
-    init(_ body: JSONValue, max standardMax: Int) throws(Refusal) {
+    init(_ body: JSONValue, max defaultMax: Int) throws(Refusal) {
         switch body["protocol"] {
         case .integer(Self.version)?: break
         case nil:
@@ -165,7 +164,7 @@ struct InboxPollBody {
         position = try body.textMember("position")
         results = try Self.results(body["results"])
         wait = try Self.number("wait", in: body, 0...Limits.pollWaitSeconds) ?? 0
-        max = try Self.number("max", in: body, 0...Limits.pollEnvelopes) ?? standardMax
+        max = try Self.number("max", in: body, 0...Limits.pollEnvelopes) ?? defaultMax
         switch try body.textMember("only") {
         case nil: only = nil
         case "updates"?: only = EnvelopeKind.updates
