@@ -2,6 +2,10 @@ import ArgumentParser
 import CarillonWire
 
 /// The `carillon` command.
+///
+/// Each subcommand is a type `…Command` in the folder of its subject. Start with `Serve/ServeCommand.swift`, which runs a server,
+/// and `Operate/OperatorOptions.swift`, which selects the target of an operator's commands. `Composition.swift` selects the kind
+/// of store.
 @main
 struct Carillon: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
