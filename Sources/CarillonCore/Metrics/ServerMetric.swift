@@ -64,7 +64,8 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case pushesShortened = "carillon_pushes_shortened_total"
     case parkedPushesForgotten = "carillon_parked_pushes_forgotten_total"
     case pushesUnderWay = "carillon_pushes_under_way"
-    case pushQueuesPaused = "carillon_push_lanes_paused"
+    case pushQueuesPaused = "carillon_push_queues_paused"
+    case pushQueuesPausedDeprecated = "carillon_push_lanes_paused"
     case pushResultsDropped = "carillon_push_results_dropped_total"
 
     case itemUpdates = "carillon_item_updates_total"
@@ -113,7 +114,7 @@ extension ServerMetric {
         case .buildInfo, .connections, .sockets, .sessions, .answerBytes, .waiters, .inboxEnvelopes, .inboxBytes,
             .homes, .handOversWaiting, .handOversOldest,
             .callsUnderWay,
-            .pushesUnderWay, .pushQueuesPaused,
+            .pushesUnderWay, .pushQueuesPaused, .pushQueuesPausedDeprecated,
             .residentMemory, .openFiles, .openFilesLimit, .startTime:
             .gauge
         case .acknowledgementDelay:
@@ -192,6 +193,7 @@ extension ServerMetric {
         case .pushesUnderWay: "Pushes sent to vendors' services without an answer yet."
         case .pushQueuesPaused:
             "Push queues that are paused because the service cannot be reached or refuses the push credentials."
+        case .pushQueuesPausedDeprecated: "Deprecated name of carillon_push_queues_paused."
         case .pushResultsDropped: "Answers of vendors' services that could not be stored; the pushes are sent again."
         case .itemUpdates: "Item updates that publishers sent, by result."
         case .itemsDeleted: "Items that were deleted, by a request or because they were idle."

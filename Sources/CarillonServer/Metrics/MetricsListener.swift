@@ -86,14 +86,17 @@ struct MetricsListener: Service {
         let populations = homes.map { $0.home.population }
         // Any home can read this number for the whole store. If the store cannot be read, these samples are left out.
         let waiting = try? await homes[0].home.waitingInAll()
+        let gateways = homes[0].gateways
+        let pausedQueues = Double(gateways.faults.count)
         let own: [MetricsRegistry.Sample] = [
             .init(.buildInfo, CarillonVersion.text, value: 1),
             .init(.homes, value: Double(populations.count)),
             .init(.sessions, value: Double(populations.reduce(0) { $0 + $1.sessions })),
             .init(.waiters, value: Double(populations.reduce(0) { $0 + $1.waiters })),
             .init(.callsUnderWay, value: Double(homes.reduce(0) { $0 + $1.work.underWay })),
-            .init(.pushesUnderWay, value: Double(homes[0].gateways.underWay)),
-            .init(.pushQueuesPaused, value: Double(homes[0].gateways.faults.count)),
+            .init(.pushesUnderWay, value: Double(gateways.underWay)),
+            .init(.pushQueuesPaused, value: pausedQueues),
+            .init(.pushQueuesPausedDeprecated, value: pausedQueues),
         ]
         let inboxes = waiting.map(Self.samples) ?? []
         return await ProcessStatistics.samples() + own + inboxes + handOvers.samples(in: homes[0].homes.shards)

@@ -1,11 +1,12 @@
 import CarillonCore
+import CarillonWire
 import TestStores
 import TestSupport
 import Testing
 
 @testable import CarillonServer
 
-/// What `/metrics` says of homes.
+/// The samples of homes in `/metrics`.
 @Suite(.timeLimit(.minutes(5)))
 struct HomeMetricsTests {
     @Test func `a server of one home without hand-overs says so`() async throws {
@@ -19,6 +20,29 @@ struct HomeMetricsTests {
             for line in ["carillon_homes 1", "carillon_handovers_waiting 0", "carillon_handovers_oldest_seconds 0"] {
                 #expect(lines.contains { $0 == line }, "\(line)")
             }
+        }
+    }
+
+    @Test func `paused push queues have the same number under the present and the deprecated name`() async throws {
+        let port = try FreePort.next()
+        try await ServedConnections.run(metrics: MetricsRegistry()) {
+            $0.metrics = ("127.0.0.1", port)
+        } _: { server in
+            let metrics = ServedConnections(homes: [server.domain], port: port)
+            func paused() async throws -> [Substring] {
+                let lines = try await metrics.request("GET /metrics").body.split(separator: "\n")
+                return lines.filter { $0.hasPrefix("carillon_push_") && $0.contains("_paused ") }
+            }
+            #expect(try await paused() == ["carillon_push_lanes_paused 0", "carillon_push_queues_paused 0"])
+            for environment in [PushEnvironment.production, .sandbox] {
+                let push = LeasedPush(
+                    lease: WorkLease(work: 1, fence: 1), id: Bytes16(high: 1, low: 2), kind: .wake,
+                    device: DeviceSerial(1 << 40), queue: PushQueue(app: AppSerial(1), environment: environment),
+                    token: try PushToken(hexadecimal: "aa01"), addressRevision: 1, attempt: 1, isElsewhere: false,
+                    expiresAt: server.domain.time.now().adding(seconds: 60), content: .wake)
+                _ = await server.domain.outbox.ended(push, .credentialsRefused(reason: "Forbidden"), hasOther: false)
+            }
+            #expect(try await paused() == ["carillon_push_lanes_paused 2", "carillon_push_queues_paused 2"])
         }
     }
 
