@@ -31,8 +31,8 @@ package struct GatewayBreaker: Equatable, Sendable {
     package private(set) var fault: Fault?
     private var pausedUntil = Timestamp(milliseconds: 0)
     private var failures = 0
-    /// The pushes since the last answer of the service whose answers were not the service's.
-    private var strange: [Bytes16] = []
+    /// The pushes with an unknown answer since the last answer of the service.
+    private var unknown: [Bytes16] = []
 
     package init() {}
 
@@ -46,33 +46,35 @@ package struct GatewayBreaker: Equatable, Sendable {
 
     package mutating func began(_ count: Int) { underWay += count }
 
-    /// Notes the end of a push. Returns whether this opened or paused the push queue.
+    /// Notes the end of a push. Returns whether the end opened or paused the push queue.
     ///
-    /// - Parameter push: The push that ended.
+    /// - Parameters:
+    ///   - answer: Nil if the answer does not concern the present push credentials.
+    ///   - push: The push that ended.
     @discardableResult
-    package mutating func ended(_ signal: BreakerSignal, of push: Bytes16, at now: Timestamp) -> Bool {
+    package mutating func ended(_ answer: PushAnswer?, of push: Bytes16, at now: Timestamp) -> Bool {
         underWay -= 1
-        switch signal {
-        case .nothing:
+        switch answer {
+        case nil, .notSent:
             return false
-        case .well:
+        case .taken, .tokenDead, .tokenUnknownHere, .tokenOfAnotherApp, .wrong, .later:
             window = min(Self.widest, window + max(1, window / 8))
             failures = 0
-            strange = []
+            unknown = []
             pausedUntil = Timestamp(milliseconds: 0)
             defer { fault = nil }
             return fault != nil
-        case .silent:
+        case .unanswered:
             window = max(1, window / 2)
             return false
         case .unreachable(let reason):
             return pauseAsUnreachable(reason, at: now)
-        case .unknown(let description):
-            if !strange.contains(push), strange.count < Self.unknownAnswersInARow { strange.append(push) }
-            guard fault != nil || strange.count == Self.unknownAnswersInARow else { return false }
+        case .unknown(_, let description):
+            if !unknown.contains(push), unknown.count < Self.unknownAnswersInARow { unknown.append(push) }
+            guard fault != nil || unknown.count == Self.unknownAnswersInARow else { return false }
             return pauseAsUnreachable(description, at: now)
         case .credentialsRefused(let reason):
-            strange = []
+            unknown = []
             return pause(reason, areCredentialsRefused: true, for: Self.probeSeconds, at: now)
         }
     }
@@ -81,7 +83,7 @@ package struct GatewayBreaker: Equatable, Sendable {
     package mutating func renewed() {
         fault = nil
         failures = 0
-        strange = []
+        unknown = []
         window = Self.widest
     }
 

@@ -133,7 +133,7 @@ package final class Outbox: Sendable {
             state.underWay -= 1
             var queue = state.queues[push.queue, default: GatewayBreaker()]
             let isOfNow = push.generation == state.generations[push.queue, default: 0]
-            let hasTurned = queue.ended(isOfNow ? BreakerSignal(answer) : .nothing, of: push.id, at: now)
+            let hasTurned = queue.ended(isOfNow ? answer : nil, of: push.id, at: now)
             let turn: Turn? = hasTurned ? queue.fault.map { .paused($0) } ?? .opened : nil
             // An open push queue without work has the same state as a new one.
             state.queues[push.queue] = queue == GatewayBreaker() ? nil : queue

@@ -80,27 +80,3 @@ package enum PushRules {
     /// may have a newer state by then.
     package static let staleSeconds: Int64 = 900
 }
-
-/// The evidence of a finished push about its push queue.
-package enum BreakerSignal: Equatable, Sendable {
-    case well
-    /// No evidence.
-    case nothing
-    /// There was no answer.
-    case silent
-    /// There was an answer that is not the service's.
-    case unknown(description: String)
-    case unreachable(reason: String)
-    case credentialsRefused(reason: String)
-
-    package init(_ answer: PushAnswer) {
-        switch answer {
-        case .taken, .tokenDead, .tokenUnknownHere, .tokenOfAnotherApp, .wrong, .later: self = .well
-        case .notSent: self = .nothing
-        case .unanswered: self = .silent
-        case .unknown(_, let description): self = .unknown(description: description)
-        case .unreachable(let reason): self = .unreachable(reason: reason)
-        case .credentialsRefused(let reason): self = .credentialsRefused(reason: reason)
-        }
-    }
-}

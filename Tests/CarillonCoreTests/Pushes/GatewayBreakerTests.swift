@@ -16,17 +16,17 @@ struct GatewayBreakerTests {
         #expect(queue.room(at: start) == 1)
         queue.began(1)
         #expect(queue.room(at: start) == 0)
-        queue.ended(.well, of: push, at: start)
+        queue.ended(.taken, of: push, at: start)
         #expect(queue.room(at: start) == 1)
     }
 
     @Test func `silence narrows the window to one, and answers widen it again`() {
         var queue = GatewayBreaker()
         queue.began(100)
-        for _ in 0..<20 { queue.ended(.silent, of: push, at: start) }
+        for _ in 0..<20 { queue.ended(.unanswered(reason: "timedOut"), of: push, at: start) }
         #expect(queue.window == 1)
         #expect(queue.room(at: start) == 0, "eighty are under way")
-        for _ in 0..<80 { queue.ended(.well, of: push, at: start) }
+        for _ in 0..<80 { queue.ended(.taken, of: push, at: start) }
         #expect(queue.window == GatewayBreaker.widest)
     }
 
@@ -38,10 +38,10 @@ struct GatewayBreakerTests {
         #expect(turn1)
         #expect(queue.fault?.reason == "InvalidProviderToken" && queue.fault?.areCredentialsRefused == true)
         #expect(queue.fault?.since == start)
-        // What was under way with it is told once.
+        // Further pushes that were under way report the same fault and change nothing.
         let turn2 = queue.ended(.credentialsRefused(reason: "InvalidProviderToken"), of: push, at: start)
         #expect(!turn2)
-        let turn3 = queue.ended(.nothing, of: push, at: start)
+        let turn3 = queue.ended(.notSent, of: push, at: start)
         #expect(!turn3)
         #expect(queue.room(at: after(59)) == 0)
         #expect(queue.room(at: after(60)) == 1)
@@ -53,7 +53,7 @@ struct GatewayBreakerTests {
         #expect(queue.room(at: after(120)) == 0)
         #expect(queue.room(at: after(121)) == 1)
         queue.began(1)
-        let turn5 = queue.ended(.well, of: push, at: after(121))
+        let turn5 = queue.ended(.taken, of: push, at: after(121))
         #expect(turn5, "it is open again")
         #expect(queue.fault == nil)
         #expect(queue.room(at: after(121)) == GatewayBreaker.widest)
@@ -72,7 +72,7 @@ struct GatewayBreakerTests {
         }
         #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60])
         queue.began(1)
-        queue.ended(.well, of: push, at: now)
+        queue.ended(.taken, of: push, at: now)
         queue.began(1)
         queue.ended(.unreachable(reason: "connectionFailed"), of: push, at: now)
         #expect(queue.room(at: now.adding(seconds: 1)) == 1, "it begins again with a second")
@@ -82,7 +82,7 @@ struct GatewayBreakerTests {
         var queue = GatewayBreaker()
         queue.began(10)
         for second in Int64(0)..<5 { queue.ended(.credentialsRefused(reason: "Forbidden"), of: push, at: after(second)) }
-        for _ in 0..<5 { queue.ended(.nothing, of: push, at: after(5)) }
+        for _ in 0..<5 { queue.ended(.notSent, of: push, at: after(5)) }
         #expect(queue.room(at: after(60)) == 1)
         var other = GatewayBreaker()
         other.began(10)
@@ -111,7 +111,7 @@ struct GatewayBreakerTests {
         for number in pushes {
             queue.began(1)
             let push = Bytes16(high: 0, low: number)
-            hasTurned = queue.ended(.unknown(description: "404: no"), of: push, at: now) || hasTurned
+            hasTurned = queue.ended(.unknown(reason: "404", description: "404: no"), of: push, at: now) || hasTurned
         }
         return hasTurned
     }
@@ -126,12 +126,12 @@ struct GatewayBreakerTests {
         #expect(queue.fault?.reason == "404: no" && queue.fault?.areCredentialsRefused == false)
         #expect(queue.room(at: start) == 0)
         #expect(queue.room(at: after(1)) == 1)
-        // The probe is one push, and its answer pauses the push queue for longer.
+        // One push is sent as a probe. Its answer doubles the pause.
         _ = answerAsStranger(11...11, &queue, at: after(1))
         #expect(queue.room(at: after(2)) == 0)
         #expect(queue.room(at: after(3)) == 1)
         queue.began(1)
-        let isOpened = queue.ended(.well, of: push, at: after(3))
+        let isOpened = queue.ended(.taken, of: push, at: after(3))
         #expect(isOpened)
         #expect(queue == GatewayBreaker())
     }
@@ -140,11 +140,11 @@ struct GatewayBreakerTests {
         var queue = GatewayBreaker()
         _ = answerAsStranger(1...9, &queue, at: start)
         queue.began(1)
-        queue.ended(.well, of: push, at: start)
+        queue.ended(.taken, of: push, at: start)
         let isPaused = answerAsStranger(10...18, &queue, at: start)
         #expect(!isPaused)
         queue.began(1)
-        queue.ended(.silent, of: push, at: start)
+        queue.ended(.unanswered(reason: "timedOut"), of: push, at: start)
         let isPausedByTenth = answerAsStranger(19...19, &queue, at: start)
         #expect(isPausedByTenth)
     }
@@ -164,5 +164,61 @@ struct GatewayBreakerTests {
         queue.renewed()
         let isPaused = answerAsStranger(10...18, &queue, at: start)
         #expect(!isPaused)
+    }
+
+    // MARK: Answers
+
+    static let answersOfTheService: [PushAnswer] = [
+        .taken, .tokenDead(reason: "Unregistered", since: nil), .tokenUnknownHere(reason: "BadDeviceToken"),
+        .tokenOfAnotherApp(reason: "DeviceTokenNotForTopic"), .wrong(reason: "BadTopic"),
+        .later(reason: "TooManyRequests", seconds: 1),
+    ]
+
+    @Test(arguments: answersOfTheService)
+    func `each answer of the service opens a paused push queue, and widens the window`(_ answer: PushAnswer) {
+        var queue = GatewayBreaker()
+        queue.began(4)
+        queue.ended(.unanswered(reason: "timedOut"), of: push, at: start)
+        queue.ended(.unanswered(reason: "timedOut"), of: push, at: start)
+        let isPaused = queue.ended(.unreachable(reason: "down"), of: push, at: start)
+        #expect(isPaused)
+        let window = queue.window
+        let isOpened = queue.ended(answer, of: push, at: after(1))
+        #expect(isOpened && queue.fault == nil && queue.window == window + window / 8)
+    }
+
+    @Test(arguments: [nil, .notSent] as [PushAnswer?])
+    func `a push without evidence changes only the number under way`(_ answer: PushAnswer?) {
+        for pauses in [false, true] {
+            var queue = GatewayBreaker()
+            queue.began(1)
+            if pauses { queue.ended(.unreachable(reason: "down"), of: push, at: start) }
+            let before = queue
+            queue.began(1)
+            let hasTurned = queue.ended(answer, of: push, at: after(1))
+            #expect(!hasTurned && queue == before)
+        }
+    }
+
+    @Test func `a missing answer does not open a paused push queue`() {
+        var queue = GatewayBreaker()
+        queue.began(2)
+        queue.ended(.unreachable(reason: "down"), of: push, at: start)
+        let hasTurned = queue.ended(.unanswered(reason: "timedOut"), of: push, at: after(1))
+        #expect(!hasTurned && queue.fault?.reason == "down" && queue.window == GatewayBreaker.widest / 2)
+    }
+
+    @Test func `an answer pauses the push queue with its reason`() {
+        let faults: [(answer: PushAnswer, reason: String, areCredentialsRefused: Bool)] = [
+            (.unreachable(reason: "down"), "down", false),
+            (.credentialsRefused(reason: "Forbidden"), "Forbidden", true),
+        ]
+        for (answer, reason, areCredentialsRefused) in faults {
+            var queue = GatewayBreaker()
+            queue.began(1)
+            let isPaused = queue.ended(answer, of: push, at: start)
+            #expect(isPaused && queue.fault?.reason == reason && queue.fault?.since == start)
+            #expect(queue.fault?.areCredentialsRefused == areCredentialsRefused && queue.window == GatewayBreaker.widest)
+        }
     }
 }

@@ -18,7 +18,6 @@ struct PushRulesTests {
         #expect(
             verdict(.tokenOfAnotherApp(reason: "DeviceTokenNotForTopic"))
                 == .parked(reason: "DeviceTokenNotForTopic", isOfAddress: true))
-        #expect(BreakerSignal(.tokenOfAnotherApp(reason: "x")) == .well)
     }
 
     @Test func `a token that is unknown here is tried in the other environment, once, if there is one`() {
@@ -85,16 +84,6 @@ struct PushRulesTests {
             #expect(Set(waits).count > 900)
             #expect((waits.max() ?? 0) > least * 6 / 5)
         }
-    }
-
-    @Test func `what an answer says of the push queue`() {
-        #expect(BreakerSignal(.tokenDead(reason: "Unregistered", since: nil)) == .well)
-        #expect(BreakerSignal(.later(reason: "x", seconds: 1)) == .well)
-        #expect(BreakerSignal(.notSent) == .nothing)
-        #expect(BreakerSignal(.unanswered(reason: "x")) == .silent)
-        #expect(BreakerSignal(.unknown(reason: "404", description: "404: x")) == .unknown(description: "404: x"))
-        #expect(BreakerSignal(.unreachable(reason: "x")) == .unreachable(reason: "x"))
-        #expect(BreakerSignal(.credentialsRefused(reason: "x")) == .credentialsRefused(reason: "x"))
     }
 
     @Test(arguments: PushEnvironment.allCases)
