@@ -75,7 +75,7 @@ struct OutboxTests {
         func dueQueues(in shards: ShardSet, at now: Timestamp) async throws -> [PushQueue] {
             try await store.dueQueues(in: shards, at: now)
         }
-        func endPushes(_ ends: [PushEnd]) async throws -> [PushFact] { try await store.endPushes(ends) }
+        func endPushes(_ ends: [PushEnd]) async throws -> [PushState] { try await store.endPushes(ends) }
         func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord] {
             try await store.pushes(for: message, of: device, at: now)
         }

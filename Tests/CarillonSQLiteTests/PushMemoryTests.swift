@@ -140,7 +140,7 @@ struct PushMemoryTests {
         let (ended, ofEnd) = try await world.store.tracing {
             try await world.store.endPushes([PushEnd(leased[0], .handed, at: start)])
         }
-        #expect(ended == [.handed(.wake)])
+        #expect(ended == [.handed])
         #expect(ofEnd.contains(where: isSearch))
         #expect(world.store.memory.pushes[world.device]?.firstWaking?.first == 2)
         _ = try await world.store.commit([world.fixture.acknowledge(2)])
@@ -247,7 +247,7 @@ struct PushMemoryTests {
         if isForgotten { world.store.memory.pushes.forgetAll() }
         let dead = PushVerdict.tokenDead(reason: "Unregistered", since: start.adding(seconds: 10))
         let end = PushEnd(leased[0], dead, at: start.adding(seconds: 30))
-        #expect(try await world.store.endPushes([end]) == [.retried(.wake)])
+        #expect(try await world.store.endPushes([end]) == [.scheduled])
         #expect(try await world.store.registration(of: world.device)?.status == .registered)
     }
 

@@ -221,15 +221,19 @@ struct PushModelTests {
 
         private mutating func end(_ which: Int, _ verdict: PushVerdict) async throws {
             let push = flights.remove(at: which).push
-            let fact = try await store.endPushes([PushEnd(push, verdict, at: now)]).first
+            let before = try await store.registration(of: push.device)?.status
+            let state = try await store.endPushes([PushEnd(push, verdict, at: now)]).first
             let index = try #require(phones.firstIndex { $0.device.serial == push.device })
-            switch fact {
+            switch state {
             case .handed: handed(push, index)
-            case .rejected(_, let isSuspended):
+            case .rejected:
+                let after = try await store.registration(of: push.device)?.status
+                let isSuspended = before == .registered && after == .suspended(.tokenDead)
                 let isCurrent = try push.token == PushToken(hexadecimal: Self.token(phones[index].token))
                 #expect(!isSuspended || isCurrent)
                 if isSuspended { phones[index].isSuspended = true }
-            case .parked, .retried, nil: break
+            case .parked, .scheduled, nil: break
+            case .leased, .cancelled, .expired: Issue.record("a push ended as \(String(describing: state))")
             }
         }
 
@@ -300,8 +304,8 @@ struct PushModelTests {
                 let until = now.adding(seconds: LeasedPush.leaseSeconds)
                 let pushes = try await store.leasePushes(of: queue, limit: 1000, at: now, until: until).pushes
                 woken.formUnion(pushes.filter { $0.content == .wake }.map(\.device))
-                let facts = try await store.endPushes(pushes.map { PushEnd($0, .handed, at: now) })
-                #expect(facts.count == pushes.count)
+                let states = try await store.endPushes(pushes.map { PushEnd($0, .handed, at: now) })
+                #expect(states.count == pushes.count)
                 for push in pushes {
                     let index = try #require(phones.firstIndex { $0.device.serial == push.device })
                     if push.content != .wake { alertsLeased += 1 }

@@ -112,8 +112,8 @@ struct PushStatementTests {
                 expiresAt: Self.start.adding(seconds: 60), content: .wake)
             let end = PushEnd(push, verdict, at: Self.start)
             return try await statements(of: store) {
-                let facts = try await store.endPushes([end])
-                #expect(facts.count == 1)
+                let states = try await store.endPushes([end])
+                #expect(states.count == 1)
             }.count
         }
         let handed = try await count(1, .handed)

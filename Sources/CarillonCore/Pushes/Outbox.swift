@@ -155,8 +155,8 @@ package final class Outbox: Sendable {
             }
             guard !ends.isEmpty else { return }
             do {
-                for (label, facts) in Dictionary(grouping: try await store.endPushes(ends), by: \.label) {
-                    ServerMetric.pushes.counter(label).increment(by: facts.count)
+                for (result, states) in Dictionary(grouping: try await store.endPushes(ends), by: \.result) {
+                    ServerMetric.pushes.counter(result).increment(by: states.count)
                 }
             } catch {
                 keep(ends)
@@ -201,15 +201,4 @@ private enum OutboxBounds {
     static let writtenAtOnce = 512
     static let unwritten = 8192
     static let resultsDropped = ServerMetric.pushResultsDropped.counter()
-}
-
-extension PushFact {
-    fileprivate var label: String {
-        switch self {
-        case .handed: "handed"
-        case .rejected: "rejected"
-        case .parked: "parked"
-        case .retried: "retried"
-        }
-    }
 }

@@ -37,6 +37,9 @@ package enum PushState: Int, CaseIterable, Sendable {
 
     /// Whether the push is finished. A finished push is kept for a while, so that its state can be read.
     package var isFinal: Bool { self != .scheduled && self != .leased && self != .parked }
+
+    /// The result of an attempt in ``ServerMetric/pushes``, if this is the state after the attempt.
+    package var result: String { self == .scheduled ? "retried" : "\(self)" }
 }
 
 /// A push that must be sent now. No other caller can lease it until its lease ends.

@@ -19,9 +19,9 @@ package protocol PushStore: Sendable {
     func leasePushes(
         of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedPushes
-    /// Writes the results of pushes. A push whose lease was lost is left out of the returned facts. Of concurrent calls with one
-    /// lease, one call counts.
-    func endPushes(_ ends: [PushEnd]) async throws -> [PushFact]
+    /// Writes the results of pushes, and returns the new states. A push that is tried again is scheduled. A push whose lease was
+    /// lost has no element in the returned array. Of concurrent calls with one lease, one call counts.
+    func endPushes(_ ends: [PushEnd]) async throws -> [PushState]
     /// Returns the pushes of a message, the oldest first.
     func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord]
     /// Ends pushes that were not sent in their time, and removes pushes that were kept long enough. Each call does a part.
@@ -72,12 +72,4 @@ package struct PushEnd: Equatable, Sendable {
         self.verdict = verdict
         at = now
     }
-}
-
-/// The change that the store wrote of a push.
-package enum PushFact: Equatable, Sendable {
-    case handed(PushKind)
-    case rejected(PushKind, deviceIsSuspended: Bool)
-    case parked(PushKind)
-    case retried(PushKind)
 }

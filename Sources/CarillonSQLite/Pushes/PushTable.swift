@@ -80,8 +80,8 @@ struct PushTable {
 
     // MARK: Ending
 
-    /// Nil when the lease is not in force.
-    func end(_ end: PushEnd) throws -> PushFact? {
+    /// Returns the state of the push after the end; nil if the lease is not in force.
+    func end(_ end: PushEnd) throws -> PushState? {
         let ruling: OutboxRules.EndRuling
         do { ruling = try decide(end) } catch is StoreFault { ruling = rules.park(end, because: OutboxRules.unreadable) }
         return try apply(ruling, to: end)
@@ -100,7 +100,7 @@ struct PushTable {
         }
     }
 
-    private func apply(_ ruling: OutboxRules.EndRuling, to end: PushEnd) throws -> PushFact? {
+    private func apply(_ ruling: OutboxRules.EndRuling, to end: PushEnd) throws -> PushState? {
         guard let change = ruling.change,
             try apply(change, to: end.lease.work, of: end.device, ifLeased: end.lease.fence)
         else { return nil }
@@ -108,7 +108,7 @@ struct PushTable {
         if let suspended = ruling.suspended {
             try RegistrationTable(db, memory: memory).storeSuspended(suspended, app: end.queue.app, at: end.at)
         }
-        return ruling.fact
+        return ruling.state
     }
 
     /// A token that the other environment took belongs there.

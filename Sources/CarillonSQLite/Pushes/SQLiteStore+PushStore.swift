@@ -23,7 +23,7 @@ extension SQLiteStore: PushStore {
         }
     }
 
-    package func endPushes(_ ends: [PushEnd]) async throws -> [PushFact] {
+    package func endPushes(_ ends: [PushEnd]) async throws -> [PushState] {
         try await group.run { [memory, settings] db in
             let table = PushTable(db, memory: memory, settings: settings)
             return try ends.compactMap { try table.end($0) }

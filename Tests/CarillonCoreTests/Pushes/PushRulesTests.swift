@@ -86,6 +86,11 @@ struct PushRulesTests {
         }
     }
 
+    @Test func `results of pushes have the names that metrics show`() {
+        let states: [PushState] = [.handed, .rejected, .parked, .scheduled, .cancelled, .expired]
+        #expect(states.map(\.result) == ["handed", "rejected", "parked", "retried", "cancelled", "expired"])
+    }
+
     @Test(arguments: PushEnvironment.allCases)
     func `a push queue's number says which it is`(_ environment: PushEnvironment) {
         let queue = PushQueue(app: AppSerial(77), environment: environment)

@@ -113,7 +113,7 @@ struct RestartWorld {
     }
 
     @discardableResult
-    func end(_ push: LeasedPush, _ verdict: PushVerdict) async throws -> PushFact? {
+    func end(_ push: LeasedPush, _ verdict: PushVerdict) async throws -> PushState? {
         try await domain.pushes.endPushes([PushEnd(push, verdict, at: now)]).first
     }
 

@@ -38,10 +38,10 @@ private func endedOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     try await fixture.commit(fixture.append(1))
     let push = try #require(try await fixture.lease().first)
-    let facts = try await concurrently(5) { _ in
+    let states = try await concurrently(5) { _ in
         try await fixture.store.endPushes([PushEnd(push, .handed, at: start.after(1))])
     }
-    #expect(facts.flatMap(\.self) == [.handed(.wake)])
+    #expect(states.flatMap(\.self) == [.handed])
     #expect(try await fixture.store.endPushes([]).isEmpty)
 }
 

@@ -96,7 +96,7 @@ private func underWayForFormerUser(_ stores: any StoreMaker) async throws {
             try await world.appendForAnyone(2, at: start.after(2))
             #expect(try await pushes.lease(at: start.after(3)).isEmpty, "one is under way")
         }
-        #expect(try await pushes.end(push, .handed, at: start.after(4)) == .handed(.wake))
+        #expect(try await pushes.end(push, .handed, at: start.after(4)) == .handed)
         #expect(try await pushes.isDue(at: afterAll) == isWokenAgain)
         if !isWokenAgain { try await world.appendForAnyone(2, at: start.after(5)) }
         #expect(try await !pushes.isDue(at: start.after(1203)), "twenty minutes after the last")

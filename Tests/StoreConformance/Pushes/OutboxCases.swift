@@ -54,7 +54,7 @@ private func lostLease(_ stores: any StoreMaker) async throws {
     for verdict in verdicts { #expect(try await fixture.end(first, verdict, at: end) == nil, "\(verdict)") }
     #expect(try await fixture.status == .registered)
     #expect(try await fixture.standings(1, at: end) == [.state(.leased)])
-    #expect(try await fixture.end(second, .handed, at: end) == .handed(.wake))
+    #expect(try await fixture.end(second, .handed, at: end) == .handed)
     #expect(try await fixture.end(second, .handed, at: end) == nil, "once")
 }
 
@@ -72,7 +72,7 @@ private func lostLeaseElsewhere(_ stores: any StoreMaker) async throws {
     for verdict in verdicts { #expect(try await fixture.end(first, verdict, at: end) == nil, "\(verdict)") }
     #expect(try await fixture.standings(1, at: end) == [.state(.leased)], "the second lease is under way")
     #expect(try await fixture.lease(at: end).isEmpty)
-    #expect(try await fixture.end(second, .handed, at: end) == .handed(.wake))
+    #expect(try await fixture.end(second, .handed, at: end) == .handed)
 }
 
 private func endedAtOnce(_ stores: any StoreMaker) async throws {
@@ -83,13 +83,12 @@ private func endedAtOnce(_ stores: any StoreMaker) async throws {
     try #require(pushes.count == 2)
     let dead = PushVerdict.tokenDead(reason: "Unregistered", since: nil)
     let ends = [
-        PushEnd(pushes[0], dead, at: now), PushEnd(pushes[0], .handed, at: now), PushEnd(pushes[1], dead, at: now),
+        PushEnd(pushes[0], dead, at: now), PushEnd(pushes[0], .handed, at: now), PushEnd(pushes[1], dead, at: now.after(1)),
     ]
-    let facts = try await fixture.store.endPushes(ends)
-    #expect(
-        facts == [.rejected(.alert, deviceIsSuspended: true), .rejected(.alert, deviceIsSuspended: false)],
-        "each lease ends once, and the device is suspended once")
+    #expect(try await fixture.store.endPushes(ends) == [.rejected, .rejected], "each lease ends once")
     #expect(try await fixture.status == .suspended(.tokenDead))
+    let suspendedAt = try await fixture.store.registration(of: fixture.device)?.statusAt
+    #expect(suspendedAt == now, "the device is suspended once")
     for position in Int64(1)...2 { #expect(try await fixture.standings(position).first == .state(.rejected)) }
 }
 
@@ -99,7 +98,7 @@ private func triedAgain(_ stores: any StoreMaker) async throws {
     let first = try await fixture.lease()[0]
     let later = start.after(900)
     #expect(
-        try await fixture.end(first, .again(at: later, isSpent: true, reason: "ServiceUnavailable")) == .retried(.wake))
+        try await fixture.end(first, .again(at: later, isSpent: true, reason: "ServiceUnavailable")) == .scheduled)
     let records = try await fixture.store.pushes(
         for: fixture.base.envelope(1).id, of: fixture.device, at: start)
     #expect(records.map(\.standing) == [.state(.scheduled)])
@@ -146,7 +145,7 @@ private func expiredUnderWay(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.append(1, ttl: 60))
     let push = try await fixture.lease()[0]
     #expect(try await fixture.store.sweepPushes(at: start.after(61), limit: 100))
-    #expect(try await fixture.end(push, .handed, at: start.after(62)) == .handed(.wake))
+    #expect(try await fixture.end(push, .handed, at: start.after(62)) == .handed)
     #expect(try await fixture.standings(1) == [.state(.handed)])
     try await fixture.commit(fixture.append(2, at: start.after(20_000)))
     #expect(try await fixture.lease(at: start.after(20_000)).count == 1, "the device can be woken again")
@@ -156,8 +155,8 @@ private func deadToken(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     try await fixture.commit(fixture.append(1))
     let push = try await fixture.lease()[0]
-    let fact = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(5)), at: start.after(9))
-    #expect(fact == .rejected(.wake, deviceIsSuspended: true))
+    let state = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(5)), at: start.after(9))
+    #expect(state == .rejected)
     #expect(try await fixture.status == .suspended(.tokenDead))
     #expect(try await fixture.standings(1) == [.state(.rejected), .suspended])
     #expect(try await !fixture.isDue(at: start.after(100_000)))
@@ -171,8 +170,8 @@ private func earlierToken(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.append(1))
     let push = try await fixture.lease()[0]
     try await fixture.register("aa02", at: start.after(1))
-    let fact = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(2)), at: start.after(3))
-    #expect(fact == .retried(.wake))
+    let state = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(2)), at: start.after(3))
+    #expect(state == .scheduled)
     #expect(try await fixture.status == .registered)
     let again = try await fixture.lease(at: start.after(3))
     #expect(try again.map(\.token) == [PushToken(hexadecimal: "aa02")])
@@ -183,8 +182,8 @@ private func staleNews(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     try await fixture.commit(fixture.append(1))
     let push = try await fixture.lease()[0]
-    let fact = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(-1)))
-    #expect(fact == .retried(.wake))
+    let state = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(-1)))
+    #expect(state == .scheduled)
     #expect(try await fixture.status == .registered)
     #expect(try await fixture.lease(at: start.after(899)).isEmpty)
     #expect(try await fixture.lease(at: start.after(900)).count == 1)
@@ -204,7 +203,7 @@ private func otherEnvironment(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.append(1))
     let push = try await fixture.lease()[0]
     #expect(!push.isElsewhere)
-    #expect(try await fixture.end(push, .elsewhere) == .retried(.wake))
+    #expect(try await fixture.end(push, .elsewhere) == .scheduled)
     let elsewhere = try await fixture.lease(in: fixture.sandbox)
     #expect(elsewhere.map(\.id) == [push.id] && elsewhere.map(\.isElsewhere) == [true])
     try await fixture.end(elsewhere[0], .handed)
@@ -237,7 +236,7 @@ private func answersOfEarlierToken(_ stores: any StoreMaker) async throws {
         // It is under way in the other environment, under a token that the device has no more.
         let second = try await fixture.lease(in: fixture.sandbox)[0]
         try await fixture.register("aa02", .production, at: start.after(1))
-        #expect(try await fixture.end(second, verdict, at: start.after(2)) == .retried(.wake))
+        #expect(try await fixture.end(second, verdict, at: start.after(2)) == .scheduled)
         #expect(try await fixture.status == .registered)
         #expect(try await fixture.lease(at: start.after(2), in: fixture.sandbox).isEmpty)
         let again = try await fixture.lease(at: start.after(2))
@@ -251,7 +250,7 @@ private func parkedPush(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     try await fixture.commit(fixture.append(1))
     let push = try await fixture.lease()[0]
-    #expect(try await fixture.end(push, .parked(reason: "BadTopic")) == .parked(.wake))
+    #expect(try await fixture.end(push, .parked(reason: "BadTopic")) == .parked)
     #expect(try await fixture.lease(at: start.after(3600)).isEmpty)
     let app = fixture.base.device.app
     let parked = try await fixture.store.parkedPushes(of: app, limit: 10)
@@ -302,7 +301,7 @@ private func pushesOfNobody(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.standings(2) == [.state(.cancelled)])
     #expect(try await fixture.standings(3) == [.state(.cancelled)])
     #expect(try await fixture.store.requeueParkedPushes(of: fixture.base.device.app, at: start.after(3)) == 0)
-    #expect(try await fixture.end(underWay, .again(at: start.after(9), isSpent: true, reason: "x")) == .retried(.alert))
+    #expect(try await fixture.end(underWay, .again(at: start.after(9), isSpent: true, reason: "x")) == .scheduled)
     #expect(try await fixture.lease(at: start.after(10)).isEmpty)
     #expect(try await fixture.standings(1) == [.state(.cancelled)])
 }
@@ -312,9 +311,7 @@ private func suspendedMeanwhile(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.append(1))
     let push = try await fixture.lease()[0]
     try await fixture.change { RegistrationRules.suspend($0, because: .byOperator, at: start) }
-    #expect(
-        try await fixture.end(push, .tokenDead(reason: "Unregistered", since: nil))
-            == .rejected(.wake, deviceIsSuspended: false))
+    #expect(try await fixture.end(push, .tokenDead(reason: "Unregistered", since: nil)) == .rejected)
     #expect(try await fixture.status == .suspended(.byOperator))
     try await fixture.commit(fixture.append(2))
     #expect(try await !fixture.isDue(at: start.after(10_000)))
@@ -466,9 +463,9 @@ private func confirmedToday(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.append(1))
     let push = try await fixture.lease()[0]
     try await fixture.register("aa01", at: start.after(600))
-    let fact = try await fixture.end(
+    let state = try await fixture.end(
         push, .tokenDead(reason: "Unregistered", since: start.after(300)), at: start.after(601))
-    #expect(fact == .retried(.wake))
+    #expect(state == .scheduled)
     #expect(try await fixture.status == .registered)
 }
 

@@ -83,7 +83,7 @@ struct PushFixture {
     }
 
     @discardableResult
-    func end(_ push: LeasedPush, _ verdict: PushVerdict, at now: Timestamp = start) async throws -> PushFact? {
+    func end(_ push: LeasedPush, _ verdict: PushVerdict, at now: Timestamp = start) async throws -> PushState? {
         try await store.endPushes([PushEnd(push, verdict, at: now)]).first
     }
 

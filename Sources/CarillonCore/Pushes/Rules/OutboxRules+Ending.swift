@@ -4,17 +4,16 @@ import CarillonWire
 extension OutboxRules {
     package struct EndRuling: Equatable, Sendable {
         /// Nil if the answer does not count.
-        package var fact: PushFact?
         package var change: PushChange?
         /// The device as it is stored, if the answer suspends it.
         package var suspended: DeviceRegistration?
         /// Whether the environment that accepted the token is stored with the token.
         package var keepsEnvironment = false
 
-        package init(_ fact: PushFact? = nil, _ change: PushChange? = nil) {
-            self.fact = fact
-            self.change = change
-        }
+        package init(_ change: PushChange? = nil) { self.change = change }
+
+        /// The state of the push after the change. A push that is tried again is scheduled.
+        package var state: PushState { if case .finished(let finish) = change { finish.state } else { .scheduled } }
     }
 
     package enum EndVerdict: Equatable, Sendable {
@@ -27,19 +26,17 @@ extension OutboxRules {
     package func end(_ end: PushEnd, knowing facts: EndFacts) -> EndVerdict {
         if isOfAddress(end.verdict) {
             guard facts.isRegistrationRead else { return .needsRegistration }
-            if let change = restart(end, facts.registration) { return .decided(EndRuling(.retried(end.kind), change)) }
+            if let change = restart(end, facts.registration) { return .decided(EndRuling(change)) }
         }
         switch end.verdict {
         case .handed:
-            var ruling = EndRuling(.handed(end.kind), finished(end, .handed))
+            var ruling = EndRuling(finished(end, .handed))
             ruling.keepsEnvironment = end.isElsewhere
             return .decided(ruling)
         case .again(let dueAt, let isSpent, let reason):
-            let change = PushChange.retried(dueAt, reason: reason, attempts: isSpent ? 0 : 1, at: end.at)
-            return .decided(EndRuling(.retried(end.kind), change))
+            return .decided(EndRuling(.retried(dueAt, reason: reason, attempts: isSpent ? 0 : 1, at: end.at)))
         case .elsewhere:
-            guard let other = end.queue.other else { return .decided(EndRuling()) }
-            return .decided(EndRuling(.retried(end.kind), .elsewhere(other, at: end.at)))
+            return .decided(EndRuling(end.queue.other.map { .elsewhere($0, at: end.at) }))
         case .parked(let reason, let isOfAddress):
             return .decided(park(end, because: reason, awaitsAddress: isOfAddress))
         case .tokenDead(let reason, let since):
@@ -49,7 +46,7 @@ extension OutboxRules {
 
     /// Parks a push. This also applies to a push that cannot be read, so that it does not delay other pushes.
     package func park(_ end: PushEnd, because reason: String, awaitsAddress: Bool = false) -> EndRuling {
-        EndRuling(.parked(end.kind), finished(end, .parked, reason, awaitsAddress: awaitsAddress))
+        EndRuling(finished(end, .parked, reason, awaitsAddress: awaitsAddress))
     }
 
     /// Whether the answer can be another one for another address.
@@ -73,19 +70,15 @@ extension OutboxRules {
     private func tokenDied(
         _ end: PushEnd, _ reason: String, _ since: Timestamp?, knowing facts: EndFacts
     ) -> EndRuling {
-        let rejected = finished(end, .rejected, reason, awaitsAddress: true)
-        guard let current = facts.registration else {
-            return EndRuling(.rejected(end.kind, deviceIsSuspended: false), rejected)
-        }
-        let suspended = RegistrationRules.suspend(
+        var ruling = EndRuling(finished(end, .rejected, reason, awaitsAddress: true))
+        guard let current = facts.registration else { return ruling }
+        ruling.suspended = RegistrationRules.suspend(
             current, because: .tokenDead, ofRevision: end.addressRevision, knownSince: since, at: end.at)
-        if suspended == nil, current.status == .registered, current.profile.address != nil {
+        if ruling.suspended == nil, current.status == .registered, current.profile.address != nil {
             // `restart` decides about an answer that concerns an earlier address.
             let dueAt = end.at.adding(seconds: PushRules.staleSeconds)
-            return EndRuling(.retried(end.kind), .retried(dueAt, reason: reason, attempts: 0, at: end.at))
+            return EndRuling(.retried(dueAt, reason: reason, attempts: 0, at: end.at))
         }
-        var ruling = EndRuling(.rejected(end.kind, deviceIsSuspended: suspended != nil), rejected)
-        ruling.suspended = suspended
         return ruling
     }
 

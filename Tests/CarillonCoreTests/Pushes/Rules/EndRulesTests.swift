@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// What an answer means for a push.
+/// The decisions on the ends of pushes.
 struct EndRulesTests {
     private let now = WakeSample.now
     private let rules = OutboxRules(retentionSeconds: 100)
@@ -44,8 +44,8 @@ struct EndRulesTests {
     private let dead = PushVerdict.tokenDead(reason: "Unregistered", since: nil)
 
     @Test func `a push that is accepted is over, and its token belongs where it was accepted`() throws {
-        #expect(try rules.end(end(.handed), knowing: facts()) == .decided(.init(.handed(.alert), finished(.handed))))
-        var elsewhere = OutboxRules.EndRuling(.handed(.alert), finished(.handed))
+        #expect(try rules.end(end(.handed), knowing: facts()) == .decided(.init(finished(.handed))))
+        var elsewhere = OutboxRules.EndRuling(finished(.handed))
         elsewhere.keepsEnvironment = true
         let found = try end(.handed, isElsewhere: true)
         #expect(rules.end(found, knowing: facts()) == .decided(elsewhere))
@@ -58,10 +58,10 @@ struct EndRulesTests {
             let ended = try end(.again(at: dueAt, isSpent: isSpent, reason: "busy"))
             #expect(rules.end(ended, knowing: facts()) == .needsRegistration)
             let change = PushChange.retried(dueAt, reason: "busy", attempts: isSpent ? 0 : 1, at: now)
-            #expect(rules.end(ended, knowing: current) == .decided(.init(.retried(.alert), change)))
-            #expect(rules.end(ended, knowing: facts(isRead: true)) == .decided(.init(.retried(.alert), change)))
+            #expect(rules.end(ended, knowing: current) == .decided(.init(change)))
+            #expect(rules.end(ended, knowing: facts(isRead: true)) == .decided(.init(change)))
         }
-        let elsewhere = OutboxRules.EndRuling(.retried(.alert), .elsewhere(WakeSample.sandbox, at: now))
+        let elsewhere = OutboxRules.EndRuling(.elsewhere(WakeSample.sandbox, at: now))
         #expect(try rules.end(end(.elsewhere), knowing: current) == .decided(elsewhere))
         var test = try end(.elsewhere)
         test.queue.environment = .test
@@ -70,15 +70,14 @@ struct EndRulesTests {
 
     @Test func `what is said of an earlier address begins anew with the present one`() throws {
         let other = try facts(registration(.sandbox, revision: 5))
-        let restarted = OutboxRules.EndVerdict.decided(
-            .init(.retried(.alert), .restarted(WakeSample.sandbox, at: now)))
+        let restarted = OutboxRules.EndVerdict.decided(.init(.restarted(WakeSample.sandbox, at: now)))
         for verdict in [again, dead, .elsewhere, .parked(reason: "Topic", isOfAddress: true)] {
             #expect(try rules.end(end(verdict), knowing: other) == restarted, "\(verdict)")
         }
-        #expect(try rules.end(end(.handed), knowing: other) == .decided(.init(.handed(.alert), finished(.handed))))
-        let parked = OutboxRules.EndRuling(.parked(.alert), finished(.parked, "BadTopic"))
+        #expect(try rules.end(end(.handed), knowing: other) == .decided(.init(finished(.handed))))
+        let parked = OutboxRules.EndRuling(finished(.parked, "BadTopic"))
         #expect(try rules.end(end(.parked(reason: "BadTopic")), knowing: facts()) == .decided(parked))
-        let ofAddress = OutboxRules.EndRuling(.parked(.alert), finished(.parked, "Topic", awaitsAddress: true))
+        let ofAddress = OutboxRules.EndRuling(finished(.parked, "Topic", awaitsAddress: true))
         let ended = try end(.parked(reason: "Topic", isOfAddress: true))
         #expect(try rules.end(ended, knowing: facts(registration())) == .decided(ofAddress))
         var suspended = other
@@ -91,12 +90,10 @@ struct EndRulesTests {
 
     @Test func `a dead token suspends its device`() throws {
         let current = try registration()
-        var ruling = OutboxRules.EndRuling(
-            .rejected(.alert, deviceIsSuspended: true), finished(.rejected, "Unregistered", awaitsAddress: true))
+        var ruling = OutboxRules.EndRuling(finished(.rejected, "Unregistered", awaitsAddress: true))
         ruling.suspended = RegistrationRules.suspend(current, because: .tokenDead, at: now)
         #expect(ruling.suspended != nil)
         #expect(try rules.end(end(dead), knowing: facts(current)) == .decided(ruling))
-        ruling.fact = .rejected(.alert, deviceIsSuspended: false)
         ruling.suspended = nil
         #expect(try rules.end(end(dead), knowing: facts(isRead: true)) == .decided(ruling), "the device is gone")
         var suspended = current
@@ -120,8 +117,19 @@ struct EndRulesTests {
         #expect(isRetried == !isDead)
     }
 
+    @Test func `a push is in the state of its end, or scheduled if it is tried again`() {
+        for state in [PushState.handed, .rejected, .parked] {
+            #expect(OutboxRules.EndRuling(finished(state)).state == state)
+        }
+        let changes: [PushChange] = [
+            .retried(now, reason: "busy", attempts: 0, at: now), .elsewhere(WakeSample.sandbox, at: now),
+            .restarted(WakeSample.sandbox, at: now),
+        ]
+        for change in changes { #expect(OutboxRules.EndRuling(change).state == .scheduled, "\(change)") }
+    }
+
     @Test func `a push that cannot be read is parked`() throws {
         let ruling = try rules.park(end(.handed), because: OutboxRules.unreadable)
-        #expect(ruling == OutboxRules.EndRuling(.parked(.alert), finished(.parked, "unreadable")))
+        #expect(ruling == OutboxRules.EndRuling(finished(.parked, "unreadable")))
     }
 }
