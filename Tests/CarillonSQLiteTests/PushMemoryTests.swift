@@ -245,7 +245,7 @@ struct PushMemoryTests {
         let (_, statements) = try await world.store.tracing { try await world.register(said, at: confirmed) }
         #expect(!statements.contains { $0.hasPrefix("UPDATE") || $0.hasPrefix("INSERT") }, "nothing is written")
         if isForgotten { world.store.memory.pushes.forgetAll() }
-        let dead = PushVerdict.tokenDead(reason: "Unregistered", since: start.adding(seconds: 10))
+        let dead = PushEnd.Verdict.tokenDead(reason: "Unregistered", since: start.adding(seconds: 10))
         let end = PushEnd(leased[0], dead, at: start.adding(seconds: 30))
         #expect(try await world.store.endPushes([end]) == [.scheduled])
         #expect(try await world.store.registration(of: world.device)?.status == .registered)

@@ -210,7 +210,7 @@ struct PushModelTests {
 
         private mutating func answer() async throws {
             guard let which = flights.indices.randomElement(using: &random) else { return }
-            let verdicts: [PushVerdict] = [
+            let verdicts: [PushEnd.Verdict] = [
                 .handed, .handed, .handed, .again(at: now.adding(seconds: 30), isSpent: true, reason: "later"),
                 .tokenDead(reason: "Unregistered", since: nil),
                 .tokenDead(reason: "Unregistered", since: StoreFixture.start.adding(seconds: -1)),
@@ -219,7 +219,7 @@ struct PushModelTests {
             try await end(which, verdicts.randomElement(using: &random) ?? .handed)
         }
 
-        private mutating func end(_ which: Int, _ verdict: PushVerdict) async throws {
+        private mutating func end(_ which: Int, _ verdict: PushEnd.Verdict) async throws {
             let push = flights.remove(at: which).push
             let before = try await store.registration(of: push.device)?.status
             let state = try await store.endPushes([PushEnd(push, verdict, at: now)]).first

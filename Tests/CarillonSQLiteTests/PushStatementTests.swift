@@ -101,7 +101,7 @@ struct PushStatementTests {
         let registration = try await register("aa01", .production, fixture)
         let token = try PushToken(hexadecimal: "aa01")
         func count(
-            _ serial: Int64, _ verdict: PushVerdict, kind: PushKind = .alert, acceptedElsewhere: PushEnvironment? = nil
+            _ serial: Int64, _ verdict: PushEnd.Verdict, kind: PushKind = .alert, acceptedElsewhere: PushEnvironment? = nil
         ) async throws -> Int {
             try await insert(serial, .leased, kind: kind, in: fixture)
             let queue = PushQueue(app: fixture.device.app, environment: acceptedElsewhere ?? .production)

@@ -65,7 +65,7 @@ extension WorkloadTrack {
 
     mutating func endPushes(_ operation: WorkloadOperation) async throws -> String {
         guard !pushes.isEmpty else { return Self.nothing }
-        let verdict: PushVerdict
+        let verdict: PushEnd.Verdict
         switch operation.value % 4 {
         case 0: verdict = .again(at: now.adding(seconds: 60), isSpent: true, reason: "later")
         case 1: verdict = .parked(reason: "wrong")

@@ -27,19 +27,6 @@ package enum PushAnswer: Equatable, Sendable {
     case notSent
 }
 
-/// The consequence of an answer for the push.
-package enum PushVerdict: Equatable, Sendable {
-    case handed
-    /// The push is tried again. `isSpent`: whether the attempt counts.
-    case again(at: Timestamp, isSpent: Bool, reason: String)
-    /// The push is tried once in the other environment.
-    case elsewhere
-    /// The device is suspended, unless it has another token now, or confirmed the token later.
-    case tokenDead(reason: String, since: Timestamp?)
-    /// - `isOfAddress`: whether another address of the device corrects the fault.
-    case parked(reason: String, isOfAddress: Bool = false)
-}
-
 /// Decides the consequence of an answer.
 package enum PushRules {
     /// - Parameters:
@@ -47,7 +34,7 @@ package enum PushRules {
     ///   - spread: A number that differs from push to push, so that pushes that failed together are not retried together.
     package static func verdict(
         on answer: PushAnswer, attempt: Int, isElsewhere: Bool, hasOther: Bool, spread: UInt64, at now: Timestamp
-    ) -> PushVerdict {
+    ) -> PushEnd.Verdict {
         switch answer {
         case .taken: return .handed
         case .tokenDead(let reason, let since): return .tokenDead(reason: reason, since: since)

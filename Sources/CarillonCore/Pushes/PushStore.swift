@@ -50,6 +50,19 @@ package struct LeasedPushes: Equatable, Sendable {
 
 /// The end of a lease.
 package struct PushEnd: Equatable, Sendable {
+    /// The consequence of an answer for the push.
+    package enum Verdict: Equatable, Sendable {
+        case handed
+        /// The push is tried again. `isSpent`: whether the attempt counts.
+        case again(at: Timestamp, isSpent: Bool, reason: String)
+        /// The push is tried once in the other environment.
+        case elsewhere
+        /// The device is suspended, unless it has another token now, or confirmed the token later.
+        case tokenDead(reason: String, since: Timestamp?)
+        /// - `isOfAddress`: whether another address of the device corrects the fault.
+        case parked(reason: String, isOfAddress: Bool = false)
+    }
+
     package var lease: WorkLease
     package var kind: PushKind
     package var device: DeviceSerial
@@ -58,10 +71,10 @@ package struct PushEnd: Equatable, Sendable {
     package var isElsewhere: Bool
     /// When the push expires.
     package var expiresAt: Timestamp
-    package var verdict: PushVerdict
+    package var verdict: Verdict
     package var at: Timestamp
 
-    package init(_ push: LeasedPush, _ verdict: PushVerdict, at now: Timestamp) {
+    package init(_ push: LeasedPush, _ verdict: Verdict, at now: Timestamp) {
         lease = push.lease
         kind = push.kind
         device = push.device

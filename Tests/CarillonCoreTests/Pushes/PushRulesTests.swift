@@ -7,7 +7,7 @@ struct PushRulesTests {
 
     private func verdict(
         _ answer: PushAnswer, attempt: Int = 1, isElsewhere: Bool = false, hasOther: Bool = true, spread: UInt64 = 0
-    ) -> PushVerdict {
+    ) -> PushEnd.Verdict {
         PushRules.verdict(
             on: answer, attempt: attempt, isElsewhere: isElsewhere, hasOther: hasOther, spread: spread, at: now)
     }

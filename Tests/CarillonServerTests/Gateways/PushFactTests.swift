@@ -59,7 +59,7 @@ struct PushFactTests {
 
         var store: any PushStore { domain.pushes }
 
-        func end(_ push: LeasedPush, _ verdict: PushVerdict) async throws {
+        func end(_ push: LeasedPush, _ verdict: PushEnd.Verdict) async throws {
             _ = try await store.endPushes([PushEnd(push, verdict, at: domain.time.now())])
         }
 

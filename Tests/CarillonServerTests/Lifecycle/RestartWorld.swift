@@ -113,7 +113,7 @@ struct RestartWorld {
     }
 
     @discardableResult
-    func end(_ push: LeasedPush, _ verdict: PushVerdict) async throws -> PushState? {
+    func end(_ push: LeasedPush, _ verdict: PushEnd.Verdict) async throws -> PushState? {
         try await domain.pushes.endPushes([PushEnd(push, verdict, at: now)]).first
     }
 

@@ -94,7 +94,7 @@ private func endedPushesOfShards(_ stores: any StoreMaker) async throws {
     let (store, sets) = (devices.store, devices.sets)
     for position in [Int64(1), 2] { try await devices.send(position) }
     for push in try await devices.pushes(in: .all, at: start) {
-        let verdict = PushVerdict.again(at: start.adding(seconds: 60), isSpent: false, reason: "x")
+        let verdict = PushEnd.Verdict.again(at: start.adding(seconds: 60), isSpent: false, reason: "x")
         _ = try await store.endPushes([PushEnd(push, verdict, at: start)])
     }
     let later = start.adding(seconds: 101)

@@ -47,7 +47,7 @@ private func lostLease(_ stores: any StoreMaker) async throws {
     let end = start.after(LeasedPush.leaseSeconds)
     let second = try await fixture.lease(at: end)[0]
     #expect(second.id == first.id && second.lease.fence == first.lease.fence + 1)
-    let verdicts: [PushVerdict] = [
+    let verdicts: [PushEnd.Verdict] = [
         .tokenDead(reason: "Unregistered", since: nil), .handed, .again(at: end, isSpent: true, reason: "busy"), .elsewhere,
         .parked(reason: "BadTopic"),
     ]
@@ -65,7 +65,7 @@ private func lostLeaseElsewhere(_ stores: any StoreMaker) async throws {
     let end = start.after(LeasedPush.leaseSeconds)
     let second = try await fixture.lease(at: end)[0]
     try await fixture.register("aa02", at: end)
-    let verdicts: [PushVerdict] = [
+    let verdicts: [PushEnd.Verdict] = [
         .again(at: end, isSpent: true, reason: "busy"), .elsewhere, .tokenDead(reason: "Unregistered", since: nil),
         .parked(reason: "BadDeviceToken", isOfAddress: true),
     ]
@@ -81,7 +81,7 @@ private func endedAtOnce(_ stores: any StoreMaker) async throws {
     let now = start.after(1)
     let pushes = try await fixture.lease() + fixture.lease(at: now)
     try #require(pushes.count == 2)
-    let dead = PushVerdict.tokenDead(reason: "Unregistered", since: nil)
+    let dead = PushEnd.Verdict.tokenDead(reason: "Unregistered", since: nil)
     let ends = [
         PushEnd(pushes[0], dead, at: now), PushEnd(pushes[0], .handed, at: now), PushEnd(pushes[1], dead, at: now.after(1)),
     ]
@@ -224,7 +224,7 @@ private func environmentOfEarlierToken(_ stores: any StoreMaker) async throws {
 }
 
 private func answersOfEarlierToken(_ stores: any StoreMaker) async throws {
-    let verdicts: [PushVerdict] = [
+    let verdicts: [PushEnd.Verdict] = [
         .elsewhere, .again(at: start.after(900), isSpent: true, reason: "TooManyRequests"),
         .tokenDead(reason: "BadDeviceToken", since: nil),
     ]

@@ -83,7 +83,7 @@ struct PushFixture {
     }
 
     @discardableResult
-    func end(_ push: LeasedPush, _ verdict: PushVerdict, at now: Timestamp = start) async throws -> PushState? {
+    func end(_ push: LeasedPush, _ verdict: PushEnd.Verdict, at now: Timestamp = start) async throws -> PushState? {
         try await store.endPushes([PushEnd(push, verdict, at: now)]).first
     }
 

@@ -22,7 +22,7 @@ extension StoreCase {
     ]
 }
 
-private let dead = PushVerdict.tokenDead(reason: "Unregistered", since: nil)
+private let dead = PushEnd.Verdict.tokenDead(reason: "Unregistered", since: nil)
 
 private func positions(_ pushes: [LeasedPush]) -> [Int64] {
     pushes.map { push in if case .alert(let envelope, _, _) = push.content { envelope.position } else { 0 } }
@@ -94,7 +94,7 @@ private func newest(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.standings(5, at: back) == [.state(.cancelled), .state(.leased)])
 }
 
-private let otherTopic = PushVerdict.parked(reason: "DeviceTokenNotForTopic", isOfAddress: true)
+private let otherTopic = PushEnd.Verdict.parked(reason: "DeviceTokenNotForTopic", isOfAddress: true)
 
 private func otherApp(_ stores: any StoreMaker) async throws {
     let fixture = try await withText(stores)

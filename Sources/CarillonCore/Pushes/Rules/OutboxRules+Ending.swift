@@ -50,7 +50,7 @@ extension OutboxRules {
     }
 
     /// Whether the answer can be another one for another address.
-    private func isOfAddress(_ verdict: PushVerdict) -> Bool {
+    private func isOfAddress(_ verdict: PushEnd.Verdict) -> Bool {
         switch verdict {
         case .handed, .parked(_, isOfAddress: false): false
         case .again, .elsewhere, .tokenDead, .parked(_, isOfAddress: true): true

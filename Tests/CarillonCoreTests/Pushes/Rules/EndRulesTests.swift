@@ -7,7 +7,7 @@ struct EndRulesTests {
     private let now = WakeSample.now
     private let rules = OutboxRules(retentionSeconds: 100)
 
-    private func end(_ verdict: PushVerdict, revision: Int64 = 4, isElsewhere: Bool = false) throws -> PushEnd {
+    private func end(_ verdict: PushEnd.Verdict, revision: Int64 = 4, isElsewhere: Bool = false) throws -> PushEnd {
         let token = try PushToken(hexadecimal: "aa01")
         let push = LeasedPush(
             lease: WorkLease(work: 5, fence: 8), id: Bytes16(high: 1, low: 2), kind: .alert, device: Sample.device,
@@ -40,8 +40,8 @@ struct EndRulesTests {
                 at: now))
     }
 
-    private let again = PushVerdict.again(at: WakeSample.now.adding(seconds: 30), isSpent: true, reason: "busy")
-    private let dead = PushVerdict.tokenDead(reason: "Unregistered", since: nil)
+    private let again = PushEnd.Verdict.again(at: WakeSample.now.adding(seconds: 30), isSpent: true, reason: "busy")
+    private let dead = PushEnd.Verdict.tokenDead(reason: "Unregistered", since: nil)
 
     @Test func `a push that is accepted is over, and its token belongs where it was accepted`() throws {
         #expect(try rules.end(end(.handed), knowing: facts()) == .decided(.init(finished(.handed))))
