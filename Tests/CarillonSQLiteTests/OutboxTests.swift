@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// The outbox over a real store: its bounds, a store that is full, a clock that is set back.
+/// The outbox with a real store: its limits, a full store, and a clock that is set back.
 @Suite(.timeLimit(.minutes(5)))
 struct OutboxTests {
     private final class Clock: Sendable {
@@ -26,7 +26,7 @@ struct OutboxTests {
         let fixture: StoreFixture
         let channels: [PushChannel]
 
-        /// - Parameter lease: Whether a push queue can be leased; for a store that fails.
+        /// - Parameter lease: Throws if a push queue cannot be leased.
         init(
             devices: Int, _ environments: [PushEnvironment] = [.production], limits: Outbox.Limits = .init(),
             lease: @escaping @Sendable (PushQueue) throws -> Void = { _ in }
@@ -57,7 +57,7 @@ struct OutboxTests {
         func due() async throws -> [LeasedPush] { try await outbox.due { _ in true }.pushes }
     }
 
-    /// One whose leases can fail.
+    /// A store whose leases can fail.
     private struct FailingStore: PushStore {
         let store: SQLiteStore
         let lease: @Sendable (PushQueue) throws -> Void
@@ -95,7 +95,7 @@ struct OutboxTests {
     @Test func `a push queue that cannot be leased takes no other's pushes with it`() async throws {
         let leases = Mutex(0)
         let world = try await World(devices: 4, [.production, .sandbox]) { _ in
-            // Each second one fails.
+            // Each second lease fails.
             let count = leases.withLock { leases in
                 leases += 1
                 return leases
@@ -188,7 +188,7 @@ struct OutboxTests {
         #expect(try await world.due().count == 4)
     }
 
-    /// With `CARILLON_OUTBOX_DEVICES=99999` as many as an app may have.
+    /// `CARILLON_OUTBOX_DEVICES=99999` sets the largest number of devices that an app can have.
     @Test func `thousands of pushes under a key that is revoked cost one attempt a minute, and go out under the next`()
         async throws
     {
@@ -255,7 +255,7 @@ struct OutboxTests {
         for position in Int64(1)...100 where position != 50 {
             _ = try await store.commit([.append(fixture.envelope(position), AppendRules(wake: nil))])
         }
-        // A device whose inbox was empty is not looked through at all.
+        // The memory has the state of the new inbox. Without that state, the inbox is searched once.
         store.memory.pushes.forgetAll()
         let device = fixture.device.serial
         for environment in [PushEnvironment.production, .sandbox] {
@@ -295,7 +295,7 @@ struct OutboxTests {
         let world = try await World(devices: 3)
         let pushes = try await world.due()
         #expect(pushes.count == 3)
-        // A fault of the disk takes the writing away for a while.
+        // The store refuses writes for a while.
         try await world.store.refuseWrites(true)
         for push in pushes { _ = await world.outbox.ended(push, .taken, hasOther: false) }
         try await world.store.refuseWrites(false)
@@ -346,7 +346,7 @@ struct OutboxTests {
 }
 
 extension SQLiteStore {
-    /// As a disk does for a while.
+    /// Refuses changes of pushes until it is called with false.
     fileprivate func refuseWrites(_ refuses: Bool) async throws {
         try await database.writeWithoutTransaction { db in
             try db.execute(

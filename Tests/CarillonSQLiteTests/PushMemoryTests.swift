@@ -8,7 +8,7 @@ import Testing
 
 private let start = StoreFixture.start
 
-/// What is known of the pushes of a device after it was forgotten.
+/// The state of a device's pushes after the memory has removed it.
 @Suite(.timeLimit(.minutes(5)))
 struct PushMemoryTests {
     private struct World {
@@ -126,7 +126,7 @@ struct PushMemoryTests {
         #expect(world.store.memory.usage.usage(of: world.device).waiting?.envelopes == 1)
     }
 
-    /// Whether a statement looks for what wakes a device.
+    /// Whether a statement searches for messages that wake a device.
     private func isSearch(_ sql: String) -> Bool { sql.contains("FROM envelope") || sql.contains("FROM inbox_index") }
 
     @Test func `the first message that wakes is found without a statement while it waits`() async throws {

@@ -7,8 +7,8 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// Whatever happens in whatever order, a device that is to be woken is, in time, and no other: acknowledgements against timers,
-/// leases and answers, other tokens between a lease and its answer, answers that never come. Messages with alerts of their own are shown.
+/// Compares the outbox with a model, over random sequences of acknowledgements, timers, leases, answers, missing answers and other
+/// tokens. Each device that must be woken is woken in time, and no other device. Each alert is shown.
 @Suite(.timeLimit(.minutes(5)))
 struct PushModelTests {
     @Test(arguments: RandomSeed.some(40))
@@ -30,15 +30,15 @@ struct PushModelTests {
         var token = 0
         var isSuspended = false
         var isSuspendedByOperator = false
-        /// The messages that the phone is woken for.
+        /// The messages for which the phone is woken.
         var waiting: [Int64] = []
         /// The messages that have alerts.
         var alerts: [Int64] = []
         /// The messages whose alerts were handed over.
         var shown: Set<Int64> = []
-        /// When an alert was last leased; nil if the store has forgotten it.
+        /// The time of the last lease of an alert; nil if the store does not have it any more.
         var alertLeasedAt: Timestamp?
-        /// When a wake was last handed over.
+        /// The time at which a wake was last handed over.
         var handedAt: Timestamp?
 
         var isReachable: Bool { token > 0 && !isSuspended }
@@ -58,7 +58,7 @@ struct PushModelTests {
         var random: SeededRandom
         var position: Int64 = 100
         var tokens = 0
-        /// When messages are over; of those that are over soon.
+        /// The times at which messages expire, of messages that expire soon.
         var ends: [Int64: Timestamp] = [:]
         var alertsLeased = 0
 
@@ -90,7 +90,7 @@ struct PushModelTests {
             case 11..<14: try await answer()
             case 14: try await register(index)
             case 15: try await operate(index)
-            // What is remembered is nothing more than what is stored.
+            // The memory has nothing that the store does not have.
             case 16:
                 store.memory.pushes.forgetAll()
                 paceIsForgotten()
@@ -101,7 +101,7 @@ struct PushModelTests {
             try await check()
         }
 
-        /// The number of alerts that is remembered is the number of rows.
+        /// Checks that the number of alerts in memory is the number of rows.
         private func check() async throws {
             for phone in phones {
                 guard let reach = store.memory.pushes[phone.device.serial], reach.queue != nil else { continue }
@@ -161,7 +161,7 @@ struct PushModelTests {
         }
 
         private mutating func requeue() async throws {
-            // What is remembered of a device is forgotten with its parked pushes.
+            // Requeuing the parked pushes of a device removes the device from the memory.
             if try await store.requeueParkedPushes(of: queue.app, at: now) > 0 { paceIsForgotten() }
         }
 
@@ -244,7 +244,7 @@ struct PushModelTests {
             }
         }
 
-        /// A wake stands for the older alerts of a device that had too many when it could be reached again.
+        /// Moves the alerts that a wake replaced to the waiting messages of the phone.
         private mutating func takeFolded(_ index: Int) async throws {
             let positions = try await store.numbers(
                 """
@@ -289,7 +289,7 @@ struct PushModelTests {
 
         private static func token(_ number: Int) -> String { "aa\(10_000 + number)" + "0" }
 
-        /// In time, each that is to be woken is, and each alert is shown.
+        /// Checks that each device that must be woken is woken in time, and that each alert is shown.
         mutating func finish() async throws {
             while !flights.isEmpty { try await end(0, .handed) }
             now = now.adding(seconds: Self.briefSeconds)

@@ -7,11 +7,11 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// The statements that read and write pushes, as docs/architecture.md counts them.
+/// The numbers of statements that read and write pushes, as in docs/architecture.md.
 @Suite(.timeLimit(.minutes(5)))
 struct PushStatementTests {
     private static let start = StoreFixture.start
-    /// The position of an envelope that waits.
+    /// The position of a waiting envelope.
     private static let position: Int64 = 7
 
     private func register(_ token: String, _ environment: PushEnvironment, _ fixture: StoreFixture) async throws
@@ -43,7 +43,7 @@ struct PushStatementTests {
             """)
     }
 
-    /// Returns the statements that name pushes or registrations. A statement counts each time that it runs.
+    /// Returns the statements that name pushes or registrations, with one element for each execution.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> [String] {
         let seen = try await store.tracing(work).statements
         return seen.filter { $0.contains("push") || $0.contains("device_profile") }

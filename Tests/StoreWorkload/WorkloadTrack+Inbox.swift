@@ -17,7 +17,8 @@ extension WorkloadTrack {
             acceptedAt: now, expiresAt: now.adding(seconds: Self.messageSeconds))
     }
 
-    /// Commits several changes in one transaction: the device acknowledges some envelopes, a sender takes one back, and up to three come.
+    /// Commits several changes in one transaction: the device acknowledges some envelopes, a sender cancels one, and up to three
+    /// envelopes are added.
     func commitMessages(_ operation: WorkloadOperation) async throws -> String {
         guard let device = try await device(operation.slot), let channel = try await channel(operation, of: device) else {
             return Self.nothing

@@ -11,8 +11,8 @@ package import CarillonWire
 /// New push credentials open the push queue. The pause grows from one second to a minute if the service cannot be reached. It is
 /// a minute if the push credentials are refused.
 ///
-/// If ``unknownAnswersInARow`` pushes in a row have an answer that is not the service's, the push queue is paused as if the service
-/// could not be reached. A push that always has such an answer counts once, so that it does not pause the other pushes.
+/// If ``unknownAnswersInARow`` pushes in a row have an unknown answer, the push queue is paused as if the service could not be
+/// reached. A push that always has an unknown answer counts once, so that it does not pause the other pushes.
 package struct GatewayBreaker: Equatable, Sendable {
     package struct Fault: Equatable, Sendable {
         package var reason: String

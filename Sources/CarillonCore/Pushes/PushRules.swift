@@ -3,9 +3,9 @@ import CarillonBasics
 /// The result of a push, independent of the vendor.
 package enum PushAnswer: Equatable, Sendable {
     case taken
-    /// The token belongs to no device. `since`: the time from which this is so, if the service reports one.
+    /// The token belongs to no device. `since`: the time at which the token became invalid, if the service reports one.
     case tokenDead(reason: String, since: Timestamp?)
-    /// The token does not belong to this environment, or to no device.
+    /// The token belongs to another environment, or to no device.
     case tokenUnknownHere(reason: String)
     /// The token belongs to another app.
     case tokenOfAnotherApp(reason: String)
@@ -19,7 +19,7 @@ package enum PushAnswer: Equatable, Sendable {
     case unreachable(reason: String)
     /// There is no answer, and the service may have received the push.
     case unanswered(reason: String)
-    /// The answer is not the service's, or its meaning is unknown. It is no evidence about the token or the push.
+    /// The answer does not come from the service, or has an unknown meaning. It is no evidence about the token or the push.
     ///
     /// - `description`: the answer in a form that an operator can recognize.
     case unknown(reason: String, description: String)

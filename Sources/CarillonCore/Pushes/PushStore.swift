@@ -14,8 +14,8 @@ package protocol PushStore: Sendable {
     /// Returns the push queues in which a push is due, or a lease has ended.
     func dueQueues(in shards: ShardSet, at now: Timestamp) async throws -> [PushQueue]
     /// Leases due pushes of a push queue, the longest waiting first. Concurrent calls never lease one push twice before its lease
-    /// ends. A push ends here if it must not be sent any more: its message does not wait, its time is over, or its device is
-    /// suspended.
+    /// ends. A push that must not be sent is not leased: it ends if its message does not wait or if it is expired, and it
+    /// waits if its device is suspended.
     func leasePushes(
         of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedPushes
@@ -24,7 +24,7 @@ package protocol PushStore: Sendable {
     func endPushes(_ ends: [PushEnd]) async throws -> [PushState]
     /// Returns the pushes of a message, the oldest first.
     func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord]
-    /// Ends pushes that were not sent in their time, and removes pushes that were kept long enough. Each call does a part.
+    /// Ends expired pushes, and removes finished pushes after their retention. Each call changes a limited number of pushes.
     /// Returns whether nothing is left to do now.
     ///
     /// - Parameter retention: Nil removes nothing.

@@ -2,14 +2,14 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// A push that was inserted, with its number and its name.
+/// An inserted push, with its serial and its identifier.
 struct AddedPush {
     var serial: Int64
     var id: Bytes16
     var kind: PushKind
 }
 
-/// The outbox inside a transaction: pushes enter, and end. How they are leased is in `PushTable+Leasing.swift`.
+/// Inserts, ends and removes pushes of the outbox inside a transaction. `PushTable+Leasing.swift` leases pushes.
 struct PushTable {
     let db: Database
     let memory: InboxMemory
@@ -50,7 +50,7 @@ struct PushTable {
         insert.bind(push.leases)
         insert.bind(push.isShortened ? 1 : 0)
         var inserted: AddedPush?
-        // To the end, as only then it is done.
+        // SQLite completes the statement only when all rows are read.
         try insert.forEachRow { columns in
             inserted = AddedPush(serial: columns.integer(0), id: try columns.bytes16(1), kind: push.kind)
             return true
@@ -62,7 +62,7 @@ struct PushTable {
         return inserted
     }
 
-    /// Removes the oldest pushes of a device: first those that are over, then parked ones. Returns their number.
+    /// Removes the oldest pushes of a device: finished pushes first, then parked pushes. Returns the number of removed pushes.
     private func forgetOldest(_ count: Int, of device: DeviceSerial) throws -> Int {
         let forgotten = try Int64.fetchAll(
             db.cachedStatement(
@@ -111,7 +111,7 @@ struct PushTable {
         return ruling.state
     }
 
-    /// A token that the other environment took belongs there.
+    /// Stores the environment that accepted the token.
     private func keepEnvironment(_ end: PushEnd) throws {
         try db.run(
             """
@@ -139,13 +139,13 @@ struct PushTable {
         case .expired: db.count(1, of: Self.expired)
         case .scheduled, .leased, .handed, .rejected, .parked: break
         }
-        // If the device is not remembered, its numbers are read later, without this push.
+        // The numbers of a device that is not in memory are read later, without this push.
         guard isRemembered || finish.kind == .wake else { return true }
         try WakeTable(db, memory: memory).pushEnded(finish.kind, of: device, finish.state, at: finish.at)
         return true
     }
 
-    /// The message of an alert that is not shown waits still: a wake tells of it, when the device can be reached.
+    /// Schedules a wake for the waiting message of an alert that is not shown. The wake is sent when the device can be reached.
     func notifyByWake(_ serial: Int64, _ device: DeviceSerial, at now: Timestamp) throws {
         let position = try Int64.first(
             db, "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?) RETURNING position",
@@ -158,11 +158,12 @@ struct PushTable {
 
     // MARK: Parked pushes
 
-    /// Answers how many there were, and the oldest of them; those before it are left to be done.
+    /// Makes parked pushes due, from the newest to the oldest. Returns the number of pushes and the oldest push. The next call
+    /// continues before that push.
     func requeueParked(
         of queue: PushQueue, in shards: ShardSet, before serial: Int64, limit: Int, at now: Timestamp
     ) throws -> (count: Int, oldest: Int64?) {
-        // The newest first: one wake of a device is enough.
+        // The newest first, because a device needs only one wake.
         var select = try BoundStatement(
             db,
             """
@@ -195,7 +196,7 @@ struct PushTable {
             try writer.cancel(push, until: rules.cancelledUntil(now), at: now)
             db.count(1, of: Self.cancelled)
         }
-        // The remembered reach has other numbers of pushes.
+        // The reach in memory has outdated numbers of pushes.
         memory.pushes[device] = nil
     }
 
@@ -231,7 +232,7 @@ struct PushTable {
         return areIdleForgotten && max(expired.count, forgotten) < limit
     }
 
-    /// What is over or parked, and was kept long enough. Answers how many there were.
+    /// Removes finished and parked pushes after their retention. Returns the number of removed pushes.
     private func forget(in shards: ShardSet, by retention: RetentionTime, limit: Int) throws -> Int {
         let cutoff = rules.cutoff(by: retention)
         let old = try rows(

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What senders and operators are told of pushes, by HTTP.
+/// The states of pushes that senders and operators read over HTTP.
 @Suite(.timeLimit(.minutes(5)))
 struct PushFactTests {
     private struct World {
@@ -63,7 +63,7 @@ struct PushFactTests {
             _ = try await store.endPushes([PushEnd(push, verdict, at: domain.time.now())])
         }
 
-        /// The pushes of a message, as its sender sees them.
+        /// Returns the pushes of a message that its sender reads.
         func facts(_ id: MessageID) async throws -> [JSONValue] {
             let answer = try await routes.request(.get, "/v1/messages/\(id)", key: sender)
             #expect(answer.status == 200)

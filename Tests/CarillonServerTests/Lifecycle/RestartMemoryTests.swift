@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a home remembers of inboxes, connections and pushes and no table has, after a restart and without one.
+/// The state of inboxes, connections and pushes that a home keeps only in memory, after a restart and without a restart.
 @Suite(.timeLimit(.minutes(5)))
 struct RestartMemoryTests {
     private final class Session: LiveSession {
@@ -95,7 +95,7 @@ struct RestartMemoryTests {
             world.advance(seconds: WakePace.shortestSeconds)
             if isRestarted { try await world.restart() }
         }
-        // The others wake nobody.
+        // The other messages do not wake the device.
         try await world.acknowledge(waking)
         if isRestarted { try await world.restart() }
         #expect(try await world.lease().isEmpty)

@@ -8,8 +8,8 @@ import Testing
 
 @testable import CarillonServer
 
-/// A server with an app, a device that has a push token, and a channel. A test stops the server and starts another one over the store that
-/// it kept.
+/// A server with an app, a device that has a push token, and a channel. A test can stop the server and start another server on
+/// the same store.
 struct RestartWorld {
     struct Settings: Sendable {
         var store = StoreSettings()
@@ -52,10 +52,10 @@ struct RestartWorld {
             userKeys: settings.userKeys, time: time, ticks: TickSource { time.now().milliseconds * 1_000_000 })
     }
 
-    /// Ends the server, and starts another one over what the store kept. Changes that the store refused are lost.
+    /// Ends the server, and starts another server on the same store. Changes that the store refused are lost.
     ///
-    /// - Parameter stops: Whether the server writes first what only its memory has. Otherwise it ends as if it was killed when nothing was
-    ///   queued.
+    /// - Parameter stops: Whether the server first writes the changes that are only in memory. Otherwise the server ends as if it
+    ///   was killed while no change was queued.
     mutating func restart(stops: Bool = false) async throws {
         if stops {
             await domain.shared.writeRemaining()
@@ -100,7 +100,7 @@ struct RestartWorld {
 
     var queue: PushQueue { PushQueue(app: device.app, environment: .production) }
 
-    /// From now on, urgent messages have alerts.
+    /// Sets the alert text of the app. Urgent messages that are sent afterwards have alerts.
     func setAlertText() async throws {
         let text = try AlertText(.object([.init(name: "title", value: .string("News"))]))
         try await domain.gateways.setAlert(text, of: device.appID)
@@ -117,13 +117,13 @@ struct RestartWorld {
         try await domain.pushes.endPushes([PushEnd(push, verdict, at: now)]).first
     }
 
-    /// Leases the one push that must be due, and ends it as handed over.
+    /// Leases the only due push, and ends it as handed over.
     func hand() async throws {
         let pushes = try await lease()
         try #require(pushes.count == 1)
         try await end(pushes[0], .handed)
     }
 
-    /// Returns what the outbox sends now.
+    /// Returns the pushes that the outbox sends now.
     func due() async throws -> [LeasedPush] { try await domain.outbox.due { _ in true }.pushes }
 }

@@ -20,7 +20,7 @@ extension StoreCase {
     ]
 }
 
-/// Two devices that can be pushed to by one queue.
+/// Two devices with push tokens in one push queue.
 private struct TwoDevices {
     let fixture: PushFixture
     let other: Device
@@ -37,7 +37,7 @@ private struct TwoDevices {
         sets = try ShardSets(fixture.device, other.serial)
     }
 
-    /// A message to the first device, in place 1, or to the other, in place 2.
+    /// Sends a message: with position 1 to the first device, with position 2 to the other device.
     func send(_ position: Int64, at now: Timestamp = start) async throws {
         let envelope = fixture.base.envelope(position, on: position == 1 ? nil : channel, ttl: 100, at: now)
         let results = try await fixture.commit(
@@ -79,7 +79,7 @@ private func pushesOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await !devices.isDue(in: sets.second))
     #expect(try await devices.lease(in: sets.second).isEmpty)
     #expect(try await devices.lease(in: sets.first) == [devices.fixture.device])
-    // Both are pushes now, whose leases end.
+    // Both wakes have pushes now. The leases of these pushes end.
     let later = start.adding(seconds: 31)
     for set in [sets.first, sets.second] {
         #expect(try await devices.isDue(in: set, at: later))
@@ -107,7 +107,7 @@ private func endedPushesOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await devices.standings(2, at: later) == before.1)
     #expect(try await store.sweepPushes(in: sets.second, at: later, forgetting: nil, limit: 9))
     #expect(try await devices.standings(2, at: later) != before.1)
-    // They are forgotten in the same way.
+    // Finished pushes are removed in the same way.
     let end = RetentionTime.uninterrupted(at: start.adding(seconds: 30 * 86_400))
     #expect(try await store.sweepPushes(in: sets.second, at: end.now, forgetting: end, limit: 9))
     #expect(try await devices.standings(1, at: end.now).count == 1)
@@ -159,7 +159,7 @@ private func shortenedPushesOfShards(_ stores: any StoreMaker) async throws {
         let envelope = devices.fixture.base.envelope(position, on: position == 1 ? nil : devices.channel, ttl: 100_000)
         try await devices.fixture.commit(.append(envelope, AppendRules(wake: WakeRequest(.alert, dueAt: start))))
     }
-    // The clock was ahead when they were leased.
+    // The clock was ahead when the pushes were leased.
     #expect(try await devices.lease(in: .all, at: start.adding(seconds: 3600)).count == 2)
     let end = start.adding(seconds: LeasedPush.leaseSeconds)
     for (set, areDue) in [(sets.rest, [false, false]), (sets.second, [false, true]), (sets.first, [true, true])] {
@@ -194,7 +194,7 @@ private struct TwoPings {
     let devices: [DeviceSerial]
     let sets: ShardSets
 
-    /// - Parameter now: When the watches are put, and their pings are due.
+    /// - Parameter now: The time at which the watches are stored. The ping of the first device is due then.
     init(_ stores: any StoreMaker, at now: Timestamp = start) async throws {
         fixture = try await WatchFixture(stores)
         let other = try await fixture.addDevice(7, app: "com.example.app")
@@ -225,7 +225,7 @@ private func limitedWorkOfShards(_ stores: any StoreMaker) async throws {
     let pings = try await TwoPings(stores)
     let (sets, devices, later) = (pings.sets, pings.devices, start.adding(seconds: 2))
     #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
-    // The first device's ping is in an earlier queue of its own now.
+    // The ping of the first device is now in another queue, which is due earlier.
     _ = try await pings.fixture.put(pings.fixture.request(ping: "http://other.example/ping", due: start))
     #expect(try await pings.due(in: .all, at: later, limit: 1) == [devices[0]])
     #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
@@ -247,7 +247,7 @@ private func broughtBackWorkOfShards(_ stores: any StoreMaker) async throws {
 private func shortenedWorkOfShards(_ stores: any StoreMaker) async throws {
     let pings = try await TwoPings(stores)
     let (store, sets, devices) = (pings.fixture.store, pings.sets, pings.devices)
-    // The clock was ahead when they were leased.
+    // The clock was ahead when the pings were leased.
     let ahead = start.adding(seconds: 3600)
     for set in [sets.first, sets.second] {
         let due = try await store.dueWork(in: set, at: ahead, besides: BusyPeerSets(), limit: 9)

@@ -14,7 +14,7 @@ extension StoreCase {
     ]
 }
 
-/// A device that can be pushed to, with a channel of its user.
+/// A device with a push token and a channel of its user.
 private struct SignedIn {
     let pushes: PushFixture
     let channel: PushChannel
@@ -33,13 +33,13 @@ private struct SignedIn {
         _ = try #require(result).get()
     }
 
-    /// A message for the user wakes the device.
+    /// Sends a message for the user, which wakes the device.
     func append(_ position: Int64, at now: Timestamp = start) async throws {
         let envelope = pushes.base.envelope(position, on: channel, ttl: 1_000_000, at: now)
         try await pushes.commit(.append(envelope, AppendRules(wake: WakeRequest(.background, dueAt: now))))
     }
 
-    /// A message for whoever has the device wakes it.
+    /// Sends a message for the device and any user, which wakes the device.
     func appendForAnyone(_ position: Int64, at now: Timestamp) async throws {
         try await pushes.commit(pushes.append(position, at: now, ttl: 1_000_000))
     }

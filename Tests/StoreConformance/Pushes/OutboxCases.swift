@@ -131,7 +131,7 @@ private func expiredPush(_ stores: any StoreMaker) async throws {
     try await fixture.end(push, .again(at: start.after(90), isSpent: true, reason: "x"))
     #expect(try await fixture.lease(at: start.after(90)).isEmpty)
     #expect(try await fixture.standings(1) == [.state(.expired)])
-    // One that nobody comes for, as its push queue is closed, expires all the same.
+    // A push that is not leased, because its push queue is paused, expires as well.
     try await fixture.commit(fixture.append(2, at: start.after(100), ttl: 60))
     let other = try await fixture.lease(at: start.after(100))[0]
     try await fixture.end(other, .again(at: start.after(110), isSpent: false, reason: "x"), at: start.after(100))
@@ -233,7 +233,7 @@ private func answersOfEarlierToken(_ stores: any StoreMaker) async throws {
         try await fixture.commit(fixture.append(1))
         let first = try await fixture.lease()[0]
         try await fixture.end(first, .elsewhere)
-        // It is under way in the other environment, under a token that the device has no more.
+        // The push is under way in the other environment, with a token that the device replaces meanwhile.
         let second = try await fixture.lease(in: fixture.sandbox)[0]
         try await fixture.register("aa02", .production, at: start.after(1))
         #expect(try await fixture.end(second, verdict, at: start.after(2)) == .scheduled)
@@ -315,7 +315,7 @@ private func suspendedMeanwhile(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.status == .suspended(.byOperator))
     try await fixture.commit(fixture.append(2))
     #expect(try await !fixture.isDue(at: start.after(10_000)))
-    // One that is to be tried again waits until the device can be reached.
+    // A push that is tried again waits until the device can be reached.
     try await fixture.change { RegistrationRules.resume($0, at: start) }
     let second = try await fixture.lease()[0]
     try await fixture.change { RegistrationRules.suspend($0, because: .byOperator, at: start) }
@@ -404,7 +404,7 @@ private func queuesAreApart(_ stores: any StoreMaker) async throws {
 private func poisonedNeighbour(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     try await fixture.commit(fixture.append(1, .none))
-    // The second has the place of that one, which cannot be.
+    // The last operation fails, because its position is taken.
     let results = try await fixture.commit(fixture.append(2), fixture.append(1))
     #expect(results[0] == .stored(replaced: nil))
     guard case .failed = results[1] else {
@@ -429,7 +429,7 @@ private func reportedEnvironment(_ stores: any StoreMaker) async throws {
         #expect(try await environment() == .sandbox)
     }
     #expect(try await fixture.store.registration(of: fixture.device)?.addressRevision == revision)
-    // It is found in the first again: what the device says is right now.
+    // The token is accepted in the first environment again, which is the one that the device reports.
     let push = try await fixture.lease(at: start.after(1200), in: fixture.sandbox)[0]
     try await fixture.end(push, .elsewhere, at: start.after(1200))
     try await fixture.end(try await fixture.lease(at: start.after(1200))[0], .handed, at: start.after(1200))
@@ -452,7 +452,7 @@ private func parkedFollows(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.lease(at: start.after(3)).isEmpty)
     let token = try PushToken(hexadecimal: "aa02")
     #expect(try await fixture.lease(at: start.after(3), in: fixture.sandbox).map(\.token) == [token])
-    // The other comes when its lease is over.
+    // The other push is due when its lease ends.
     #expect(try await fixture.lease(at: start.after(100)).isEmpty)
     let again = try await fixture.lease(at: start.after(100), in: fixture.sandbox)
     #expect(again.map(\.token) == [token] && again.map(\.isElsewhere) == [false])

@@ -3,7 +3,7 @@ import CarillonWire
 import TestStores
 import Testing
 
-/// A store with a device that can be pushed to.
+/// A store with a device that has a push token.
 struct PushFixture {
     static let start = StoreFixture.start
 
@@ -13,7 +13,7 @@ struct PushFixture {
     var queue: PushQueue { PushQueue(app: base.device.app, environment: .production) }
     var sandbox: PushQueue { PushQueue(app: base.device.app, environment: .sandbox) }
 
-    /// - Parameter token: Nil leaves the device without one.
+    /// - Parameter token: Nil leaves the device without a push token.
     init(_ stores: any StoreMaker, _ settings: StoreSettings = StoreSettings(), token: String? = "aa01") async throws {
         base = try await StoreFixture(stores.open(settings))
         if let token { try await register(token) }
@@ -21,7 +21,7 @@ struct PushFixture {
 
     private init(_ base: StoreFixture) { self.base = base }
 
-    /// The same in a store that was opened again.
+    /// Returns the fixture with a store that was opened again.
     func again(_ store: any Store) -> PushFixture { PushFixture(base.again(store)) }
 
     static func profile(_ token: String?, _ environment: PushEnvironment = .production) throws -> DeviceProfile {
@@ -87,7 +87,7 @@ struct PushFixture {
         try await store.endPushes([PushEnd(push, verdict, at: now)]).first
     }
 
-    /// Leases the one push that there must be, and has it handed over.
+    /// Leases the only due push, and ends it as handed over.
     func hand(at now: Timestamp) async throws {
         let pushes = try await lease(at: now)
         try #require(pushes.count == 1)
@@ -96,7 +96,7 @@ struct PushFixture {
 
     func isDue(at now: Timestamp) async throws -> Bool { try await store.dueQueues(at: now).contains(queue) }
 
-    /// How the pushes for a message stand.
+    /// Returns the standings of the pushes of a message.
     func standings(_ position: Int64, at now: Timestamp = start) async throws -> [PushRecord.Standing] {
         try await store.pushes(for: base.envelope(position).id, of: device, at: now).map(\.standing)
     }

@@ -35,7 +35,7 @@ private func deadToken(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.end(first, dead) == .rejected)
     #expect(try await fixture.status == .suspended(.tokenDead))
     #expect(try await fixture.standings(1) == [.state(.rejected), .suspended])
-    // This one comes while nobody can be told.
+    // This message arrives while the device cannot be reached.
     try await fixture.commit(fixture.append(2, .alert, urgency: .high))
     #expect(try await fixture.lease(at: start.after(60)).isEmpty)
     try await fixture.register("aa02", at: start.after(100))
@@ -49,7 +49,7 @@ private func deadToken(_ stores: any StoreMaker) async throws {
     try await fixture.end(pushes[1], .handed, at: start.after(101))
     #expect(try await fixture.standings(1) == [.state(.handed)])
     #expect(try await fixture.standings(2).first == .state(.handed))
-    // Another token later sends nothing again.
+    // Another token does not cause further attempts of accepted pushes.
     try await fixture.register("aa03", at: start.after(200))
     #expect(try await fixture.lease(at: start.after(5000)).allSatisfy { $0.content == .wake })
 }
@@ -139,7 +139,7 @@ private func tokenTaken(_ stores: any StoreMaker) async throws {
 private func unconfigured(_ stores: any StoreMaker) async throws {
     let fixture = try await withText(stores)
     for position in Int64(1)...3 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
-    // Nobody leases the push queue of production, which has no credentials.
+    // The push queue of production is not leased, because it has no push credentials.
     try await fixture.register("aa01", .sandbox, at: start.after(100))
     var sent: [Int64] = []
     for second in Int64(100)..<110 {
@@ -179,7 +179,7 @@ private func wakeTellsOfOlder(_ stores: any StoreMaker) async throws {
         try await fixture.commit(fixture.append(position, .alert, at: now, urgency: .high))
         for push in try await fixture.lease(at: now) { try await fixture.end(push, otherTopic, at: now) }
     }
-    // The device is woken for a later message, and answers: it has nothing left that it is woken for.
+    // The device is woken for a later message, and acknowledges it. No message that wakes the device is left.
     let woken = start.after(26)
     try await fixture.commit(fixture.append(30, at: woken))
     let wake = try #require(try await fixture.lease(at: woken).first)

@@ -60,7 +60,7 @@ private func earliestOfOneCommit(_ stores: any StoreMaker) async throws {
         fixture.append(3, dueAt: start.after(7)))
     #expect(try await !fixture.isDue(at: start.after(3).adding(milliseconds: -1)))
     #expect(try await fixture.isDue(at: start.after(3)))
-    // What is acknowledged in the commit in which it arrives leaves the others.
+    // A message that is acknowledged in its own commit does not change the time of the wake.
     try await fixture.commit(fixture.append(4), fixture.acknowledge(4), fixture.acknowledge(2))
     #expect(try await fixture.isDue(at: start.after(3)))
     try await fixture.commit(fixture.acknowledge(1), fixture.acknowledge(3))
@@ -76,7 +76,7 @@ private func presenceHasAWhile(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.acknowledge(1))
     #expect(try await !fixture.isDue(at: start.after(10)))
     #expect(try await fixture.lease(at: start.after(10)).isEmpty)
-    // Who went away meanwhile is woken at once for what comes then.
+    // A device that disconnected meanwhile is woken at once for later messages.
     try await fixture.commit(fixture.append(2, dueAt: start.after(10)))
     try await fixture.commit(fixture.append(3))
     #expect(try await fixture.lease(at: start).count == 1)
@@ -93,7 +93,7 @@ private func busyIsNotWoken(_ stores: any StoreMaker) async throws {
     }
     #expect(try await fixture.lease(at: start.after(39)).isEmpty)
     #expect(try await fixture.lease(at: start.after(40)).count == 1, "it answered no more")
-    // Who is gone after its answer is woken at once.
+    // A device that disconnects after its answer is woken at once.
     try await fixture.commit(fixture.acknowledge(31, at: start.after(41)))
     let other = try await PushFixture(stores)
     try await other.commit(other.append(1, dueAt: start.after(10)), other.append(2, dueAt: start.after(10)))
@@ -109,7 +109,7 @@ private func wakeAmongMany(_ stores: any StoreMaker) async throws {
             fixture.append(position, position == 40 || position == 60 ? .background : .none, ttl: position))
     }
     var push = try #require(try await fixture.lease().first)
-    // The last that wakes stands before more than are looked at.
+    // The last message that wakes the device is before more messages than one search reads.
     #expect(push.expiresAt == start.after(40))
     #expect(try await fixture.standings(40) == [.state(.leased)])
     #expect(try await fixture.standings(60) == [.state(.leased)])
@@ -207,7 +207,7 @@ private func unansweredWakesAreRarer(_ stores: any StoreMaker) async throws {
         #expect(try await fixture.isDue(at: now), "after \(gap)")
     }
     try await fixture.hand(at: now)
-    // It answers, and is as one that was woken once.
+    // The device answers. Its pace is then that of a device that was woken once.
     try await fixture.commit(fixture.append(2, at: now, ttl: 1_000_000))
     try await fixture.commit(fixture.acknowledge(1, at: now))
     try await fixture.commit(fixture.acknowledge(2, at: now))
@@ -226,7 +226,7 @@ private func comingEndsTheSlowPace(_ stores: any StoreMaker) async throws {
             try await fixture.store.devicesCame([fixture.device], at: start.after(-1))
             now = now.after(60 * minutes)
         }
-        // Each time that it came it was woken as usual.
+        // After each connection, the device was woken at the usual pace.
         #expect(try await fixture.isDue(at: now))
         for minutes in [Int64(20), 60, 240] {
             try await fixture.hand(at: now)
@@ -265,7 +265,7 @@ private func registeringEndsTheSlowPace(_ stores: any StoreMaker) async throws {
             try await fixture.change(at: now) { RegistrationRules.suspend($0, because: .byOperator, at: now) }
             try await fixture.change(at: now) { RegistrationRules.resume($0, at: now) }
         }
-        // Twenty minutes after the last, and again twenty minutes after that.
+        // Each wake is due twenty minutes after the one before.
         for seconds in [Int64(3600), 4800, 6000] {
             let due = start.after(seconds)
             #expect(try await !fixture.store.dueQueues(at: due.after(-1)).contains(queue), "\(way), \(seconds)")
@@ -321,7 +321,7 @@ private func wakeSurvives(_ stores: any StoreMaker) async throws {
     #expect(try await !fixture.isDue(at: start.after(2400 + 3599)))
     let pushes = try await fixture.lease(at: start.after(2400 + 3600))
     try #require(pushes.count == 1)
-    // The server is killed while it is under way: the same push comes again when its lease is over.
+    // The server is killed while the push is under way. The same push is leased again after the end of its lease.
     guard let later = try await stores.restart(fixture.store) else { return }
     fixture = fixture.again(later)
     let leaseEnd = start.after(2400 + 3600 + LeasedPush.leaseSeconds)

@@ -22,7 +22,7 @@ extension OutboxRules {
         case decided(EndRuling)
     }
 
-    /// Decides as if the lease were in force. If it is not, nothing of the decision is written.
+    /// Decides as if the lease were in force. The decision is written only if the lease is in force.
     package func end(_ end: PushEnd, knowing facts: EndFacts) -> EndVerdict {
         if isOfAddress(end.verdict) {
             guard facts.isRegistrationRead else { return .needsRegistration }
@@ -49,7 +49,7 @@ extension OutboxRules {
         EndRuling(finished(end, .parked, reason, awaitsAddress: awaitsAddress))
     }
 
-    /// Whether the answer can be another one for another address.
+    /// Whether another address of the device can lead to another answer.
     private func isOfAddress(_ verdict: PushEnd.Verdict) -> Bool {
         switch verdict {
         case .handed, .parked(_, isOfAddress: false): false
@@ -57,8 +57,8 @@ extension OutboxRules {
         }
     }
 
-    /// Returns the change of a push whose answer concerns a former address of the device: the push begins anew. Returns nil
-    /// if the address is the present one.
+    /// Returns the restart of a push whose answer concerns a former address of the device. Returns nil if the answer concerns the
+    /// present address.
     private func restart(_ end: PushEnd, _ registration: DeviceRegistration?) -> PushChange? {
         guard let registration, registration.addressRevision != end.addressRevision, registration.status == .registered,
             let address = registration.profile.address
