@@ -155,8 +155,8 @@ package final class Outbox: Sendable {
             }
             guard !ends.isEmpty else { return }
             do {
-                for (result, states) in Dictionary(grouping: try await store.endPushes(ends), by: \.result) {
-                    ServerMetric.pushes.counter(result).increment(by: states.count)
+                for (state, all) in Dictionary(grouping: try await store.endPushes(ends), by: { $0 }) {
+                    ServerMetric.pushes.counter(state.result).increment(by: all.count)
                 }
             } catch {
                 keep(ends)
