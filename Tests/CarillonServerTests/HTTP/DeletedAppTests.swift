@@ -51,7 +51,7 @@ struct DeletedAppTests {
         #expect(await domain.itemEngine.population.items == 0)
 
         let asked = backend.questions.count
-        backend.reports(403)
+        backend.answers(403)
         let device = try await routes.device()
         #expect(!device.credential.isEmpty, "the deleted app's server may refuse nothing")
         #expect(backend.questions.count == asked)

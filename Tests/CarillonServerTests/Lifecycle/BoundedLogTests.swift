@@ -83,13 +83,13 @@ struct BoundedLogTests {
             catcher.lines.last
                 == "warning the approval hook of an app did not answer app=com.example.one reason=connection refused withheld=49"
         )
-        backend.reports(200)
+        backend.answers(200)
         for _ in 0..<3 { #expect(try await register(keys[0]) == 201) }
         #expect(catcher.lines.count == 4)
         #expect(catcher.lines.last == "notice the approval hook of an app answers again app=com.example.one")
         // An app's server that fails with each second question makes no more lines than that.
         for number in 0..<40 {
-            backend.reports(number.isMultiple(of: 2) ? 500 : 200)
+            backend.answers(number.isMultiple(of: 2) ? 500 : 200)
             _ = try await register(keys[0])
         }
         #expect(catcher.lines.count == 4)

@@ -120,7 +120,7 @@ struct LoggedSecretTests {
             #"{"url":"https://back.example.com/veto/\#(Self.secret)"}"#)
         #expect(set.status == 200 && !set["secret"].isEmpty)
         #expect(try await routes.request(.post, "/v1/devices", key: key).status == 503)
-        backend.reports(200)
+        backend.answers(200)
         #expect(try await routes.request(.post, "/v1/devices", key: key).status == 201)
         #expect(catcher.lines.count { $0.contains("the approval hook of an app") } == 2, "\(catcher.lines)")
         #expect(!catcher.text.contains(Self.secret) && !catcher.text.contains(set["secret"]))
