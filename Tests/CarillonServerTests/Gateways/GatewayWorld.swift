@@ -153,6 +153,8 @@ final class GatewayWorld: Sendable {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await runner.run() }
             defer { group.cancelAll() }
+            // Push credentials that are set before the runner opens the gateways are used later.
+            try await world.domain.gateways.open()
             try await body(world)
         }
         await world.simulator.stop()
