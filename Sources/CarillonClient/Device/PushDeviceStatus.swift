@@ -48,7 +48,7 @@ public enum PushDeviceEvent: Sendable {
     case userTaken
     /// The server rejected the user that the app set. The device keeps its former user.
     case userRefused(PushError)
-    /// The device's subscriptions are known, also if there are none. It is reported after each connection, once the app used
+    /// The device's subscriptions are known; a device can have no subscription. It is reported after each connection, once the app used
     /// ``PushDevice/subscriptions`` or added a delegate.
     case subscriptionsUpdated
     /// The server's count for the number on the app's icon was reset.

@@ -4,7 +4,7 @@
 /// Only the newest progress of each transfer waits. If a new progress does not fit, the oldest progress is dropped. If another
 /// event does not fit, the oldest step is dropped. If no step waits, a new step is dropped itself, and a lasting event replaces
 /// the oldest event. If the content of a new event does not fit, the oldest events with content are dropped. The newest event is
-/// kept, whatever its size.
+/// always kept, even if it is larger than the limit.
 struct EventBuffer<Event: StreamedEvent> {
     private struct Entry {
         let event: Event

@@ -147,7 +147,7 @@ public final class ServiceClient: Sendable {
     /// Each result is delivered again in the next run until it is confirmed: by ``LateReply/confirm()``, or by a
     /// ``ServiceClientDelegate`` that returned from `didReceiveFrom`. Without a confirmation a result is kept for seven days. Up
     /// to 1,000 results are kept, and 64 MiB with their files. Beyond that the oldest are removed with their files, and each is
-    /// reported as ``ServiceClientEvent/resultRemoved(from:id:reason:)``. The newest result is kept, whatever its size.
+    /// reported as ``ServiceClientEvent/resultRemoved(from:id:reason:)``. The newest result is always kept.
     ///
     /// A result for which the process ended ten times, before the iteration requested the next one, is removed in the same way at
     /// the next start. The end of the client, and the end of an iteration by `break`, an error or cancellation, do not count.
@@ -189,7 +189,7 @@ public final class ServiceClient: Sendable {
     /// ``ServiceClientEvent/sending(id:bytesSent:of:)`` and ``ServiceClientEvent/receiving(id:bytesReceived:of:)`` replace the
     /// progress before. Beyond that a new progress drops the oldest progress, and another event drops the oldest start of a file.
     /// A result, an arrival or a changed identity is dropped, the oldest first, only if 100 of them wait, or if the values, texts
-    /// and paths of the waiting events have more than 16 MiB. The newest event is kept, whatever its size. After a drop the next
+    /// and paths of the waiting events have more than 16 MiB. The newest event is always kept. After a drop the next
     /// event is ``ServiceClientEvent/missed(_:)``. Results of ``send(_:to:_:attachments:deadline:foreground:id:)`` can be read
     /// from ``replies``; those of ``call(_:of:_:attachments:deadline:foreground:id:)`` are returned to its caller.
     ///

@@ -48,8 +48,8 @@ public struct ServiceError: Error, Hashable, Sendable {
         public static let versionDisabled = Code("version_disabled")
         /// The provider disabled the service.
         public static let serviceDisabled = Code("service_disabled")
-        /// The provider belongs to another user now; or the calling device belongs to another user than the one for whom the app
-        /// made the request, or the server rejected that user.
+        /// The user of a device changed. The provider belongs to another user now, the calling device has another user than when
+        /// the app made the request, or the server rejected the user of the calling device.
         public static let userMismatch = Code("user_mismatch")
         /// The identity of the other device is not the accepted one: see ``ServiceClient/accept(_:fingerprint:)``.
         public static let identityChanged = Code("identity_changed")

@@ -106,7 +106,7 @@ public final class ServiceProvider: Sendable {
     /// ``ServiceProviderEvent/sending(id:bytesSent:of:)`` and ``ServiceProviderEvent/receiving(id:bytesReceived:of:)`` replace
     /// the progress before. Beyond that a new progress drops the oldest progress, and another event drops the oldest start of a
     /// file. A request, a cancellation or another change is dropped, the oldest first, only if 100 of them wait, or if the
-    /// values, texts and paths of the waiting events have more than 16 MiB. The newest event is kept, whatever its size. After a
+    /// values, texts and paths of the waiting events have more than 16 MiB. The newest event is always kept. After a
     /// drop the next event is ``ServiceProviderEvent/missed(_:)``. Handlers are called for all requests in any case, and their
     /// tasks are cancelled with them.
     ///

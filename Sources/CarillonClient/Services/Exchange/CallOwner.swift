@@ -6,7 +6,7 @@ enum CallOwner: Equatable, Sendable {
     case named(UInt64)
 }
 
-/// A request is sent only for the user for whom the app made it.
+/// A request is sent only while the device has the user that it had when the app made the request.
 extension ServiceEngine {
     static let userMismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
 
@@ -25,7 +25,7 @@ extension ServiceEngine {
         }
     }
 
-    /// Waits until the server has confirmed the user for whom the app made a call.
+    /// Waits until the server has confirmed the user that the device had when the app made the call.
     ///
     /// - Throws: The errors of ``ready(isBounded:)``; and ``ServiceError`` with ``ServiceError/Code/userMismatch`` if the device
     ///   belongs to another user then.

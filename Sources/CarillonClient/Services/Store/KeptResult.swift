@@ -178,7 +178,7 @@ extension ServiceBox {
         }
     }
 
-    /// The newest result stays, whatever its size, because the app could not receive it otherwise.
+    /// The newest result stays even if it is larger than the limit, because the app could not receive it otherwise.
     private static func removeSurplus(
         sparing spared: Set<String>, at now: Int64, _ db: Database
     ) throws -> [RemovedResult] {

@@ -37,7 +37,7 @@ public struct ContentStoreConformance<Harness: ContentStoreHarness>: Sendable {
     /// Makes a suite.
     public init(_ harness: Harness) { self.harness = harness }
 
-    /// Runs all checks, each with a new store. Returns the violations; an empty array if there are none.
+    /// Runs all checks, each with a new store. Returns the violations; an empty array if the store passes.
     public func violations() async -> [String] {
         var violations: [String] = []
         let trials: [(String, (Store, inout [String]) async throws -> Void)] = [
