@@ -1,15 +1,16 @@
+import CarillonBasics
 import CarillonWire
 
-/// A message as the client keeps it until the app is done with it: what the app is shown, and its place in the order.
+/// A message that the client stores until the app has handled it.
 struct BufferedMessage: Equatable, Sendable {
-    /// Counts the messages that this install was sent, over all channels.
+    /// The number of the message among all messages that this device received on all channels.
     var position: Int64
     var id: String
-    /// What the app is shown: decrypted, when the channel has keys.
+    /// The body that the app receives. If the channel has keys, the body is decrypted.
     var body: [UInt8]
-    /// Nil exactly when the body is empty.
+    /// The coding of the body. Nil exactly if the body is empty.
     var coding: ContentCoding?
-    /// The starts of the app's code for it that ended with the process.
+    /// The number of starts of the app's code for the message that ended with the process.
     var starts: Int
 
     init(position: Int64, id: String, body: [UInt8], coding: ContentCoding?, starts: Int = 0) {
@@ -29,15 +30,15 @@ extension BufferedMessage: CountedEntry {
     var suspect: SuspectTurns.Entry { .message(position) }
 }
 
-/// How full one channel's buffer is, and when to look whether anybody empties it.
+/// The use of one channel's buffer, and the time of the next check whether the app reads the channel.
 struct BufferUse: Equatable, Sendable {
     var messages = 0
     var bytes = 0
-    /// The newest message that was stored for the channel, whether it is there still or not.
+    /// The position of the newest message that was stored for the channel, also if the message was removed since.
     var lastPosition: Int64 = 0
-    /// When to look whether somebody reads the channel; nil when nothing waits.
+    /// The time of the next check whether the app reads the channel; nil if no message waits.
     var checkAt: ContinuousClock.Instant?
-    /// How often it was looked at; each time it is waited twice as long for the next.
+    /// The number of checks. The delay before the next check doubles with each of the first 16.
     var checks = 0
     var isFull = false
 
@@ -48,7 +49,8 @@ struct BufferUse: Equatable, Sendable {
     }
 
     mutating func scheduleCheck(from now: ContinuousClock.Instant, _ delay: Duration) {
-        checkAt = messages > 0 ? now + delay * (1 << min(checks, 16)) : nil
+        let backOff = BackOff(first: delay, longest: delay * 65_536)
+        checkAt = messages > 0 ? now + backOff.delay(doublings: checks) : nil
     }
 
     mutating func gaveUp(bytes size: Int) {

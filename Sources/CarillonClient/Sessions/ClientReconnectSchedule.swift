@@ -1,33 +1,36 @@
 import CarillonBasics
 
-/// When to try again: the wait doubles with each failure and begins anew after a success.
+/// Calculates the delay before the next attempt. The delay doubles with each failure, and starts again after a success.
 ///
-/// Randomness comes in from outside, as a number from 0 up to 1.
+/// Each random number is from 0 up to 1.
 struct ClientReconnectSchedule: Sendable {
-    let backOff: PushClient.BackOff
+    private let backOff: BackOff<Duration>
+    /// The part of each delay that is random, from 0 to 1.
+    private let jitter: Double
     private var failures = 0
 
-    init(_ backOff: PushClient.BackOff) { self.backOff = backOff }
+    init(_ backOff: PushClient.BackOff) {
+        self.backOff = BackOff(first: backOff.initial, longest: backOff.maximum)
+        jitter = backOff.jitter
+    }
 
     mutating func succeeded() { failures = 0 }
 
-    /// The wait after one more failure.
+    /// Counts a failure, and returns the delay after it.
     mutating func failed(random: Double) -> Duration {
-        // Beyond 2^30 every sensible maximum is reached.
-        let doubled = backOff.initial * (1 << min(failures, 30))
-        failures += 1
-        return min(backOff.maximum, doubled) * (1 - backOff.jitter * random)
+        defer { failures += 1 }
+        return backOff.delay(doublings: failures) * (1 - jitter * random)
     }
 
-    /// Returns the wait after one more failure, and at least the wait that the server asked for.
+    /// Counts a failure, and returns the delay after it, which is at least the delay that the server asked for.
     mutating func failed(hint: Duration?, random: Double) -> Duration {
         let usual = failed(random: random)
         return hint.map { max(usual, delay(after: $0, random: random)) } ?? usual
     }
 
-    /// The wait that the server asked for, and a little more by chance. It is never less than the hint and never more than a day.
+    /// Returns the delay that the server asked for with a random addition: at least the hint, and at most a day.
     func delay(after hint: Duration, random: Double) -> Duration {
         let longest = Duration.seconds(RetryAfter.longestSeconds)
-        return min(longest, hint + max(backOff.initial, hint * 0.5) * (backOff.jitter * random))
+        return min(longest, hint + max(backOff.first, hint * 0.5) * (jitter * random))
     }
 }

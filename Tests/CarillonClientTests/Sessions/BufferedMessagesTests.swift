@@ -194,6 +194,22 @@ struct BufferedMessagesTests {
         #expect(!session.timerFired(at: due + .seconds(179)).contains { $0.kind == "lookForReader" })
     }
 
+    @Test(arguments: [(0, 30), (1, 60), (15, 983_040), (16, 1_966_080), (17, 1_966_080), (1000, 1_966_080)])
+    func `the delay before a check doubles with each of the first 16 checks`(checks: Int, seconds: Int) {
+        var use = BufferUse(messages: 1, checks: checks)
+        use.scheduleCheck(from: Self.start, .seconds(30))
+        #expect(use.checkAt == Self.start + .seconds(seconds))
+    }
+
+    @Test func `a channel without messages has no check`() {
+        var use = BufferUse(messages: 1)
+        use.scheduleCheck(from: Self.start, .seconds(30))
+        use.gaveUp(bytes: 0)
+        #expect(use.checkAt == nil)
+        use.scheduleCheck(from: Self.start, .seconds(30))
+        #expect(use.checkAt == nil)
+    }
+
     @Test func `a channel whose messages were read is not looked at`() {
         var session = Self.session()
         _ = Base.receive(Self.message("a"), &session)

@@ -24,6 +24,13 @@ struct ReconnectScheduleTests {
         #expect(schedule.failed(random: 0) == .seconds(10))
     }
 
+    @Test func `a long maximum is reached after 30 doublings at most`() {
+        let backOff = PushClient.BackOff(initial: .nanoseconds(1), maximum: .seconds(3600), jitter: 0)
+        var schedule = ClientReconnectSchedule(backOff)
+        let waits = (0..<33).map { _ in schedule.failed(random: 0) }
+        #expect(Array(waits.suffix(4)) == [1 << 29, 1 << 30, 1 << 30, 1 << 30].map { .nanoseconds($0) })
+    }
+
     @Test func `the wait doubles when the server asks for no wait`() {
         var schedule = ClientReconnectSchedule(Self.backOff)
         let waits = (0..<5).map { _ in schedule.failed(hint: .zero, random: 0) }
