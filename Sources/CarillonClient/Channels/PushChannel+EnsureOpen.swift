@@ -63,10 +63,12 @@ extension PushChannel {
 
     private func notOpen(after limit: Duration) -> PushError {
         let sentence = "The channel \"\(identifier)\" is not open after \(limit.text)."
-        guard runner.isRunning else {
+        guard runner.session.isRunning else {
             return PushError(.timedOut, sentence + " The client does not run; call start() or run().")
         }
-        guard var failure = runner.failures.present(isLive: runner.isLive) else { return PushError(.timedOut, sentence) }
+        guard var failure = runner.failures.present(isLive: runner.session.phase == .live) else {
+            return PushError(.timedOut, sentence)
+        }
         failure.message = sentence + " " + failure.message
         return failure
     }

@@ -12,7 +12,7 @@ extension PushClient {
     ///   nothing has changed.
     public func signOut() async throws(PushError) {
         try await runner.perform { session, context in session.signedOut(at: context.now) }
-        for deregistration in runner.deregistrations {
+        for deregistration in runner.session.deregistrations.waiting {
             switch await registrar.delete(deregistration) {
             case .done:
                 try await runner.perform { session, _ in session.deregistered(deregistration) }

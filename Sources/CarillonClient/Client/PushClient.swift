@@ -86,25 +86,27 @@ public final class PushClient: Sendable, Service {
         }
         registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, api: api)
-        runner.setDeviceReporter(registrar)
+        runner.listeners.withLock { [registrar] in $0.registrar = registrar }
         device = PushDevice(runner: runner, registrar: registrar)
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
         updates = PushUpdates(
             runner: runner, server: server, api: api, store: store)
-        let transfers = TransferAPI(api: api, files: transport) { [runner] in runner.usableIdentity?.credential }
+        let transfers = TransferAPI(api: api, files: transport) { [runner] in runner.session.usableIdentity?.credential }
         attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
-            server: ServiceAPI(api: api, asks: runner.asks) { [runner] in runner.usableIdentity },
+            server: ServiceAPI(api: api, asks: runner.asks) { [runner] in runner.session.usableIdentity },
             files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox", logger: configuration.logger),
             local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },
             logger: configuration.logger)
         serviceClient = ServiceClient(engine: services)
         serviceProvider = ServiceProvider(engine: services)
-        runner.setScopeListener { [weak services] in services?.scopeChanged() }
-        runner.setServicesListener { [weak services] revision, isRestored in
-            services?.offers.serverHas(revision, isRestored: isRestored)
+        runner.listeners.withLock { [services] listeners in
+            listeners.scopeChanged = { [weak services] in services?.scopeChanged() }
+            listeners.servicesKnown = { [weak services] revision, isRestored in
+                services?.offers.serverHas(revision, isRestored: isRestored)
+            }
         }
     }
 
@@ -265,7 +267,7 @@ public final class PushClient: Sendable, Service {
     public var lastFailure: PushError? { runner.failures.last }
 
     /// The server's name for this device; nil before registration. It is not a secret.
-    public var deviceID: String? { runner.deviceID }
+    public var deviceID: String? { runner.session.registration.identity?.device }
 
     // MARK: Channels
 

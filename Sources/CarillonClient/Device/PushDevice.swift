@@ -91,7 +91,7 @@ public final class PushDevice: Sendable {
     }
 
     /// Whether the server has not yet answered the last ``setUser(_:)``.
-    public var isUserPending: Bool { runner.isUserPending }
+    public var isUserPending: Bool { runner.session.user.pending != nil }
 
     /// Resets the server's count for the number on the app's icon: the next alert that is counted shows 1.
     ///
@@ -99,7 +99,7 @@ public final class PushDevice: Sendable {
     /// - Throws: ``PushError`` when the server could not be notified.
     public func resetBadge() async throws(PushError) {
         do throws(PushError) {
-            guard let identity = runner.identity else {
+            guard let identity = runner.session.registration.identity else {
                 throw PushError(.deviceUnknown, "The device is not registered; connect a channel first.")
             }
             do throws(PushError) {
@@ -124,28 +124,28 @@ public final class PushDevice: Sendable {
     // MARK: State
 
     /// The token that the app set last, as lower-case hexadecimal digits; nil before the first.
-    public var token: String? { runner.device.token }
+    public var token: String? { runner.session.device.token }
 
     /// The last token that the server accepted, if it is not ``token``; nil otherwise. It is replaced when the server has
     /// accepted the new one.
     public var previousToken: String? {
-        let device = runner.device
+        let device = runner.session.device
         return device.takenToken == device.token ? nil : device.takenToken
     }
 
     /// The description that the app set last.
-    public var details: PushDeviceDetails { runner.device.details }
+    public var details: PushDeviceDetails { runner.session.device.details }
 
     /// The status that the server reported last. It is kept without a connection, and after the end of the process.
-    public var status: PushDeviceStatus { runner.device.status }
+    public var status: PushDeviceStatus { runner.session.device.status }
 
     /// When the status began, by the server's clock; nil while the status is unknown.
     public var statusTimestamp: Date? {
-        runner.device.statusAt.map { Date(timeIntervalSince1970: TimeInterval($0) / 1000) }
+        runner.session.device.statusAt.map { Date(timeIntervalSince1970: TimeInterval($0) / 1000) }
     }
 
     /// The permanent device ID on the server; nil exactly while the status is unknown.
-    public var deviceID: String? { status == .unknown ? nil : runner.deviceID }
+    public var deviceID: String? { status == .unknown ? nil : runner.session.registration.identity?.device }
 
     /// Whether the status is registered. Unlike in Lightstreamer's client, it stays so without a connection.
     public var isRegistered: Bool { status == .registered }

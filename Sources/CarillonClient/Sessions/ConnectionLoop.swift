@@ -1,9 +1,10 @@
 import CarillonBasics
 import CarillonWire
 import Logging
+import Synchronization
 
-/// Does what the session cannot do by itself, one thing after the other until it is cancelled: registers the device,
-/// opens sockets and reads them, waits.
+/// Performs the moves of the session one after another, until the task is cancelled: registers the device, opens and reads
+/// sockets, and waits.
 struct ConnectionLoop: Sendable {
     let runner: SessionRunner
     let registrar: ClientRegistrar
@@ -15,7 +16,7 @@ struct ConnectionLoop: Sendable {
     func run() async {
         await take("started") { session, context in session.started(at: context.now) }
         while !Task.isCancelled {
-            switch runner.move {
+            switch runner.session.move {
             case .rest: await runner.wakes.wait()
             case .deregister(let deregistration): await deregister(deregistration)
             case .registerDevice: await registerDevice()
@@ -32,12 +33,9 @@ struct ConnectionLoop: Sendable {
     private func registerDevice() async {
         let fresh = ClientRegistrar.makeSecret()
         await take("registrationBegan") { session, _ in session.registrationBegan(secret: fresh) }
-        guard let secret = runner.registration else {
-            // The secret could not be stored, and without it an answer that is lost would leave a device behind.
-            return await take("deviceRegistrationFailed") { session, context in
-                session.deviceRegistrationFailed(
-                    .unavailable(retryAfter: nil), of: nil, at: context.now, random: context.random)
-            }
+        guard let secret = runner.session.registration.secret else {
+            // The secret could not be stored. Without it, a lost answer would leave a stale device on the server.
+            return await registrationFailed(.unavailable(retryAfter: nil), of: nil)
         }
         let answer = await registrar.register(as: secret)
         if case .failed = answer, Task.isCancelled { return }
@@ -49,35 +47,32 @@ struct ConnectionLoop: Sendable {
                 session.deviceRegistered(
                     device.identity, server: device.server, isRepeatable: device.isRepeatable, of: secret)
             }
-            if case .registerDevice = runner.move {
-                // The identity could not be stored: it is asked for again after a while.
-                await take("deviceRegistrationFailed") { session, context in
-                    session.deviceRegistrationFailed(
-                        .unavailable(retryAfter: nil), of: secret, at: context.now, random: context.random)
-                }
+            if case .registerDevice = runner.session.move {
+                // The identity could not be stored. The request is repeated after a delay.
+                await registrationFailed(.unavailable(retryAfter: nil), of: secret)
             }
         case .failed(.refused, let error):
             failures.note(error)
             logger.error("The device is not registered", metadata: ["reason": "\(error)"])
-            await take("deviceRegistrationFailed") { session, context in
-                session.deviceRegistrationFailed(.refused, of: secret, at: context.now, random: context.random)
-            }
+            await registrationFailed(.refused, of: secret)
         case .failed(let failure, let error):
             failures.failed(at: registrar.server, by: .http, error)
-            await take("deviceRegistrationFailed") { session, context in
-                session.deviceRegistrationFailed(failure, of: secret, at: context.now, random: context.random)
-            }
-            failures.willRetry(at: registrar.server, after: runner.retryDelay)
+            await registrationFailed(failure, of: secret)
+            failures.willRetry(at: registrar.server, after: runner.session.retryDelay(at: .now))
+        }
+    }
+
+    private func registrationFailed(_ failure: RegistrationFailure, of secret: String?) async {
+        await take("deviceRegistrationFailed") { session, context in
+            session.deviceRegistrationFailed(failure, of: secret, at: context.now, random: context.random)
         }
     }
 
     private func renewCredential(of identity: DeviceIdentity) async {
         let fresh = ClientRegistrar.makeSecret(bytes: 24)
         await take("renewalBegan") { session, _ in session.renewalBegan(secret: fresh) }
-        guard let secret = runner.renewal else {
-            return await take("renewalFailed") { session, context in
-                session.renewalFailed(isReached: false, retryAfter: nil, at: context.now, random: context.random)
-            }
+        guard let secret = runner.session.registration.renewal else {
+            return await renewalFailed(isReached: false)
         }
         let renewal = await registrar.renewCredential(of: identity, to: secret)
         if renewal.isAnswer { failures.answered(at: registrar.server) }
@@ -85,10 +80,8 @@ struct ConnectionLoop: Sendable {
         case .done:
             logger.info("The storage came from a backup: the device has another credential")
             await take("credentialRenewed") { session, _ in session.credentialRenewed() }
-            if case .renewCredential = runner.move {
-                await take("renewalFailed") { session, context in
-                    session.renewalFailed(isReached: true, retryAfter: nil, at: context.now, random: context.random)
-                }
+            if case .renewCredential = runner.session.move {
+                await renewalFailed(isReached: true)
             }
         case .unsupported: await take("renewalUnsupported") { session, _ in session.renewalUnsupported() }
         case .unknown:
@@ -97,12 +90,15 @@ struct ConnectionLoop: Sendable {
             }
         case .failed(let failure, let error):
             failures.failed(at: registrar.server, by: .http, error)
-            await take("renewalFailed") { session, context in
-                session.renewalFailed(
-                    isReached: failure != .unreachable, retryAfter: failure.retryAfter, at: context.now,
-                    random: context.random)
-            }
-            failures.willRetry(at: registrar.server, after: runner.retryDelay)
+            await renewalFailed(isReached: failure != .unreachable, retryAfter: failure.retryAfter)
+            failures.willRetry(at: registrar.server, after: runner.session.retryDelay(at: .now))
+        }
+    }
+
+    private func renewalFailed(isReached: Bool, retryAfter: Duration? = nil) async {
+        await take("renewalFailed") { session, context in
+            session.renewalFailed(
+                isReached: isReached, retryAfter: retryAfter, at: context.now, random: context.random)
         }
     }
 
@@ -114,7 +110,7 @@ struct ConnectionLoop: Sendable {
             await take("deregistered") { session, _ in session.deregistered(deregistration) }
         case .failed(let failure, let error):
             failures.failed(at: server, by: .http, error)
-            defer { failures.willRetry(at: server, after: runner.deregistrationDelay) }
+            defer { failures.willRetry(at: server, after: runner.session.deregistrationDelay(at: .now)) }
             await take("deregistrationFailed") { session, context in
                 session.deregistrationFailed(
                     deregistration, retryAfter: failure.retryAfter, at: context.now, random: context.random)
@@ -136,7 +132,7 @@ struct ConnectionLoop: Sendable {
                     isReached: failure != .unreachable, retryAfter: failure.retryAfter, at: context.now,
                     random: context.random)
             }
-            failures.willRetry(at: registrar.server, after: runner.retryDelay)
+            failures.willRetry(at: registrar.server, after: runner.session.retryDelay(at: .now))
         }
     }
 
@@ -145,21 +141,18 @@ struct ConnectionLoop: Sendable {
     private func openSocket(_ identity: DeviceIdentity) async {
         guard let address = WebAddress(webSocket: identity.socket) else {
             failures.note(PushError(.storageDamaged, "The stored socket address is not a ws: or wss: URL."))
-            await take("socketFailed") { session, context in
-                session.socketFailed(reachedServer: false, at: context.now, random: context.random)
-            }
-            return
+            return await socketFailed(reachedServer: false)
         }
         let lives = failures.liveCount
         do {
             try await transport.withConnection(to: address) { connection in
-                runner.attach(connection)
+                runner.connection.withLock { $0 = connection }
                 let intake = FrameIntake()
                 let code = await read(connection, intake)
                 // Received frames are stored and acknowledged before the connection is closed.
                 await intake.drained()
                 if Task.isCancelled { connection.close(code: CloseCode.normal.rawValue) }
-                runner.detach()
+                runner.connection.withLock { $0 = nil }
                 await socketClosed(code: code)
                 if failures.liveCount == lives { reportUnanswered(address, code, intake.fault) }
             }
@@ -169,24 +162,22 @@ struct ConnectionLoop: Sendable {
             let code: PushError.Code =
                 error.kind == .unreachable || error.kind == .timeOut ? .serverUnreachable : .serverUnavailable
             failures.failed(at: address, by: .socket, failure.error(code))
-            defer { failures.willRetry(at: address, after: runner.retryDelay) }
+            defer { failures.willRetry(at: address, after: runner.session.retryDelay(at: .now)) }
             let reached = error.kind == .reachedServer || error.kind == .refusedUpgrade
-            await take("socketFailed") { session, context in
-                session.socketFailed(reachedServer: reached, at: context.now, random: context.random)
-            }
+            await socketFailed(reachedServer: reached)
         }
     }
 
-    /// Reports a connection that ended before the server had accepted the device, if there will be another.
+    /// Reports a connection that ended before the server had accepted the device, if another attempt follows.
     private func reportUnanswered(_ address: WebAddress, _ code: UInt16?, _ fault: PushError?) {
-        guard !Task.isCancelled, let delay = runner.retryDelay else { return }
+        guard !Task.isCancelled, let delay = runner.session.retryDelay(at: .now) else { return }
         let end = code.map { "closed the connection with code \($0)" } ?? "ended the connection"
         let unanswered = PushError(.serverUnavailable, "The server \(end) before it accepted the device.")
         failures.failed(at: address, by: .socket, fault ?? unanswered)
         failures.willRetry(at: address, after: delay)
     }
 
-    /// Lives through one connection, and returns the code with which it ended.
+    /// Reads one connection until its end, and returns its close code.
     private func read(_ connection: WebSocketConnection, _ intake: FrameIntake) async -> UInt16? {
         await take("socketOpened") { session, context in session.socketOpened(at: context.now) }
         do {
@@ -216,7 +207,7 @@ struct ConnectionLoop: Sendable {
         }
     }
 
-    /// Has a frame taken in, and does not wait for the disk; nil is a sign of life.
+    /// Begins the step for a frame, and does not wait until it is stored. Nil means any other sign of life.
     private func begin(_ frame: ServerFrame?, on connection: WebSocketConnection, _ intake: FrameIntake) async {
         await intake.enter()
         runner.begin { session, context throws(PushError) in
@@ -245,7 +236,7 @@ struct ConnectionLoop: Sendable {
         } done: { result in
             if case .success = result, case .deviceStatus? = frame { runner.catchUps.took() }
             if case .failure(let error) = result {
-                // Nothing of the frame has happened; after a new connection it comes again.
+                // The step changed nothing, and the server sends the frame again on the next connection.
                 failures.note(error)
                 logger.error("A frame could not be taken in", metadata: ["error": "\(error)"])
                 connection.close(code: CloseCode.normal.rawValue)
@@ -263,28 +254,32 @@ struct ConnectionLoop: Sendable {
         } catch {
             failures.note(error)
             logger.error("The end of the connection could not be stored", metadata: ["error": "\(error)"])
-            await take("socketFailed") { session, context in
-                session.socketFailed(reachedServer: true, at: context.now, random: context.random)
-            }
+            await socketFailed(reachedServer: true)
+        }
+    }
+
+    private func socketFailed(reachedServer: Bool) async {
+        await take("socketFailed") { session, context in
+            session.socketFailed(reachedServer: reachedServer, at: context.now, random: context.random)
         }
     }
 
     // MARK: Parts
 
-    /// Takes in a fact of which nothing needs to be said when it cannot be stored, beyond the log.
+    /// Performs a step. If it cannot be stored, only the log and ``FailureNote`` report it.
     private func take(_ name: String, _ change: @escaping SessionRunner.Change) async {
         do {
             try await runner.perform(change)
         } catch {
             failures.note(error)
             logger.error("A step failed", metadata: ["fact": "\(name)", "error": "\(error)"])
-            // The loop comes to the same step again. Cancelled: the loop ends.
+            // The loop repeats the step. A cancelled wait ends with the loop.
             if PushError.storageFault(error) != nil { try? await runner.health.wait(atMost: .seconds(1)) }
         }
     }
 }
 
 extension ClientRegistrar.Renewal {
-    /// Whether the server said something about the credential.
+    /// Whether the server answered about the credential.
     fileprivate var isAnswer: Bool { if case .failed = self { false } else { true } }
 }

@@ -4,11 +4,11 @@ import CarillonWire
 import Logging
 import Synchronization
 
-/// What a step wants done after it is durable.
+/// Performs the actions of a step after its changes are stored.
 extension SessionRunner {
-    /// Sends on the live connection, beside what waits for the disk.
+    /// Sends a frame on the live connection, without a wait for the steps before.
     func send(_ frame: ClientFrame) {
-        session.withLock { session in
+        current.withLock { session in
             guard session.phase == .live else { return }
             connection.withLock { $0 }?.send(frame.text)
         }
@@ -41,7 +41,7 @@ extension SessionRunner {
         case .fired(let firing, let starts):
             guard firings.add(firing, starts: starts) else { return }
             catchUps.took()
-            // A firing comes again with each connection until the app is done with it.
+            // The server sends a firing on each connection until the app has handled it.
             guard let entry = firings.notifies(firing, starts: starts) else { return }
             subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, start: delegateStart(of: entry))
         }
@@ -50,11 +50,11 @@ extension SessionRunner {
     func carryOut(_ action: SessionAction) {
         switch action {
         case .write(.saveChannel(let identifier, let channel)):
-            shareKeys(of: session.withLock { $0 })
-            post(channel, of: identifier)
+            shareKeys()
+            channels.withLock { $0.post(channel, of: identifier) }
         case .write(.removeChannel(let identifier)):
-            shareKeys(of: session.withLock { $0 })
-            post(ChannelMachine(), of: identifier)
+            shareKeys()
+            channels.withLock { $0.post(ChannelMachine(), of: identifier) }
         case .write: break
         case .send(let frame): connection.withLock { $0 }?.send(frame.text)
         case .closeSocket(let code): connection.withLock { $0 }?.close(code: code)
@@ -72,7 +72,7 @@ extension SessionRunner {
                 "A message could not be decrypted",
                 metadata: ["id": "\(id)", "channel": "\(identifier)", "reason": "\(fault.rawValue)"])
         case .lookForReader(let identifier, let waiting):
-            guard !inbox(of: identifier).isHeld, warned.withLock({ $0.insert(identifier).inserted }) else { break }
+            guard channels.withLock({ $0.warns(of: identifier) }) else { break }
             logger.warning(
                 "Nobody reads the events of a channel; iterate them, or disconnect or discard the channel",
                 metadata: ["channel": "\(identifier)", "waiting": "\(waiting)"])
@@ -89,7 +89,7 @@ extension SessionRunner {
         case .noteFailure(let code, let message):
             failures.obstructed(PushError(code, message))
         case .reportDevice(let report, let identity): self.report(report, identity)
-        case .reportUser(let word, let identity): report(word, identity)
+        case .reportUser(let claim, let identity): report(claim, identity)
         case .deregister(let deregistration): deregister(deregistration)
         case .notifyDevice(let events): deviceListeners.notify(events)
         case .notifySubscriptions(let fact): notify(fact)
@@ -97,13 +97,14 @@ extension SessionRunner {
             catchUps.took()
             lookForServiceEvents()
         case .notifyProviders: providerChanges.send()
-        case .notifyServicesRevision(let revision, let isRestored): servicesListener.withLock { $0 }?(revision, isRestored)
+        case .notifyServicesRevision(let revision, let isRestored):
+            listeners.withLock { $0.servicesKnown }?(revision, isRestored)
         case .openAsks: asks.connected()
         case .notifyAsks(let answer): asks.answered(answer)
         case .markInstall(let device): markInstall(device)
         case .noteCaughtUp:
             catchUps.caughtUp()
-            // What was said while nobody listened.
+            // The providers may have changed while there was no connection.
             providerChanges.send()
         case .wake: wakes.send()
         }
@@ -113,10 +114,10 @@ extension SessionRunner {
         do {
             try store.marker.put(for: device)
         } catch {
-            // A run that begins without the mark takes itself for one from a backup.
+            // Without the mark, the next process assumes that the storage was restored from a backup.
             logger.warning("cannot mark the install; retrying", metadata: ["reason": "\(error)"])
             again { runner in
-                if runner.deviceID == device { runner.markInstall(device) }
+                if runner.session.registration.identity?.device == device { runner.markInstall(device) }
             }
         }
     }

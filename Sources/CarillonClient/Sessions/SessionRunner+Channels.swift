@@ -5,46 +5,45 @@ import Synchronization
 
 /// The channels of the app: their changes, messages, keys and the delivery of their tokens.
 extension SessionRunner {
-    /// What a channel is, and then each time what it has become; a slow reader misses what was between.
+    func channel(_ identifier: String) -> ChannelMachine { session.channels[identifier] ?? ChannelMachine() }
+
+    func inbox(of identifier: String) -> ChannelInbox { channels.withLock { $0.inbox(of: identifier) } }
+
+    var summaries: [PushChannelSummary] {
+        let session = session
+        let (machines, buffers) = (session.channels.machines, session.messages.buffers)
+        return Set(machines.keys).union(buffers.filter { $0.value.messages > 0 }.keys).sorted().map { identifier in
+            PushChannelSummary(
+                identifier: identifier, state: PushChannelState(machines[identifier]?.state ?? .none),
+                waitingMessages: buffers[identifier]?.messages ?? 0, waitingBytes: buffers[identifier]?.bytes ?? 0,
+                isBeingRead: inbox(of: identifier).isHeld)
+        }
+    }
+
+    /// Whether messages wait on a channel that the app reads.
+    var isHandlingMessages: Bool { summaries.contains { $0.isBeingRead && $0.waitingMessages > 0 } }
+
+    /// Returns the present state of a channel and the later ones. A slow reader receives only the newest state.
     func changes(of identifier: String) -> ChannelChanges {
-        let (stream, watcher) = AsyncStream.makeStream(of: ChannelMachine.self, bufferingPolicy: .bufferingNewest(1))
-        let number = UInt64.random(in: .min ... .max)
-        watchers.withLock { watchers in
-            watchers[identifier, default: [:]][number] = watcher
-            // Under the lock, so that what is posted meanwhile comes after it.
-            watcher.yield(channel(identifier))
-        }
-        return ChannelChanges(identifier: identifier, number: number, stream: stream)
+        // The state is read under the lock, so that later states follow it.
+        channels.withLock { $0.watch(identifier, channel(identifier)) }
     }
 
-    func stopChanges(_ changes: ChannelChanges) {
-        let watcher = watchers.withLock { $0[changes.identifier]?.removeValue(forKey: changes.number) }
-        watcher?.finish()
-    }
-
-    func post(_ channel: ChannelMachine, of identifier: String) {
-        watchers.withLock { watchers in
-            for watcher in (watchers[identifier] ?? [:]).values { watcher.yield(channel) }
-        }
-    }
+    func stopChanges(_ changes: ChannelChanges) { channels.withLock { $0.unwatch(changes) }?.finish() }
 
     // MARK: Identifiers
 
-    /// Answers false when a living channel has the identifier.
-    func identifierTaken(_ identifier: String) -> Bool {
-        liveIdentifiers.withLock { $0.insert(identifier).inserted }
-    }
+    /// Returns false if a ``PushChannel`` with the identifier exists.
+    func identifierTaken(_ identifier: String) -> Bool { channels.withLock { $0.claim(identifier) } }
 
-    func identifierReleased(_ identifier: String) {
-        liveIdentifiers.withLock { _ = $0.remove(identifier) }
-    }
+    func identifierReleased(_ identifier: String) { channels.withLock { $0.release(identifier) } }
 
     func makeChannelID() -> ChannelID {
         var generator = SystemRandomNumberGenerator()
         return .random(using: &generator)
     }
 
-    /// The app is done with a message.
+    /// The app has handled a message.
     func handled(_ message: BufferedMessage, on identifier: String, failure: Int?) async throws(PushError) {
         try await perform(mustReachDisk: false) { session, context throws(PushError) in
             session.messageHandled(
@@ -58,32 +57,24 @@ extension SessionRunner {
     /// Whether the extension showed a message.
     func wasPresented(_ id: String) -> Bool { shared?.wasShown(MessageHash.text(of: id)) ?? false }
 
-    /// The extension has the keys of channels that are open, or may be again; what ended is opened by nobody any more.
-    func shareKeys(of session: ClientSession, isFirst: Bool = false) {
-        guard shared != nil else { return }
-        var keys: [ChannelID: SubscriptionKeys] = [:]
-        for channel in session.channels.machines.values {
-            guard let id = channel.channelID else { continue }
-            switch channel.state {
-            case .connecting, .open, .disconnecting: keys[id] = channel.keys
-            case .none, .closed, .error: break
-            }
+    /// Writes the keys of the channels for the extension, if they have changed.
+    func shareKeys() {
+        guard let shared, let keys = sharedKeys.withLock({ $0.change(for: session.channels.machines.values) }) else {
+            return
         }
-        let isChanged = sharedKeys.withLock { known in
-            defer { known = keys }
-            return known != keys
-        }
-        guard isChanged || isFirst else { return }
         do {
-            try shared?.replaceKeys(keys)
+            try shared.replaceKeys(keys)
         } catch {
             logger.error(
                 "cannot write the directory that is shared with the extension; retrying", metadata: ["reason": "\(error)"])
-            again { runner in runner.shareKeys(of: runner.session.withLock { $0 }, isFirst: true) }
+            again { runner in
+                runner.sharedKeys.withLock { $0.forget() }
+                runner.shareKeys()
+            }
         }
     }
 
-    /// A page of what is stored for a channel.
+    /// Returns one page of the stored messages of a channel.
     func messages(of identifier: String, after position: Int64) async throws(PushError) -> [BufferedMessage] {
         let result: Result<[BufferedMessage], PushError> = await withCheckedContinuation { continuation in
             store.schedule { database in
@@ -97,15 +88,16 @@ extension SessionRunner {
     }
 
     func setTokenDelivery(_ deliver: PushChannel.TokenDeliverer?, of identifier: String) {
-        tokenDeliverers.withLock { $0[identifier] = deliver }
+        // The former hook can own the channel, and is released after the lock.
+        _ = channels.withLock { $0.setTokenDeliverer(deliver, of: identifier) }
         let isSet = deliver != nil
-        // Nothing is written, so that nothing can fail.
+        // The step stores nothing and cannot fail.
         begin({ session, context in session.tokenDeliverySet(identifier, isSet: isSet, at: context.now) }) { _ in }
     }
 
     func deliver(_ address: PushChannelAddress, of identifier: String) {
-        guard let deliver = tokenDeliverers.withLock({ $0[identifier] }) else { return }
-        // Ends with the app's hook, which is asked for one address at a time.
+        guard let deliver = channels.withLock({ $0.tokenDeliverer(of: identifier) }) else { return }
+        // Ends with the app's hook, which is called for one address at a time.
         Task {
             do {
                 try await deliver(address)
@@ -115,7 +107,7 @@ extension SessionRunner {
             } catch {
                 logger.info(
                     "The token was not delivered", metadata: ["channel": "\(identifier)", "reason": "\(type(of: error))"])
-                // Nothing is written by this.
+                // The step stores nothing and cannot fail.
                 try? await perform { session, context in
                     session.tokenDeliveryFailed(identifier, at: context.now, random: context.random)
                 }

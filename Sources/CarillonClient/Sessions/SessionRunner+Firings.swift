@@ -3,10 +3,10 @@ import Logging
 /// The firings that the app receives. If the process ended ten times during a firing, the app does not receive the firing
 /// again.
 extension SessionRunner {
-    /// Waits while firings are paused, and for the turn of a firing that was under way when the process ended. Then stores that the app is given
-    /// the firing. Returns false if the iteration is over before, or the delegates must not be called.
+    /// Waits while firings are paused, and for the turn of a firing that an earlier process had started. Then stores that the app
+    /// receives the firing. Returns false if the iteration ends before, or the delegates must not be called.
     ///
-    /// If the storage cannot be written, the app is given the firing as well.
+    /// If the storage cannot be written, the app receives the firing as well.
     func beginFiring(
         _ entry: FiringQueue.Entry, by holder: StartHolder = .reader, isOver: @Sendable () -> Bool
     ) async -> Bool {
@@ -16,7 +16,7 @@ extension SessionRunner {
             }
             await storeStart(of: entry, by: holder)
             guard firings.isPaused else { return true }
-            // The app named another user meanwhile.
+            // The app has named another user.
             takeBackStart(of: entry, by: holder)
         }
         return false
@@ -30,7 +30,7 @@ extension SessionRunner {
         guard firingStarts.began(entry, by: holder) else { return }
         do throws(PushError) {
             try await perform(mustReachDisk: false) { [firingStarts] _, context throws(PushError) in
-                // The client may have stopped meanwhile. A firing that was answered does not come again.
+                // If the client has stopped, no start is stored. The server does not send an answered firing again.
                 guard firingStarts.hasStarted(entry), try context.answer(to: entry.id) == nil else { return [] }
                 return [.write(.saveFiringStarts(id: entry.id, entry.starts + 1))]
             }
@@ -48,11 +48,11 @@ extension SessionRunner {
             begins: { [weak self, firings] in
                 let ends = firings.ends
                 let isOver: @Sendable () -> Bool = { !firings.isCurrent(entry) || firings.ends != ends }
-                // The client is not retained while the call waits.
+                // The call does not retain the client while it waits.
                 guard await firings.isResumed(isOver: isOver), firings.isCurrent(entry), let self,
                     await self.beginFiring(entry, by: .delegate, isOver: isOver)
                 else {
-                    // The delegates are called when the firing comes again.
+                    // The delegates are called when the server sends the firing again.
                     firings.forget(entry.id)
                     return false
                 }
@@ -62,7 +62,8 @@ extension SessionRunner {
             ended: { [weak self] in self?.takeBackStart(of: entry, by: .delegate) })
     }
 
-    /// The app is done with a firing. It is tried again until that is stored: the server sends no more than its window before.
+    /// The app has handled a firing. The step is repeated until it is stored, because the server sends no more than its window of
+    /// unanswered firings.
     func firingHandled(_ entry: FiringQueue.Entry) {
         firingStarts.handled(entry)
         begin({ session, _ in session.firingHandled(entry.firing) }) { [weak self] result in
@@ -72,14 +73,14 @@ extension SessionRunner {
         }
     }
 
-    /// The iteration that was given a firing ended before it asked for the next one: the firing comes again at the next connection.
+    /// An iteration ended before the app had handled its last firing. The server sends the firing again on the next connection.
     func firingBrokeOff(_ entry: FiringQueue.Entry) {
         guard let started = firingStarts.released(entry.suspect, by: .reader) else { return firings.released(entry) }
-        // The firing is not taken before its former starts are stored.
+        // Another iteration receives the firing only after its former starts are stored.
         takeBack(started) { [firings] in firings.released(entry) }
     }
 
-    /// Stores that a firing did not end the process. Nothing of a firing that was answered, or of a former owner, stays.
+    /// Stores that a firing did not end the process. Forgets the starts of a firing that is answered or has a former owner.
     func takeBack(_ entry: FiringQueue.Entry, done: @escaping @Sendable () -> Void = {}) {
         begin(
             mustReachDisk: false,
@@ -87,7 +88,7 @@ extension SessionRunner {
                 guard firings.isCurrent(entry), try context.answer(to: entry.id) == nil else {
                     return [.write(.saveFiringStarts(id: entry.id, 0))]
                 }
-                // Other code of the app may have begun meanwhile.
+                // Other code of the app may have started with the firing.
                 let starts = firingStarts.hasStarted(entry) ? entry.starts + 1 : entry.starts
                 return [.write(.saveFiringStarts(id: entry.id, starts))]
             }
@@ -103,7 +104,7 @@ extension SessionRunner {
             "the app ended while it handled a firing; it is not given to the app again",
             metadata: ["subscription": "\(firing.subscriptionID)", "id": "\(firing.id)", "starts": "\(starts)"])
         catchUps.took()
-        // The delegates are not called with the firing again: they may have ended the process.
+        // The delegates are not called with the firing again, because they may have ended the process.
         subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, isNotified: false)
         deviceListeners.notify([.firingCrashed(firing)])
     }

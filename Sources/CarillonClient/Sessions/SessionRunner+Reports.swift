@@ -1,8 +1,17 @@
 import Logging
 import Synchronization
 
-/// Requests to the server by HTTP, about the device and its user.
+/// HTTP requests to the server, about the device and its user.
 extension SessionRunner {
+    /// Handles the refusal of a credential in an HTTP request. Returns whether the request can succeed later: the device has
+    /// another credential now, or the server never accepted this one on the socket. In the second case the registration is
+    /// repeated, and requests wait for its answer.
+    func repeatsRegistration(afterRefusalOf credential: String) -> Bool {
+        guard session.canOutlast(refusalOf: credential) else { return false }
+        begin({ session, _ in session.credentialRefused(credential) }) { _ in }
+        return true
+    }
+
     func report(_ report: PushDeviceMachine.Report, _ identity: DeviceIdentity) {
         send("push token") { registrar in
             await registrar.report(report, identity)
@@ -27,9 +36,10 @@ extension SessionRunner {
         }
     }
 
-    /// Deletes a device that was signed out, beside the live connection of another one.
+    /// Deletes a device that was signed out, while another device has the live connection.
     func deregister(_ deregistration: Deregistration) {
-        send("deregistration", to: WebAddress(http: deregistration.server), delay: { $0.deregistrationDelay }) { registrar in
+        send("deregistration", to: WebAddress(http: deregistration.server), delay: { $0.deregistrationDelay(at: .now) }) {
+            registrar in
             await registrar.delete(deregistration)
         } done: { _ in
             { session, _ in session.deregistered(deregistration) }
@@ -38,23 +48,23 @@ extension SessionRunner {
         }
     }
 
-    /// Sends one request, and lets the session take in what became of it.
+    /// Sends one request, and passes its result to the session.
     ///
     /// - Parameters:
-    ///   - server: The server that is asked; nil for the configured one.
-    ///   - delay: Returns how long it is until the next attempt, if that is known.
-    ///   - refused: Nil if a refused request is sent again.
-    ///   - failed: Stores nothing.
+    ///   - server: The server that receives the request; nil for the configured one.
+    ///   - delay: Returns the time until the next attempt, if it is known.
+    ///   - refused: The step after a refusal; nil if a refused request is sent again.
+    ///   - failed: The step after a failure. It stores nothing.
     private func send<Value: Sendable>(
         _ subject: String, to server: WebAddress? = nil,
-        delay: @escaping @Sendable (SessionRunner) -> Duration? = { _ in nil },
+        delay: @escaping @Sendable (ClientSession) -> Duration? = { _ in nil },
         _ request: @escaping @Sendable (ClientRegistrar) async -> ClientRegistrar.Answer<Value>,
         done: @escaping @Sendable (Value) -> Change, refused: (@Sendable (PushError) -> Change)? = nil,
         failed: @escaping @Sendable (Duration?) -> Change
     ) {
-        guard let registrar = deviceReporter.withLock({ $0 }) else { return }
+        guard let registrar = listeners.withLock({ $0.registrar }) else { return }
         let server = server ?? registrar.server
-        // Ends with a few requests, each of which has a time limit.
+        // Ends after a few requests, each of which has a time limit.
         Task {
             var (hasFailed, retryAfter) = (false, Duration?.none)
             do throws(PushError) {
@@ -75,9 +85,9 @@ extension SessionRunner {
                 failures.note(error)
                 logger.error("cannot store answer", metadata: ["request": "\(subject)", "error": "\(error)"])
             }
-            // Nothing is stored, so that there is no error to handle.
+            // The step stores nothing and cannot fail.
             try? await perform(failed(retryAfter))
-            if hasFailed { failures.willRetry(at: server, after: delay(self)) }
+            if hasFailed { failures.willRetry(at: server, after: delay(session)) }
         }
     }
 }

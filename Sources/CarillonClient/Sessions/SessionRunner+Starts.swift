@@ -1,14 +1,14 @@
 import CarillonWire
 import Logging
 
-/// Messages whose handler ends the process.
+/// The starts of the app's code for messages.
 extension SessionRunner {
-    /// Stores that the app is given a message.
+    /// Stores that the app receives a message.
     func started(_ message: BufferedMessage) async throws(PushError) {
         guard starts.began(message) else { return }
         do throws(PushError) {
             try await perform(mustReachDisk: false) { [starts] session, context throws(PushError) in
-                // The client may have stopped meanwhile.
+                // If the client has stopped, no start is stored.
                 guard starts.hasStarted(message) else { return [] }
                 return session.messageStarts(message, isStored: try context.isStored(message))
             }
@@ -18,19 +18,20 @@ extension SessionRunner {
         }
     }
 
-    /// The client begins to run: starts are stored.
+    /// The client runs. From now on, starts are stored.
     func resumeStarts() {
         starts.resume()
         firingStarts.resume()
     }
 
-    /// The client stops: takes back the starts of messages and firings that the app handles, and stores none until the client runs again.
+    /// The client stops. Takes back the starts of messages and firings that the app handles. No start is stored until the client
+    /// runs again.
     func stopStarts() {
         for message in starts.stop() { takeBack(message) }
         for entry in firingStarts.stop() { takeBack(entry) }
     }
 
-    /// The iteration that was given a message ended before it asked for the next event.
+    /// An iteration ended before the app had handled its last message.
     func startTakenBack(_ position: Int64) {
         if let message = starts.take(.message(position)) { takeBack(message) }
     }
@@ -42,7 +43,7 @@ extension SessionRunner {
         }
     }
 
-    /// Reports a message that ended the process too often as failed.
+    /// Reports that a message has failed, because it ended the process too often.
     func gaveUp(_ message: BufferedMessage, on identifier: String) async throws(PushError) {
         try await handled(message, on: identifier, failure: ResultCode.handlerFailed)
         logger.error(

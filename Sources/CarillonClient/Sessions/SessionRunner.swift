@@ -7,17 +7,16 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Runs the session: one fact at a time, each a step that is durable before anything of it can be seen.
+/// Runs the session. Each step passes one fact to the session, and its changes are stored before its effects are visible.
 ///
-/// All steps run on the store's queue, in the order in which they were asked for; those that wait together share one
-/// transaction. A step lets a copy of the session take in the fact and writes what must be durable; when the transaction is
-/// done, the copy becomes the truth, and the rest is done: frames are sent, inboxes filled, the availability posted. When it
-/// fails, nothing has happened.
+/// All steps run on the queue of the store, in the order of the calls. Steps that wait together share one transaction. A step
+/// changes a copy of the session. When the transaction has succeeded, the copy replaces the session, and the runner performs the
+/// actions: it sends frames, fills inboxes and posts the availability. If the transaction fails, nothing has changed.
 final class SessionRunner: Sendable {
-    /// What a step may know beside the session.
+    /// The values that a step can read beside the session.
     struct Context {
         let now: ContinuousClock.Instant
-        /// From 0 up to 1.
+        /// A random number from 0 up to 1.
         let random: Double
         fileprivate let database: Database
 
@@ -34,52 +33,56 @@ final class SessionRunner: Sendable {
 
     typealias Change = @Sendable (inout ClientSession, Context) throws(PushError) -> [SessionAction]
 
+    /// The callers of the session outside of this type. They are set once, before the client runs.
+    struct Listeners: Sendable {
+        /// Sends requests about the device and its user to the server.
+        var registrar: ClientRegistrar?
+        /// Called if ``ClientSession/updateScope`` has changed.
+        var scopeChanged: (@Sendable () -> Void)?
+        /// Called with the revision of the offered services that the server has, and whether the server was restored.
+        var servicesKnown: (@Sendable (String?, Bool) -> Void)?
+    }
+
+    let store: ClientStore
+    let logger: Logger
+    let current: Mutex<ClientSession>
+    let connection = Mutex<WebSocketConnection?>(nil)
+    let channels: Mutex<LocalChannels>
+    let listeners = Mutex(Listeners())
+    private let steps = StepQueue()
+    private let alarm = Mutex(Alarm<Scheduled<Void>>())
+
     let availability = AvailabilityBoard()
     let deviceListeners = PushDeviceListeners()
     let subscriptions: NotificationSubscriptions
     let firings: FiringQueue
     let catchUps = CatchUps()
     let failures: FailureNote
-    let logger: Logger
-
-    let store: ClientStore
-    let session: Mutex<ClientSession>
-    let connection = Mutex<WebSocketConnection?>(nil)
-    private let steps = StepQueue()
-    let inboxes = Mutex<[String: ChannelInbox]>([:])
-    let watchers = Mutex<[String: [UInt64: AsyncStream<ChannelMachine>.Continuation]]>([:])
-    /// The newest message of each channel that an earlier run stored.
-    let storedBefore: [String: Int64]
-    let liveIdentifiers = Mutex<Set<String>>([])
-    let tokenDeliverers = Mutex<[String: PushChannel.TokenDeliverer]>([:])
-    /// The channels of which it was said that nobody reads them.
-    let warned = Mutex<Set<String>>([])
-    private let alarm = Mutex<(at: ContinuousClock.Instant, task: Scheduled<Void>)?>(nil)
-    /// Says that there may be something to do beside the socket. Awaited by one loop at a time.
-    let wakes = Signal()
-    /// Says that ``updateScope`` may be another. Awaited by the run of updates alone.
-    let updateChanges = Signal()
-    /// Says that something about requests of services came. Awaited by the run of services alone.
-    let serviceChanges = Signal()
-    let serviceActivity = WakeActivity()
-    /// Says that others may provide services by now. Awaited by the run of services alone.
-    let providerChanges = Signal()
     let asks: SocketRequester
     let starts: MessageStarts
     let firingStarts: FiringStarts
-    /// For messages, updates, requests, results and firings: an entry that ends the process is found among those of all kinds.
+    /// Finds the entry that ends the process among messages, updates, requests, results and firings.
     let suspects: SuspectTurns
 
-    /// What the app shares with its notification service extension.
+    /// Signals that the connection loop may have work. One loop at a time waits for it.
+    let wakes = Signal()
+    /// Signals that ``ClientSession/updateScope`` may have changed. Only the run of updates waits for it.
+    let updateChanges = Signal()
+    /// Signals that requests or results of services may have arrived. Only the run of services waits for it.
+    let serviceChanges = Signal()
+    let serviceActivity = WakeActivity()
+    /// Signals that the providers of services may have changed. Only the run of services waits for it.
+    let providerChanges = Signal()
+
+    /// The folder that the app shares with its notification service extension.
     let shared: SharedFolder?
-    /// What lies in it.
-    let sharedKeys = Mutex<[ChannelID: SubscriptionKeys]>([:])
+    let sharedKeys = Mutex(SharedKeys())
 
     init(store: ClientStore, session: ClientSession, shared: SharedFolder? = nil, logger: Logger) {
         self.store = store
         self.shared = shared
-        storedBefore = session.messages.buffers.mapValues(\.lastPosition)
-        self.session = Mutex(session)
+        channels = Mutex(LocalChannels(storedBefore: session.messages.buffers.mapValues(\.lastPosition)))
+        current = Mutex(session)
         self.logger = logger
         let suspects = SuspectTurns()
         self.suspects = suspects
@@ -93,7 +96,7 @@ final class SessionRunner: Sendable {
         } notify: { events in
             listeners.notify(events)
         } want: {
-            // Nothing is written, so that nothing can fail.
+            // The step stores nothing and cannot fail.
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
         asks = SocketRequester { request in own.runner?.send(.request(request)) }
@@ -104,17 +107,21 @@ final class SessionRunner: Sendable {
                 brokeOff: { entry in own.runner?.firingBrokeOff(entry) }))
         firings.setPaused(session.user.isOtherPending)
         own.set(self)
-        shareKeys(of: session, isFirst: true)
+        shareKeys()
     }
 
     deinit {
         firings.endIterations()
-        alarm.withLock { $0?.task.cancel() }
+        alarm.withLock { $0.take()?.cancel() }
     }
 
     // MARK: Steps
 
-    /// Takes in a fact and returns when it is durable and done. Not cancelled with the task: a step is whole.
+    /// The session at this moment.
+    var session: ClientSession { current.withLock { $0 } }
+
+    /// Performs a step, and returns when its changes are stored and its actions are performed. Cancellation of the task does not
+    /// cancel the step.
     func perform(mustReachDisk: Bool = true, _ change: @escaping Change) async throws(PushError) {
         let result: Result<Void, PushError> = await withCheckedContinuation { continuation in
             begin(mustReachDisk: mustReachDisk, change) { continuation.resume(returning: $0) }
@@ -122,7 +129,7 @@ final class SessionRunner: Sendable {
         try result.get()
     }
 
-    /// Takes in a fact when its turn comes, and says then whether it could be stored.
+    /// Adds a step to the queue. Calls `done` when the step was performed or has failed.
     func begin(
         mustReachDisk: Bool = true, _ change: @escaping Change,
         done: @escaping @Sendable (Result<Void, PushError>) -> Void
@@ -132,18 +139,18 @@ final class SessionRunner: Sendable {
         }
     }
 
-    /// Something about requests of services may have come.
+    /// Requests or results of services may have arrived.
     func lookForServiceEvents() {
         serviceActivity.arrived()
         serviceChanges.send()
     }
 
-    /// Does something again that the storage prevented, once it may work.
+    /// Repeats work that failed because of the storage, when the storage works again or after 10 seconds.
     func again(_ body: @escaping @Sendable (SessionRunner) -> Void) {
         // Ends after the wait.
         Task { [health, weak self] in
             try await health.wait(atMost: Self.retryInterval)
-            // On the queue of the storage, where files are written in their order.
+            // The queue of the store writes files in order.
             self?.store.schedule { [weak self] _ in
                 if let self { body(self) }
             }
@@ -152,43 +159,17 @@ final class SessionRunner: Sendable {
 
     private static let retryInterval = Duration.seconds(10)
 
-    /// Who says reports to the server; set once, before anything runs.
-    let deviceReporter = Mutex<ClientRegistrar?>(nil)
-
-    /// Hears when ``updateScope`` is another; set once, before anything runs.
-    let scopeListener = Mutex<(@Sendable () -> Void)?>(nil)
-
-    func setScopeListener(_ listener: @escaping @Sendable () -> Void) { scopeListener.withLock { $0 = listener } }
-
-    /// Hears under which name the server has the offered services, and whether it was restored; set once, before anything runs.
-    let servicesListener = Mutex<(@Sendable (String?, Bool) -> Void)?>(nil)
-
-    func setServicesListener(_ listener: @escaping @Sendable (String?, Bool) -> Void) {
-        servicesListener.withLock { $0 = listener }
-    }
-
-    var namesRevisions: Bool { session.withLock { $0.namesRevisions } }
-
-    func setDeviceReporter(_ registrar: ClientRegistrar) { deviceReporter.withLock { $0 = registrar } }
-
-    /// Begins to send on a connection.
-    func attach(_ connection: WebSocketConnection) {
-        self.connection.withLock { $0 = connection }
-    }
-
-    func detach() {
-        connection.withLock { $0 = nil }
-    }
+    var health: StorageHealth { store.health }
 
     // MARK: Iterations
 
-    /// The client stopped. Answers what `endIterations` takes.
+    /// The client stopped. Returns the parameter of ``endIterations(_:)``.
     func endRun() -> [(inbox: ChannelInbox, run: UInt64)] {
         stopStarts()
-        return inboxes.withLock { Array($0.values) }.map { ($0, $0.endRun()) }
+        return channels.withLock { $0.inboxes }.map { ($0, $0.endRun()) }
     }
 
-    /// Ends the iterations that began before.
+    /// Ends the iterations that began before ``endRun()``.
     func endIterations(_ runs: [(inbox: ChannelInbox, run: UInt64)]) {
         for (inbox, run) in runs { inbox.endIterations(of: run) }
         firings.endIterations()
@@ -196,9 +177,9 @@ final class SessionRunner: Sendable {
 
     // MARK: The store's queue
 
-    /// Waits until the storage has what was begun before, such as starts that are taken back: the process may end after that.
+    /// Waits until the steps that began before are stored, such as starts that are taken back. The process can end then.
     func settle() async {
-        // Nothing is written, so that nothing can fail.
+        // The step stores nothing and cannot fail.
         try? await perform(mustReachDisk: false) { _, _ in [] }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             store.schedule { _ in continuation.resume() }
@@ -209,28 +190,20 @@ final class SessionRunner: Sendable {
         let (group, isMoreWaiting) = steps.takeGroup()
         if isMoreWaiting { store.schedule { self.takeSteps($0) } }
         if !take(group, database) {
-            // What is wrong with one of them is no fault of the others.
+            // One step must not make the others fail.
             for step in group { _ = take([step], isLastTry: true, database) }
         }
     }
 
-    /// Takes in facts together. Answers false, and has done nothing, when they could not be stored and may be one by one.
+    /// Performs steps in one transaction. If it fails and each step can be tried alone, returns false and has changed nothing.
     private func take(_ group: [StepQueue.Step], isLastTry: Bool = false, _ database: Database) -> Bool {
-        var next = session.withLock { $0 }
-        let (user, takenUser) = (next.user.pending, next.user.taken)
-        var actions: [SessionAction] = []
-        var results: [Result<Void, PushError>] = []
+        var batch = StepBatch(session)
         do {
             try store.transaction(reachingDisk: group.contains(where: \.mustReachDisk), in: database) {
                 for step in group {
-                    var changed = next
                     let context = Context(now: .now, random: .random(in: 0..<1), database: database)
-                    let result = Result { () throws(PushError) in try step.change(&changed, context) }
-                    results.append(result.map { _ in })
-                    guard case .success(let wanted) = result else { continue }
-                    for case .write(let change) in wanted { try change.apply(to: database) }
-                    actions += wanted
-                    next = changed
+                    let changes = batch.take { session throws(PushError) in try step.change(&session, context) }
+                    for change in changes { try change.apply(to: database) }
                 }
             }
         } catch {
@@ -238,48 +211,45 @@ final class SessionRunner: Sendable {
             for step in group { step.done(.failure(error)) }
             return true
         }
-        let before = updateScope
-        session.withLock { $0 = next }
-        if updateScope != before {
+        current.withLock { $0 = batch.session }
+        if batch.isScopeChanged {
             updateChanges.send()
-            scopeListener.withLock { $0 }?()
+            listeners.withLock { $0.scopeChanged }?()
         }
-        for action in actions { carryOut(action) }
-        // Firings of a former user are dropped by now.
-        if next.user.pending != user || next.user.taken != takenUser { firings.setPaused(next.user.isOtherPending) }
-        setAlarm(at: next.deadline)
-        for (step, result) in zip(group, results) { step.done(result) }
+        for action in batch.actions { carryOut(action) }
+        // The actions have dropped the firings of a former user.
+        if batch.isUserChanged { firings.setPaused(batch.session.user.isOtherPending) }
+        if let deadline = batch.session.deadline { setAlarm(at: deadline) }
+        for (step, result) in zip(group, batch.results) { step.done(result) }
         return true
     }
 
     // MARK: Time
 
-    /// Sets the alarm. One that is too early is left alone: it finds nothing to do, and sets the next.
-    private func setAlarm(at deadline: ContinuousClock.Instant?) {
-        guard let deadline else { return }
+    private func setAlarm(at deadline: ContinuousClock.Instant) {
         alarm.withLock { alarm in
-            if let present = alarm, present.at <= deadline { return }
-            alarm?.task.cancel()
-            let wait = TimeAmount(max(.zero, deadline - .now))
-            let task = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: wait) { [weak self] () -> Void in
-                self?.alarmWentOff()
+            let former = alarm.set(for: deadline) {
+                let wait = TimeAmount(max(.zero, deadline - .now))
+                return MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: wait) { [weak self] () -> Void in
+                    self?.alarmWentOff()
+                }
             }
-            alarm = (deadline, task)
+            former?.cancel()
         }
     }
 
     private func alarmWentOff() {
-        alarm.withLock { $0 = nil }
+        alarm.withLock { _ = $0.take() }
         begin({ session, context in session.timerFired(at: context.now) }) { [weak self] result in
             guard let self, case .failure(let error) = result else { return }
             logger.error("A deadline could not be kept", metadata: ["error": "\(error)"])
-            // The fault is the store's; looking again at once would not help.
+            // The storage fails. An immediate attempt would fail as well.
             setAlarm(at: .now + .seconds(1))
         }
     }
 }
 
-/// What a runner owns reaches it by this.
+/// A weak reference, for the objects that the runner owns.
 private final class WeakRunner: Sendable {
     private struct Reference { weak var runner: SessionRunner? }
     private let reference = Mutex(Reference())

@@ -1,16 +1,16 @@
 import GRDB
 import Synchronization
 
-/// The steps that wait for the store, in order, and are taken from it in groups that share one wait for the disk.
+/// The steps that wait for the store, in order. The store takes them in groups that share one transaction.
 final class StepQueue: Sendable {
     struct Step: Sendable {
         let change: SessionRunner.Change
-        /// Whether what the step does must survive the loss of power before it can be seen.
+        /// Whether the changes of the step must survive a power failure before its actions are performed.
         let mustReachDisk: Bool
         let done: @Sendable (Result<Void, PushError>) -> Void
     }
 
-    /// The most steps that share a transaction.
+    /// The largest number of steps that share a transaction.
     static let groupLimit = 128
 
     private struct State {
@@ -20,7 +20,7 @@ final class StepQueue: Sendable {
 
     private let state = Mutex(State())
 
-    /// Answers whether somebody must come and take the group.
+    /// Adds a step. Returns whether the caller must schedule ``takeGroup()``.
     func append(_ step: Step) -> Bool {
         state.withLock { state in
             state.waiting.append(step)
@@ -29,7 +29,7 @@ final class StepQueue: Sendable {
         }
     }
 
-    /// The steps that are next, and whether somebody must come again.
+    /// Removes and returns the next group, and whether the caller must schedule another call.
     func takeGroup() -> (steps: [Step], isMoreWaiting: Bool) {
         state.withLock { state in
             let steps = Array(state.waiting.prefix(Self.groupLimit))

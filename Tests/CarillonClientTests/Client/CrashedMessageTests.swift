@@ -88,7 +88,7 @@ struct CrashedMessageTests {
         try await expect("a", from: &events)
         #expect(try await starts(client) == ["a": 0, "b": 0])
         try client.start()
-        try await eventually { client.runner.isRunning }
+        try await eventually { client.runner.session.isRunning }
         try await expect("b", from: &events)
         #expect(try await starts(client) == ["b": 1])
         await client.stop()

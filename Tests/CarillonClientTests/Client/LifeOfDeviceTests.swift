@@ -67,7 +67,7 @@ struct LifeOfDeviceTests {
         refused.close(code: 4401)
         let (_, hello) = try await server.welcome()
         #expect(hello.device == "d" && hello.credential == "newer")
-        try await eventually { client.runner.registration == nil }
+        try await eventually { client.runner.session.registration.secret == nil }
         await client.stop()
         let secrets = try server.received.map { try JSONDecoder().decode(RegisterDevice.self, from: $0.body).registration }
         #expect(secrets.count == 2 && Set(secrets).count == 1)
@@ -229,12 +229,12 @@ struct LifeOfDeviceTests {
             let client = try client(at: server.address)
             try client.start()
             await server.waitFor(before + 1, "DELETE /v1/device")
-            try await eventually { client.runner.deregistrations.isEmpty }
+            try await eventually { client.runner.session.deregistrations.waiting.isEmpty }
             await client.stop()
         }
         #expect(server.requests(to: "DELETE /v1/device").last?.authorization == "Bearer secret-1")
         let client = try client(at: server.address)
-        #expect(client.runner.deregistrations.isEmpty)
+        #expect(client.runner.session.deregistrations.waiting.isEmpty)
         #expect(client.deviceID == nil)
     }
 
@@ -248,9 +248,9 @@ struct LifeOfDeviceTests {
         try await channel.connect()
         let (_, hello) = try await server.welcome()
         #expect(hello.device == "device-2")
-        #expect(client.runner.deregistrations.map(\.device) == ["device-1"])
+        #expect(client.runner.session.deregistrations.waiting.map(\.device) == ["device-1"])
         server.answerDeletions(with: .noContent)
-        try await eventually { client.runner.deregistrations.isEmpty }
+        try await eventually { client.runner.session.deregistrations.waiting.isEmpty }
         #expect(client.deviceID == "device-2")
         await client.stop()
     }
@@ -264,12 +264,12 @@ struct LifeOfDeviceTests {
         let error = await #expect(throws: PushError.self) { try await client.signOut() }
         #expect(error?.code == .serverUnavailable)
         #expect(client.lastFailure?.message.contains("/v1/device with status \(status)") == true)
-        #expect(client.runner.deregistrations.count == 1)
+        #expect(client.runner.session.deregistrations.waiting.count == 1)
         let before = server.requests(to: "DELETE /v1/device").count
         server.answerDeletions(with: .noContent)
         try client.start()
         await server.waitFor(before + 1, "DELETE /v1/device")
-        try await eventually { client.runner.deregistrations.isEmpty }
+        try await eventually { client.runner.session.deregistrations.waiting.isEmpty }
         await client.stop()
     }
 

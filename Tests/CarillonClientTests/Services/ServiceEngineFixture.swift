@@ -2,6 +2,7 @@ import CarillonBasics
 import CarillonWire
 import Foundation
 import Logging
+import Synchronization
 import TestSupport
 
 @testable import CarillonClient
@@ -51,7 +52,7 @@ final class ServiceEngineFixture: Sendable {
                 server: TransferAPI(base: ScriptedWeb.base, transport: web, backOff: backOff, logger: logger) { "c" }),
             inbox: MessageFiles(root: directory.path + "/Inbox", logger: logger), local: local, logger: logger,
             mostRequests: mostRequests)
-        runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
+        runner.listeners.withLock { [engine] in $0.scopeChanged = { [weak engine] in engine?.scopeChanged() } }
         self.engine = engine
         client = ServiceClient(engine: engine)
         provider = ServiceProvider(engine: engine)

@@ -223,7 +223,7 @@ struct ServiceEngineTests {
 
     @Test func `the fingerprint waits until the user of the device is known`() async throws {
         let runner = await engine.runner
-        let identity = try #require(runner.identity)
+        let identity = try #require(runner.session.registration.identity)
         try await runner.perform { session, context in session.userSet(.signedIn("t"), at: context.now) }
         let early = Task { try await ServiceProvider(engine: engine).fingerprint }
         early.cancel()

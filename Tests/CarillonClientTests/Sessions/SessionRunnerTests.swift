@@ -46,7 +46,7 @@ struct SessionRunnerTests {
         #expect(runner.repeatsRegistration(afterRefusalOf: Base.identity.credential))
         // Steps are taken in their order.
         try await runner.perform { _, _ in [] }
-        #expect(runner.usableIdentity == nil)
+        #expect(runner.session.usableIdentity == nil)
         try await runner.perform { session, _ in
             session.registration.secret = nil
             return []
@@ -66,16 +66,16 @@ struct SessionRunnerTests {
         }
         let (runner, _) = try makeRunner()
         try await runner.perform { session, context in session.started(at: context.now) }
-        #expect(runner.usableIdentity == Base.identity)
+        #expect(runner.session.usableIdentity == Base.identity)
         try await runner.perform { session, context in session.socketOpened(at: context.now) }
         try await runner.perform { session, context in
             session.socketClosed(code: 4401, at: context.now, random: context.random)
         }
-        #expect(runner.identity == Base.identity && runner.usableIdentity == nil)
+        #expect(runner.session.registration.identity == Base.identity && runner.session.usableIdentity == nil)
         try await runner.perform { session, context in session.timerFired(at: context.now + .seconds(60)) }
         let newer = DeviceIdentity(device: "d", credential: "newer", socket: Base.identity.socket)
         try await runner.perform { session, _ in session.deviceRegistered(newer) }
-        #expect(runner.usableIdentity == newer && runner.registration == "secret")
+        #expect(runner.session.usableIdentity == newer && runner.session.registration.secret == "secret")
     }
 
     @Test func `a step that cannot be stored fails alone, and the others of its group are done in order`() async throws {

@@ -54,7 +54,7 @@ struct RefusedCredentialTests {
         #expect(error?.code == .serverUnavailable)
         #expect(error?.serverCode == (isRepeated ? nil : "credential_invalid"))
         try await runner.perform { _, _ in [] }
-        #expect((runner.usableIdentity == nil) == isRepeated)
+        #expect((runner.session.usableIdentity == nil) == isRepeated)
         withExtendedLifetime(directory) {}
     }
 }

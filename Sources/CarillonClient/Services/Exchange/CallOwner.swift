@@ -12,13 +12,15 @@ extension ServiceEngine {
 
     /// The user for whom the app makes a request now.
     nonisolated var callOwner: CallOwner {
-        if let number = runner.pendingUserNumber { .named(number) } else { .present(presentOwner) }
+        if let number = runner.session.pendingUserNumber { .named(number) } else { .present(presentOwner) }
     }
 
     /// Whether the device belongs to this user, or will if the server accepts the user.
     nonisolated func isCurrent(_ owner: CallOwner) -> Bool {
         switch owner {
-        case .named(let number): return number == runner.takenUserNumber || number == runner.pendingUserNumber
+        case .named(let number):
+            let session = runner.session
+            return number == session.user.numbers.taken || number == session.pendingUserNumber
         case .present(let owner):
             let present = presentOwner
             return owner.user == present.user && (owner.device == nil || owner.device == present.device)
@@ -31,14 +33,14 @@ extension ServiceEngine {
     ///   belongs to another user then.
     func ready(for call: ServiceCall) async throws {
         // A new token of the same user does not delay the call.
-        let isKnown = runner.identity != nil && !isBetweenUsers
+        let isKnown = runner.session.registration.identity != nil && !isBetweenUsers
         if !isKnown { try await ready(isBounded: true) }
         if let owner = outgoing.underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
     }
 
     /// Whether the server has not answered yet about another user that the app set, or data of the former user is still stored.
     /// No work begins then.
-    var isBetweenUsers: Bool { runner.isOtherUserPending || owner != presentOwner }
+    var isBetweenUsers: Bool { runner.session.user.isOtherPending || owner != presentOwner }
 
     /// Ends the requests of former users that are being sent.
     func endUnderWayOfOthers() {

@@ -102,7 +102,7 @@ extension ServiceEngine {
     }
 
     private func notify(_ kept: KeptResult, to audience: ServiceResults.Audience = .all) {
-        guard !runner.isOtherUserPending else {
+        guard !runner.session.user.isOtherPending else {
             results.heldBack[kept.id] = audience
             return
         }

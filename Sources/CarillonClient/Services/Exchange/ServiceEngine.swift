@@ -71,7 +71,7 @@ actor ServiceEngine {
         self.local = local
         self.logger = logger
         incoming = IncomingRequests(limit: mostRequests)
-        let scope = runner.updateScope
+        let scope = runner.session.updateScope
         owner = .init(device: scope.identity?.device, user: scope.user)
         memory = ServiceMemory(owner: owner)
     }
@@ -90,7 +90,7 @@ actor ServiceEngine {
         want()
         let begun = ContinuousClock.now
         while true {
-            let scope = runner.updateScope
+            let scope = runner.session.updateScope
             // What belonged to the former user is dropped before anything is done for the present one.
             if scope.identity != nil, !scope.isUserPending, owner == presentOwner { return }
             let failure = runner.failures.last
@@ -112,7 +112,9 @@ actor ServiceEngine {
     }
 
     /// Who this device is to others; nil: it is not registered.
-    nonisolated var ownPeer: ServicePeer? { runner.identity.map { ServicePeer(app: app, device: $0.device) } }
+    nonisolated var ownPeer: ServicePeer? {
+        runner.session.registration.identity.map { ServicePeer(app: app, device: $0.device) }
+    }
 
     // MARK: Running
 

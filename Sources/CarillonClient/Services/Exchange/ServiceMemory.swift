@@ -71,7 +71,7 @@ struct ServiceMemory {
 
 extension ServiceEngine {
     nonisolated var presentOwner: ServiceMemory.Owner {
-        let scope = runner.updateScope
+        let scope = runner.session.updateScope
         return .init(device: scope.identity?.device, user: scope.user)
     }
 

@@ -68,7 +68,7 @@ final class ServiceOffers: Sendable {
         state.withLock { $0.sent = nil }
         var schedule = ClientReconnectSchedule(server.api.backOff)
         while !Task.isCancelled {
-            let scope = runner.updateScope
+            let scope = runner.session.updateScope
             guard let device = scope.identity?.device, !scope.isUserPending, state.withLock(\.hasOffer) else {
                 await changes.wait()
                 continue
@@ -86,7 +86,7 @@ final class ServiceOffers: Sendable {
                 state.withLock { $0.sent?.isLost = false }
                 if let present {
                     let (body, revision) = present.body(
-                        keys: try keys.bundle(of: device), isNamed: runner.namesRevisions)
+                        keys: try keys.bundle(of: device), isNamed: runner.session.namesRevisions)
                     sending.revision = revision
                     answer = await server.ask(.put, "/v1/device/services", body)
                 } else {

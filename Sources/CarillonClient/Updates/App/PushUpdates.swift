@@ -225,7 +225,7 @@ public final class PushUpdates: Sendable {
     private func isPresent(_ work: Work) -> Bool { present == work }
 
     var present: Work? {
-        let scope = runner.updateScope
+        let scope = runner.session.updateScope
         return state.withLock { state in
             guard state.app != nil, state.settings.isActive, !scope.isUserPending, let identity = scope.identity,
                 !state.settings.needsUser || scope.user != nil
@@ -258,7 +258,7 @@ public final class PushUpdates: Sendable {
 
     /// Whether it is known that the device is no user's, or that it is no device.
     private var isNobodys: Bool {
-        let scope = runner.updateScope
+        let scope = runner.session.updateScope
         return !scope.isUserPending && (scope.identity == nil || settings.needsUser && scope.user == nil)
     }
 
