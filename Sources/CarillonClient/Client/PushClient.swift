@@ -6,48 +6,48 @@ import NIOPosix
 public import ServiceLifecycle
 import Synchronization
 
-/// One install of an app, and its connection to a Carillon server.
+/// One installation of an app, and its connection to a Carillon server.
 ///
-/// A client registers the device once, keeps its identity and its channels in durable storage, holds one connection
-/// for all channels, and comes back by itself after every loss of it. Run it in a `ServiceGroup`, or by itself with
-/// ``start()`` and ``stop()``. What apps see of messages are ``PushChannel``s: get them from ``channel(_:)``.
+/// A client registers the device once, and stores its identity and its channels. It has one connection for all channels, and
+/// connects again after each loss of the connection. Run it in a `ServiceGroup`, or with ``start()`` and ``stop()``. An app
+/// receives messages from the ``PushChannel``s that ``channel(_:)`` returns.
 public final class PushClient: Sendable, Service {
     private enum Running {
         case no
         case inCaller
-        /// Ended by `stop()`, or with the client.
+        /// The task ends with `stop()`, or with the client.
         case byItself(Task<Void, Never>)
-        /// Ended with the last wake that is handled, unless the app starts the client meanwhile.
+        /// The task ends with the last wake, unless the app starts the client before.
         case forWakes(Task<Void, Never>, count: Int)
     }
 
     let runner: SessionRunner
     let registrar: ClientRegistrar
-    /// This install, as Apple's push service and the server know it.
+    /// This device at Apple's push service and at the server.
     public let device: PushDevice
-    /// Updates that backends publish for an audience.
+    /// The updates that backends publish for an audience.
     public let updates: PushUpdates
-    /// Files that this device sends to others and fetches; kept in a directory of the durable storage.
+    /// The files that this device sends to other devices or fetches, in a directory of the durable storage.
     public let attachments: AttachmentStore
-    /// Asks services of other apps.
+    /// Calls services of other apps.
     public let serviceClient: ServiceClient
     /// Offers services to other apps.
     public let serviceProvider: ServiceProvider
     private let services: ServiceEngine
-    /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
-    /// their own service is shut down, which must come first: a service that ends before is a fault to its group. The two
-    /// cannot be distinguished.
+    /// The time from a graceful shutdown to the end of iterations outside of the service group. An iteration of a service in the
+    /// group ends when that service is shut down. That must happen before this time, because a service that ends earlier is an
+    /// error for its group. The client cannot distinguish the two kinds of iterations.
     private let graceOfOutsiders: Duration
     private let loop: ConnectionLoop
     private let running = Mutex(Running.no)
 
-    /// Opens the durable storage; nothing is sent before the client runs.
+    /// Opens the durable storage. The client sends nothing before it runs.
     ///
-    /// Reads and writes a file on the caller's thread. A storage that was left by the same app under another address of the
-    /// server is taken over: the client runs on when the server at the new address says the same server id, and gives
-    /// ``lastFailure`` the code ``PushError/Code/storageMismatch``, and tries again, as long as it does not.
-    /// - Throws: ``PushError`` with ``PushError/Code/configurationInvalid``, or with one of the storage's codes. A
-    ///   storage that cannot be used is left as it is.
+    /// Reads and writes a file on the caller's thread. The client also uses a storage that the same app wrote under another
+    /// address of the server. It then runs only if the server at the new address reports the same server ID. Until then it
+    /// retries, and ``lastFailure`` has the code ``PushError/Code/storageMismatch``.
+    /// - Throws: ``PushError`` with ``PushError/Code/configurationInvalid``, or with one of the codes of the storage. A storage
+    ///   that cannot be used is not changed.
     public convenience init(configuration: Configuration) throws(PushError) {
         try self.init(configuration: configuration, graceOfOutsiders: .seconds(5))
     }
@@ -57,7 +57,7 @@ public final class PushClient: Sendable, Service {
         let server = try configuration.checkedServer()
         let tls = try TrustRoots.context(path: configuration.trustRootsPath)
         let store = try ClientStore(directory: AbsolutePath.of(configuration.storageDirectory))
-        // Paths that are stored are compared with this one.
+        // Stored paths are compared with this path.
         let storage = store.paths.directory
         let stored = try store.load(server: server.text, app: configuration.app)
         let settings = ClientSession.Settings(
@@ -81,7 +81,7 @@ public final class PushClient: Sendable, Service {
             recognition: ServerRecognition(memory: NamedServers(stored.namedServers, store: store)),
             failures: runner.failures
         ) { [weak runner] credential in
-            // The runner has the registrar, which has the API.
+            // The runner owns the registrar, which owns the API.
             runner?.repeatsRegistration(afterRefusalOf: credential) ?? false
         }
         registrar = ClientRegistrar(
@@ -119,16 +119,16 @@ public final class PushClient: Sendable, Service {
 
     // MARK: Running
 
-    /// Keeps the connection until the task is cancelled or its service group shuts down gracefully.
+    /// Runs the client until the task is cancelled or its service group shuts down gracefully. The client can run again then.
     ///
-    /// It does not end because the server is away, or refuses this device: see ``lastFailure``. When it ends, what was
-    /// sent is flushed, the socket is closed, and iterations over ``PushChannel/events`` end; after a graceful shutdown
-    /// each when its own service of the group is shut down, wherever that stands in the group, and those of no service
-    /// after five seconds, with iterations over ``availabilityUpdates``. It can be run again.
+    /// The run does not end if the server cannot be reached or refuses this device: see ``lastFailure``. At its end, the client
+    /// flushes what it sent, closes the socket, and ends the iterations over ``PushChannel/events``. After a graceful shutdown,
+    /// an iteration in a service of the group ends when that service is shut down. All other iterations over
+    /// ``PushChannel/events`` and ``availabilityUpdates`` end after five seconds.
     ///
-    /// A group shuts down its last service first. When services that stand between one that iterates and the client behind
-    /// it take longer than those five seconds to end, put the client first.
-    /// - Throws: ``PushError`` with ``PushError/Code/alreadyRunning``; `CancellationError` when the task was cancelled.
+    /// A group shuts down its last service first. If other services are between a service that iterates and the client behind
+    /// it, and take longer than five seconds to end, put the client first.
+    /// - Throws: ``PushError`` with ``PushError/Code/alreadyRunning``; `CancellationError` if the task was cancelled.
     public func run() async throws {
         let wakes = try running.withLock { running throws(PushError) -> Task<Void, Never>? in
             let wakes: Task<Void, Never>?
@@ -158,7 +158,7 @@ public final class PushClient: Sendable, Service {
         }
     }
 
-    /// Runs the client by itself, until ``stop()`` or until it is released.
+    /// Runs the client in a task of its own, until ``stop()`` or until the client is released.
     /// - Throws: ``PushError`` with ``PushError/Code/alreadyRunning``.
     public func start() throws(PushError) {
         try running.withLock { running throws(PushError) in
@@ -192,25 +192,25 @@ public final class PushClient: Sendable, Service {
                 group.cancelAll()
             }
         } onCancel: {
-            // The process may end before handlers that do not hear the cancellation.
+            // The process can end before handlers that ignore the cancellation.
             runner.stopStarts()
         }
     }
 
     enum WakeStart {
         case began
-        /// It ran already for another wake.
+        /// The client already ran for another wake.
         case joined
-        /// It runs for the app.
+        /// The client runs for the app.
         case runs
     }
 
-    /// Has the client run until ``stopForWake(by:)``, which is to be said unless it runs for the app.
+    /// Runs the client until ``stopForWake(by:)``. The caller must call it unless the result is ``WakeStart/runs``.
     func startForWake() -> WakeStart {
         running.withLock { running in
             switch running {
             case .no: running = .forWakes(begin(), count: 1)
-            // The last one is just being ended.
+            // The last run is ending.
             case .forWakes(let task, 0): running = .forWakes(begin(after: task), count: 1)
             case .forWakes(let task, let count):
                 running = .forWakes(task, count: count + 1)
@@ -221,9 +221,10 @@ public final class PushClient: Sendable, Service {
         }
     }
 
-    /// A wake was handled. Ends what the first of them began, unless it is the app's by now.
+    /// A wake was handled. Ends the run after the last wake, unless the app has started the client.
     ///
-    /// A handler can ignore that it is cancelled. After the moment this does not wait for the end, and the next run begins after it.
+    /// A handler can ignore its cancellation. The call waits for the end of the run up to a moment. The next run begins after
+    /// that end.
     func stopForWake(by end: ContinuousClock.Instant) async {
         let task = running.withLock { running -> Task<Void, Never>? in
             guard case .forWakes(let task, let count) = running else { return nil }
@@ -232,7 +233,7 @@ public final class PushClient: Sendable, Service {
         }
         guard let task else { return }
         task.cancel()
-        // The wait is cancelled at the moment, which the task may not heed.
+        // The wait is cancelled at the moment. The task may ignore its cancellation.
         let hasEnded = await Self.isDone(by: end) { try? await PendingResult<Void>.of { await task.value } }
         guard hasEnded else { return }
         running.withLock { running in
@@ -240,41 +241,41 @@ public final class PushClient: Sendable, Service {
         }
     }
 
-    /// Ends what ``start()`` began, and returns when the connection is closed. Does nothing to a client that does not
-    /// run, or that runs in ``run()``. The client can be started again.
+    /// Ends the run that ``start()`` began, and returns when the connection is closed. Has no effect if the client does not run,
+    /// or runs in ``run()``. The client can be started again.
     public func stop() async {
         guard case .byItself(let task) = running.withLock({ $0 }) else { return }
         task.cancel()
         await task.value
         running.withLock { running in
-            // A second stop() may have been first, and a start() after it.
+            // Another stop() may have been faster, and a start() may have followed it.
             if case .byItself(let present) = running, present == task { running = .no }
         }
     }
 
-    // MARK: Looking
+    // MARK: State
 
-    /// Whether messages can arrive at this moment.
+    /// Whether messages can arrive now.
     public var availability: Availability { runner.availability.present }
 
-    /// ``availability`` over time, beginning with the present value.
+    /// The values of ``availability``, which begin with the present one.
     public var availabilityUpdates: AvailabilityUpdates { AvailabilityUpdates(board: runner.availability) }
 
-    /// The last thing that kept the client from its work: why a registration was refused, why there was no connection, or which
-    /// address was answered by another program than the server, with which status.
-    /// It is set by the first attempt that fails, and stays after the client has recovered; nil when nothing ever went
-    /// wrong in this process.
+    /// The last failure of the client: the reason of a refused registration or of a failed connection, or the address at which
+    /// another program than the server answered, with its status.
+    /// The first attempt that fails sets it, and it stays after the client has recovered. Nil if no attempt of this process
+    /// failed.
     public var lastFailure: PushError? { runner.failures.last }
 
-    /// The server's name for this device; nil before registration. It is not a secret.
+    /// The ID of this device on the server; nil before the registration. The ID is not a secret.
     public var deviceID: String? { runner.session.registration.identity?.device }
 
     // MARK: Channels
 
-    /// Gives the channel with an identifier, as the storage knows it; does no I/O.
+    /// Returns the channel with an identifier, in its stored state. Performs no I/O.
     /// - Parameter identifier: 1 to 256 bytes of UTF-8, for instance `com.example.app.presence`.
     /// - Throws: ``PushError`` with ``PushError/Code/identifierInvalid``, or with ``PushError/Code/identifierInUse``
-    ///   while another ``PushChannel`` with this identifier lives.
+    ///   if another ``PushChannel`` with this identifier exists.
     public func channel(_ identifier: String) throws(PushError) -> PushChannel {
         guard (1...Limits.channelNameBytes).contains(identifier.utf8.count) else {
             throw PushError(
@@ -288,15 +289,15 @@ public final class PushClient: Sendable, Service {
         return PushChannel(identifier: identifier, runner: runner)
     }
 
-    /// Every channel that the storage knows, by its identifier: those that were connected once and not discarded, also by
-    /// an earlier version of the app.
+    /// All stored channels, sorted by identifier: channels that were connected and not discarded, also by an earlier version of
+    /// the app.
     public var channels: [PushChannelSummary] { runner.summaries }
 
-    /// Ends a channel that no code of the app knows any more, and forgets it with all that waits in it.
+    /// Ends a channel that no code of the app uses any more, and deletes it with its waiting messages.
     ///
-    /// Legal in every state, and for an identifier that is not known; a ``PushChannel`` of it that lives is notified of
-    /// ``PushChannelEvent/closed(token:)`` unless it had ended. The server is notified at once, or at the next connection. The
-    /// messages that go with it were received, and their senders hear nothing more of them.
+    /// The call is allowed in each state, and for an unknown identifier. An existing ``PushChannel`` reports
+    /// ``PushChannelEvent/closed(token:)`` unless it had ended. The server is notified now, or at the next connection. The
+    /// senders of the deleted messages receive no other result, because the messages were received.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.
     public func discard(_ identifier: String) async throws(PushError) {
         try await runner.perform { session, _ in session.channelDiscarded(identifier) }
