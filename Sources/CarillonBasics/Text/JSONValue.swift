@@ -41,6 +41,13 @@ package enum JSONValue: Equatable, Sendable {
     }
 }
 
+/// An object, written as a literal. Members without a value are left out.
+extension JSONValue: ExpressibleByDictionaryLiteral {
+    package init(dictionaryLiteral elements: (String, JSONValue?)...) {
+        self = .object(elements.compactMap { name, value in value.map { Member(name: name, value: $0) } })
+    }
+}
+
 extension JSONValue: Decodable {
     package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()

@@ -20,16 +20,10 @@ struct DemoAlert {
 
     func notify() async throws {
         guard let serial = try await domain.apps.serial(of: app), let item = ItemName(Self.item) else { return }
-        let rules = JSONValue.object([
-            .init(
-                name: "items",
-                value: .array([
-                    .object([
-                        .init(name: "pattern", value: .string("stock.*")), .init(name: "open", value: .bool(true)),
-                        .init(name: "fields", value: .object([.init(name: "price", value: .string("double"))])),
-                    ])
-                ]))
-        ])
+        let stocks: JSONValue = [
+            "pattern": .string("stock.*"), "open": .bool(true), "fields": ["price": .string("double")],
+        ]
+        let rules: JSONValue = ["items": .array([stocks])]
         try await domain.items.setRules(try ItemRules(rules), of: serial)
         let alert = NotificationSubscription(
             items: [Self.item], fields: ["price"],

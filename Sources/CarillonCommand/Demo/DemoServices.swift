@@ -62,7 +62,7 @@ struct DemoServices {
     /// Starts an app of the user Ada.
     private func client(_ app: AppID, _ name: String) async throws -> PushClient {
         if try await domain.apps.serial(of: app) == nil { _ = try await domain.apps.create(app) }
-        let rules = JSONValue.object([.init(name: "secrets", value: .array([.string(Self.secret)]))])
+        let rules: JSONValue = ["secrets": .array([.string(Self.secret)])]
         _ = try await domain.users.set(rules, of: app)
         try await domain.services.setRealm("demo", of: try await domain.serial(ofApp: app.text))
         let key =

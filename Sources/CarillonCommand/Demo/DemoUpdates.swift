@@ -14,10 +14,7 @@ struct DemoUpdates {
     let say: @Sendable (String) -> Void
 
     private static var rules: ParameterRules {
-        get throws {
-            try ParameterRules(
-                .object([.init(name: "parameters", value: .object([.init(name: "region", value: .string("string"))]))]))
-        }
+        get throws { try ParameterRules(["parameters": ["region": .string("string")]]) }
     }
 
     func notify() async throws {

@@ -139,7 +139,7 @@ extension ServiceValue {
         case .integer(let value): .integer(Int(value))
         case .number(let value): .number(value)
         case .string(let value): .string(value)
-        case .bytes(let value): .object([.init(name: "$bytes", value: .string(Base64URL.encode(Array(value))))])
+        case .bytes(let value): ["$bytes": .string(Base64URL.encode(Array(value)))]
         case .array(let elements): .array(elements.map(\.plainJSON))
         case .object(let members):
             .object(members.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value.plainJSON) })

@@ -157,17 +157,14 @@ struct ServiceProvideCommand: AsyncParsableCommand {
 /// Runs a program that answers a request.
 enum AnsweringProgram {
     static func run(_ path: String, _ request: ServiceRequest) async throws -> ServiceReply {
-        let input = JSONValue.object([
-            .init(name: "id", value: .string(request.id)), .init(name: "app", value: .string(request.consumer.app)),
-            .init(name: "device", value: .string(request.consumer.device ?? "")),
-            .init(name: "service", value: .string(request.method.service)),
-            .init(name: "version", value: .string(request.method.version)),
-            .init(name: "method", value: .string(request.method.name)),
-            .init(name: "parameters", value: request.parameters.plainJSON),
-            .init(name: "attachments", value: .array(request.attachments.map { .string($0) })),
-            .init(name: "foreground", value: .string(request.foreground.rawValue)),
-            .init(name: "user", value: .string(request.user ?? "")),
-        ]).bytes
+        let input: JSONValue = [
+            "id": .string(request.id), "app": .string(request.consumer.app),
+            "device": .string(request.consumer.device ?? ""), "service": .string(request.method.service),
+            "version": .string(request.method.version), "method": .string(request.method.name),
+            "parameters": request.parameters.plainJSON,
+            "attachments": .array(request.attachments.map(JSONValue.string)),
+            "foreground": .string(request.foreground.rawValue), "user": .string(request.user ?? ""),
+        ]
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
@@ -176,7 +173,7 @@ enum AnsweringProgram {
         return try await withTaskCancellationHandler {
             async let said = Task.detached { output.fileHandleForReading.readDataToEndOfFile() }.value
             async let complained = Task.detached { errors.fileHandleForReading.readDataToEndOfFile() }.value
-            try? standardInput.fileHandleForWriting.write(contentsOf: input)
+            try? standardInput.fileHandleForWriting.write(contentsOf: input.bytes)
             try? standardInput.fileHandleForWriting.close()
             let (text, complaint) = await (said, complained)
             process.waitUntilExit()

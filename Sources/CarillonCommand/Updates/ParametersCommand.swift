@@ -48,7 +48,7 @@ struct ParametersCommand: AsyncParsableCommand {
                 let parts = parameter.split(separator: "=")
                 return JSONValue.Member(name: String(parts[0]), value: .string(String(parts[1])))
             }
-            return .object([.init(name: "parameters", value: .object(members))])
+            return ["parameters": .object(members)]
         }
     }
 

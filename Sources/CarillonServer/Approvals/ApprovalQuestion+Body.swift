@@ -13,11 +13,10 @@ extension ApprovalQuestion {
     }
 
     func json(app: AppID, at now: Timestamp) -> JSONValue {
-        .object([
-            .init(name: "type", value: .string(type)),
-            .init(name: "timestamp", value: .string(Timestamp3339.text(now.milliseconds))),
-            .init(name: "data", value: .object([.init(name: "app", value: .string(app.text))] + data)),
-        ])
+        [
+            "type": .string(type), "timestamp": .string(Timestamp3339.text(now.milliseconds)),
+            "data": .object([.init(name: "app", value: .string(app.text))] + data),
+        ]
     }
 
     private var data: [JSONValue.Member] {

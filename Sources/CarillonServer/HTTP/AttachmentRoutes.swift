@@ -209,11 +209,11 @@ struct AttachmentRoutes: Sendable {
     private func answer(_ attachment: Attachment, _ headers: UploadHeaders, status: HTTPResponse.Status) -> Response {
         var response: Response
         if attachment.isComplete {
-            let body = JSONValue.object([
-                .init(name: "id", value: .string(attachment.id.description)),
-                .init(name: "length", value: .integer(Int(attachment.length))),
-                .init(name: "expiresAt", value: .string(Timestamp3339.text(attachment.expiresAt.milliseconds))),
-            ])
+            let body: JSONValue = [
+                "id": .string(attachment.id.description),
+                "length": .integer(Int(attachment.length)),
+                "expiresAt": .string(Timestamp3339.text(attachment.expiresAt.milliseconds)),
+            ]
             response = Response(status: status, text: body.bytes, type: "application/json")
         } else {
             response = Response(status: status)
@@ -229,15 +229,12 @@ struct AttachmentRoutes: Sendable {
     private static func answer(_ mismatch: UploadOffsetMismatch, _ headers: UploadHeaders) -> Response {
         let code = ErrorCode.uploadOffsetMismatch
         let expected = mismatch.attachment.synced
-        let problem = JSONValue.object([
-            .init(
-                name: "type", value: .string("https://iana.org/assignments/http-problem-types#mismatching-upload-offset")),
-            .init(name: "title", value: .string(code.title)), .init(name: "status", value: .integer(code.status)),
-            .init(name: "code", value: .string(code.rawValue)),
-            .init(name: "detail", value: .string("The upload has \(expected) bytes; continue at this offset.")),
-            .init(name: "expected-offset", value: .integer(Int(expected))),
-            .init(name: "provided-offset", value: .integer(Int(mismatch.provided))),
-        ])
+        let problem: JSONValue = [
+            "type": .string("https://iana.org/assignments/http-problem-types#mismatching-upload-offset"),
+            "title": .string(code.title), "status": .integer(code.status), "code": .string(code.rawValue),
+            "detail": .string("The upload has \(expected) bytes; continue at this offset."),
+            "expected-offset": .integer(Int(expected)), "provided-offset": .integer(Int(mismatch.provided)),
+        ]
         // Creating this response counts the refusal in the metrics.
         var response = Response(refusal: Refusal(code, ""))
         response.body = ResponseBody(byteBuffer: ByteBuffer(bytes: problem.bytes))

@@ -292,9 +292,6 @@ extension ReportedResult {
         case .late: why = "final"
         case .unknown: why = "unknown"
         }
-        return .object([
-            .init(name: "update", value: .string(update.description)), .init(name: "entry", value: .integer(entry)),
-            .init(name: "why", value: .string(why)),
-        ])
+        return ["update": .string(update.description), "entry": .integer(entry), "why": .string(why)]
     }
 }

@@ -46,32 +46,21 @@ extension ServiceProvider.Profile {
 extension ServiceProvider {
     /// - Parameter isLive: Whether the provider is connected.
     func json(isLive: Bool) -> JSONValue {
-        var members: [JSONValue.Member] = [
-            .init(name: "app", value: .string(appID.text)), .init(name: "device", value: .string(id.description)),
-            .init(name: "name", value: .string(profile.name)), .init(name: "version", value: .string(profile.version)),
-            .init(name: "live", value: .bool(isLive)),
-            .init(
-                name: "services",
-                value: .array(
-                    profile.offers.map { offer in
-                        .object([
-                            .init(name: "id", value: .string(offer.service.text)),
-                            .init(name: "version", value: .string(offer.version.text)),
-                        ])
-                    })), .init(name: "keys", value: profile.keys.json),
-            .init(name: "type", value: .string((cluster == nil ? Kind.application : .server).rawValue)),
+        let services = profile.offers.map { offer -> JSONValue in
+            ["id": .string(offer.service.text), "version": .string(offer.version.text)]
+        }
+        return [
+            "app": .string(appID.text), "device": .string(id.description),
+            "name": .string(profile.name), "version": .string(profile.version),
+            "live": .bool(isLive), "services": .array(services), "keys": profile.keys.json,
+            "type": .string((cluster == nil ? Kind.application : .server).rawValue),
+            "icon": (profile.icon?.name).map(JSONValue.string), "server": cluster?.json,
         ]
-        if let icon = profile.icon { members.append(.init(name: "icon", value: .string(icon.name))) }
-        if let cluster { members.append(.init(name: "server", value: cluster.json)) }
-        return .object(members)
     }
 }
 
 extension ClusterPlace {
     fileprivate var json: JSONValue {
-        var members: [JSONValue.Member] = [.init(name: "priority", value: .integer(priority))]
-        if let host { members.append(.init(name: "host", value: .string(host))) }
-        if let port { members.append(.init(name: "port", value: .integer(port))) }
-        return .object(members)
+        ["priority": .integer(priority), "host": host.map(JSONValue.string), "port": port.map(JSONValue.integer)]
     }
 }

@@ -77,11 +77,8 @@ struct ServiceRoutes: Sendable {
             throw Refusal(.parameterInvalid, "The parameter \"version\" needs the parameter \"service\".")
         }
         let providers = try await services.providers(for: device, query)
-        return Response(
-            status: .ok,
-            text: JSONValue.object([
-                .init(name: "providers", value: .array(providers.map { $0.json(isLive: $1) }))
-            ]).bytes, type: "application/json")
+        let body: JSONValue = ["providers": .array(providers.map { $0.json(isLive: $1) })]
+        return Response(status: .ok, text: body.bytes, type: "application/json")
     }
 
     @Sendable private func icon(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -113,10 +110,7 @@ struct ServiceRoutes: Sendable {
                 content: try SealedContent(body), fingerprint: Array(SHA256.hash(data: bytes))), by: device)
         return Response(
             status: .created,
-            json: JSONValue.object([
-                .init(name: "id", value: .string(header.id.description)),
-                .init(name: "expiresAt", value: .string(Timestamp3339.text(expiresAt.milliseconds))),
-            ]))
+            json: ["id": header.id.description, "expiresAt": Timestamp3339.text(expiresAt.milliseconds)])
     }
 
     @Sendable private func received(_ request: Request, _ context: RouteContext) async throws -> Response {

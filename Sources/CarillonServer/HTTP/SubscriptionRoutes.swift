@@ -162,12 +162,8 @@ struct SubscriptionRoutes: Sendable {
         try domain.rateLimits.takeRegistration(
             of: device.serial, from: address(request, context))
         let (missing, removed) = try await domain.subscriptions.compare(wanted, of: device) { $0.hash }
-        return Response(
-            status: .ok,
-            json: JSONValue.object([
-                .init(name: "wanted", value: .array(missing.map { .string($0) })),
-                .init(name: "removed", value: .integer(removed)),
-            ]))
+        let body: JSONValue = ["wanted": .array(missing.map(JSONValue.string)), "removed": .integer(removed)]
+        return Response(status: .ok, json: body)
     }
 
     // MARK: Ending

@@ -73,46 +73,46 @@ extension Update {
     ///
     /// - Parameter counts: The number of completions in each state; nil if they were not requested.
     func json(_ counts: [CompletionMachine.State: Int]? = nil) -> JSONValue {
-        func text(_ name: String, _ value: String?) -> [JSONValue.Member] {
-            value.map { [.init(name: name, value: .string($0))] } ?? []
-        }
-        let published = JSONValue(parsing: body)
-        var members = text("id", id.description) + text("kind", kind.name)
-        members.append(.init(name: "payload", value: published?["payload"] ?? .null))
-        members += text("audience", audience) + text("mode", mode.rawValue) + text("orderKey", orderKey)
-        if isResync { members.append(.init(name: "resync", value: .bool(true))) }
-        if isPaused, status == .live { members.append(.init(name: "paused", value: .bool(true))) }
-        members += text("wake", wakes ? "match" : "none")
-        members += text("supersedes", supersedes?.description)
-        members += text("publishedAt", Timestamp3339.text(publishedAt.milliseconds))
-        members += text("expiresAt", Timestamp3339.text(expiresAt.milliseconds))
-        members += text("status", status.name) + text("statusAt", Timestamp3339.text(statusAt.milliseconds))
-        if let counts {
-            let states = CompletionMachine.State.allCases.compactMap { state in
+        let devices = counts.map { counts in
+            CompletionMachine.State.allCases.compactMap { state in
                 counts[state].map { JSONValue.Member(name: state.name, value: .integer($0)) }
             }
-            members.append(.init(name: "devices", value: .object(states)))
         }
-        return .object(members)
+        return [
+            "id": .string(id.description),
+            "kind": .string(kind.name),
+            "payload": JSONValue(parsing: body)?["payload"] ?? .null,
+            "audience": audience.map(JSONValue.string),
+            "mode": .string(mode.rawValue),
+            "orderKey": orderKey.map(JSONValue.string),
+            "resync": isResync ? .bool(true) : nil,
+            "paused": isPaused && status == .live ? .bool(true) : nil,
+            "wake": .string(wakes ? "match" : "none"),
+            "supersedes": (supersedes?.description).map(JSONValue.string),
+            "publishedAt": .string(Timestamp3339.text(publishedAt.milliseconds)),
+            "expiresAt": .string(Timestamp3339.text(expiresAt.milliseconds)),
+            "status": .string(status.name),
+            "statusAt": .string(Timestamp3339.text(statusAt.milliseconds)),
+            "devices": devices.map(JSONValue.object),
+        ]
     }
 }
 
 extension DeviceCompletion {
     var json: JSONValue {
         let machine = completion.machine
-        var members: [JSONValue.Member] = [.init(name: "device", value: .string(device.description))]
-        if let user { members.append(.init(name: "user", value: .string(user.text))) }
-        if !profile.isEmpty { members.append(.init(name: "profile", value: .string(profile))) }
-        members.append(.init(name: "entry", value: .integer(completion.key.entry)))
-        members.append(.init(name: "state", value: .string(machine.state.name)))
-        members.append(.init(name: "attempt", value: .integer(machine.attempt)))
-        members.append(.init(name: "failures", value: .integer(machine.failures)))
-        if let reason = machine.reason { members.append(.init(name: "reason", value: .string(reason))) }
-        members.append(.init(name: "changedAt", value: .string(Timestamp3339.text(completion.changedAt.milliseconds))))
-        if let dueAt = machine.dueAt {
-            members.append(.init(name: "dueAt", value: .string(Timestamp3339.text(dueAt.milliseconds))))
-        }
-        return .object(members)
+        return [
+            "device": .string(device.description),
+            "user": (user?.text).map(JSONValue.string),
+            "profile": profile.isEmpty ? nil : .string(profile),
+            "entry": .integer(completion.key.entry),
+            "state": .string(machine.state.name),
+            "attempt": .integer(machine.attempt),
+            "failures": .integer(machine.failures),
+            "reason": machine.reason.map(JSONValue.string),
+            "changedAt": .string(Timestamp3339.text(completion.changedAt.milliseconds)),
+            "dueAt": machine.dueAt.map { .string(Timestamp3339.text($0.milliseconds)) },
+        ]
     }
 }
 
@@ -123,40 +123,37 @@ extension AudienceReport {
 
     /// The reasons, the most frequent first.
     var reasons: [JSONValue.Member] {
-        let errors = errors.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { error, count in
-            JSONValue.object([
-                .init(name: "error", value: .string(error)), .init(name: "count", value: .integer(count)),
-            ])
+        let errors = errors.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { error, count -> JSONValue in
+            ["error": .string(error), "count": .integer(count)]
         }
         return [.init(name: "looked", value: .integer(looked)), .init(name: "errors", value: .array(errors))]
     }
 }
 
 extension DeviceReport {
-    static func members(_ report: DeviceReport?) -> [JSONValue.Member] {
+    static func json(_ report: DeviceReport?) -> JSONValue {
         guard let report else {
-            return [
-                .init(name: "matches", value: .bool(false)),
-                .init(name: "error", value: .string("The device has not polled for updates yet, or its user signed out.")),
-            ]
+            let reason = "The device has not polled for updates yet, or its user signed out."
+            return ["matches": .bool(false), "error": .string(reason)]
         }
-        var members: [JSONValue.Member] = [.init(name: "matches", value: .bool(report.verdict == .belongs))]
-        if case .error(let text) = report.verdict { members.append(.init(name: "error", value: .string(text))) }
-        if !report.profile.isEmpty { members.append(.init(name: "profile", value: .string(report.profile))) }
-        members.append(.init(name: "says", value: .array(report.reportedParameters.map { .string($0) })))
-        return members
+        let error: String? = if case .error(let text) = report.verdict { text } else { nil }
+        return [
+            "matches": .bool(report.verdict == .belongs),
+            "error": error.map(JSONValue.string),
+            "profile": report.profile.isEmpty ? nil : .string(report.profile),
+            "says": .array(report.reportedParameters.map(JSONValue.string)),
+        ]
     }
 }
 
 extension AuditEntry {
     package var json: JSONValue {
-        var members: [JSONValue.Member] = [
-            .init(name: "at", value: .string(Timestamp3339.text(at.milliseconds))),
-            .init(name: "key", value: .string(key.description)),
-            .init(name: "action", value: .string(action.rawValue)),
-            .init(name: "update", value: .string(update.description)),
+        [
+            "at": .string(Timestamp3339.text(at.milliseconds)),
+            "key": .string(key.description),
+            "action": .string(action.rawValue),
+            "update": .string(update.description),
+            "count": count.map(JSONValue.integer),
         ]
-        if let count { members.append(.init(name: "count", value: .integer(count))) }
-        return .object(members)
     }
 }

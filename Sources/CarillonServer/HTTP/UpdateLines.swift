@@ -84,17 +84,15 @@ struct TakenUpdates {
     mutating func refuse(_ line: Int, _ refusal: Refusal) {
         refused += 1
         guard refusals.count < Self.listed else { return }
-        refusals.append(
-            .object([
-                .init(name: "line", value: .integer(line)), .init(name: "code", value: .string(refusal.code.rawValue)),
-                .init(name: "detail", value: .string(refusal.detail)),
-            ]))
+        refusals.append([
+            "line": .integer(line), "code": .string(refusal.code.rawValue), "detail": .string(refusal.detail),
+        ])
     }
 
     var json: JSONValue {
-        .object([
-            .init(name: "accepted", value: .integer(accepted)), .init(name: "repeated", value: .integer(repeated)),
-            .init(name: "refused", value: .integer(refused)), .init(name: "refusals", value: .array(refusals)),
-        ])
+        [
+            "accepted": .integer(accepted), "repeated": .integer(repeated), "refused": .integer(refused),
+            "refusals": .array(refusals),
+        ]
     }
 }

@@ -72,7 +72,7 @@ struct UpdateRoutes: Sendable {
         let json: JSONValue
         if let text = try body.textMember("device") {
             let device = try await domain.devices.find(try DeviceID.checked(text)) { $0.app == app }
-            json = .object(DeviceReport.members(try await domain.updates.report(audience: audience, for: device)))
+            json = DeviceReport.json(try await domain.updates.report(audience: audience, for: device))
         } else {
             let report = try await domain.updates.report(audience: audience, of: app, appID)
             json = .object(report.counts + report.reasons)
@@ -160,9 +160,7 @@ struct UpdateRoutes: Sendable {
         let device = try body.textMember("device").map { try DeviceID.checked($0) }
         let count = try await domain.updates.requeue(
             try id(context), of: sender.serial, device: device, by: sender.key)
-        return Response(
-            status: .ok, text: JSONValue.object([.init(name: "count", value: .integer(count))]).bytes,
-            type: "application/json")
+        return Response(status: .ok, json: ["count": count])
     }
 
     @Sendable private func resume(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -172,9 +170,8 @@ struct UpdateRoutes: Sendable {
     }
 
     private static func page(_ name: String, _ elements: [JSONValue], _ next: String?) -> Response {
-        var members: [JSONValue.Member] = [.init(name: name, value: .array(elements))]
-        if let next { members.append(.init(name: "next", value: .string(next))) }
-        return Response(status: .ok, text: JSONValue.object(members).bytes, type: "application/json")
+        let page: JSONValue = [name: .array(elements), "next": next.map(JSONValue.string)]
+        return Response(status: .ok, text: page.bytes, type: "application/json")
     }
 
     // MARK: Operators

@@ -97,16 +97,16 @@ package struct UserRules: Sendable {
 
     /// The rules in their stored form.
     package var json: JSONValue {
-        var members: [JSONValue.Member] = []
-        switch source {
-        case .address(let address): members.append(.init(name: "jwksURL", value: .string(address.text)))
-        case .keys(let keys): members.append(.init(name: "jwks", value: keys))
-        case .secrets(let secrets): members.append(.init(name: "secrets", value: .array(secrets.map { .string($0) })))
-        }
-        members.append(.init(name: "algorithms", value: .array(algorithms.map { .string($0.rawValue) })))
-        members.append(.init(name: "audience", value: .string(audience)))
-        if let issuer { members.append(.init(name: "issuer", value: .string(issuer))) }
-        return .object(members)
+        let (name, keys): (String, JSONValue) =
+            switch source {
+            case .address(let address): ("jwksURL", .string(address.text))
+            case .keys(let keys): ("jwks", keys)
+            case .secrets(let secrets): ("secrets", .array(secrets.map(JSONValue.string)))
+            }
+        return [
+            name: keys, "algorithms": .array(algorithms.map { .string($0.rawValue) }), "audience": .string(audience),
+            "issuer": issuer.map(JSONValue.string),
+        ]
     }
 
     /// Returns the keys that are known without a fetch.

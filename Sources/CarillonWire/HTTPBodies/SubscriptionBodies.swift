@@ -65,16 +65,13 @@ package enum SubscriptionDocument {
         // 2 and 2.0 are the same number.
         func number(_ value: Double) -> JSONValue { Int(exactly: value).map { .integer($0) } ?? .number(value) }
         func text(_ value: String?) -> JSONValue { value.map { .string($0) } ?? .null }
-        return .object([
-            .init(name: "items", value: texts(items)), .init(name: "fields", value: texts(fields)),
-            .init(name: "mode", value: text(mode)), .init(name: "trigger", value: text(trigger)),
-            .init(name: "format", value: format), .init(name: "policy", value: .string(policy)),
-            .init(name: "coolDown", value: coolDown.map { .integer(Int($0)) } ?? .null),
-            .init(name: "maxFrequency", value: maxFrequency.map(number) ?? .null),
-            .init(name: "bufferSize", value: bufferSize.map { .integer($0) } ?? .null),
-            .init(name: "key", value: text(key)), .init(name: "tags", value: tags.isEmpty ? .null : texts(tags)),
-            .init(name: "expiresAt", value: text(expiresAt.map(Timestamp3339.text))),
-        ])
+        return [
+            "items": texts(items), "fields": texts(fields), "mode": text(mode), "trigger": text(trigger),
+            "format": format, "policy": .string(policy), "coolDown": coolDown.map { .integer(Int($0)) } ?? .null,
+            "maxFrequency": maxFrequency.map(number) ?? .null, "bufferSize": bufferSize.map(JSONValue.integer) ?? .null,
+            "key": text(key), "tags": tags.isEmpty ? .null : texts(tags),
+            "expiresAt": text(expiresAt.map(Timestamp3339.text)),
+        ]
     }
 }
 

@@ -24,9 +24,6 @@ package struct PrivateKeys: Equatable, Sendable {
     }
 
     package var json: JSONValue {
-        .object([
-            .init(name: "auth", value: .string(Base64URL.encode(authSecret))),
-            .init(name: "p256dh", value: .string(Base64URL.encode(publicKey))),
-        ])
+        ["auth": .string(Base64URL.encode(authSecret)), "p256dh": .string(Base64URL.encode(publicKey))]
     }
 }

@@ -217,24 +217,17 @@ package struct ItemRules: Equatable, Sendable {
             let fields = rule.fields.sorted { $0.key < $1.key }.map { name, field in
                 JSONValue.Member(name: name, value: field.json)
             }
-            var members: [JSONValue.Member] = [
-                .init(name: "pattern", value: .string(rule.pattern)),
-                .init(name: "mode", value: .string(rule.mode.rawValue)),
-                .init(name: "open", value: .bool(rule.isOpen)), .init(name: "fields", value: .object(fields)),
+            return [
+                "pattern": .string(rule.pattern), "mode": .string(rule.mode.rawValue), "open": .bool(rule.isOpen),
+                "fields": .object(fields), "idleSeconds": rule.idleSeconds.map(JSONValue.integer),
             ]
-            if let seconds = rule.idleSeconds { members.append(.init(name: "idleSeconds", value: .integer(seconds))) }
-            return JSONValue.object(members)
         }
-        return .object(
-            [
-                .init(name: "items", value: .array(rules)), .init(name: "conditionCost", value: .integer(conditionCost)),
-                .init(name: "subscriptionsPerDevice", value: .integer(subscriptionsPerDevice)),
-            ] + Self.member("conditionFunctions", functions)
-                + Self.member("conditionOperators", operators) + Self.member("conditionNames", names))
-    }
-
-    private static func member(_ name: String, _ texts: Set<String>?) -> [JSONValue.Member] {
-        texts.map { [.init(name: name, value: .array($0.sorted().map { .string($0) }))] } ?? []
+        func list(_ texts: Set<String>?) -> JSONValue? { texts.map { .array($0.sorted().map(JSONValue.string)) } }
+        return [
+            "items": .array(rules), "conditionCost": .integer(conditionCost),
+            "subscriptionsPerDevice": .integer(subscriptionsPerDevice), "conditionFunctions": list(functions),
+            "conditionOperators": list(operators), "conditionNames": list(names),
+        ]
     }
 
     /// Returns the rule for an item. If no pattern matches, the item is closed and has the mode `merge`.
@@ -269,8 +262,6 @@ package struct ItemRules: Equatable, Sendable {
 extension ItemRules.Field {
     fileprivate var json: JSONValue {
         guard let maxBytes else { return .string(type.rawValue) }
-        return .object([
-            .init(name: "type", value: .string(type.rawValue)), .init(name: "maxBytes", value: .integer(maxBytes)),
-        ])
+        return ["type": .string(type.rawValue), "maxBytes": .integer(maxBytes)]
     }
 }

@@ -81,11 +81,7 @@ package struct ParameterRules: Equatable, Sendable {
     }
 
     package var json: JSONValue {
-        .object([
-            .init(
-                name: "parameters",
-                value: .object(
-                    parameters.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value.rawValue)) }))
-        ])
+        let sorted = parameters.sorted { $0.key < $1.key }
+        return ["parameters": .object(sorted.map { .init(name: $0.key, value: .string($0.value.rawValue)) })]
     }
 }

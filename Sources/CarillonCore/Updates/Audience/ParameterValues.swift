@@ -75,9 +75,7 @@ package struct ParameterValues: Equatable, Sendable {
             let longitude = json["longitude"]?.double, (-90...90).contains(latitude), (-180...180).contains(longitude)
         else { return nil }
         func rounded(_ value: Double) -> JSONValue { .number((value * 100).rounded() / 100) }
-        return .object([
-            .init(name: "latitude", value: rounded(latitude)), .init(name: "longitude", value: rounded(longitude)),
-        ])
+        return ["latitude": rounded(latitude), "longitude": rounded(longitude)]
     }
 
     func value(_ name: String, as type: ParameterRules.ParameterType) -> ExpressionValue? {
