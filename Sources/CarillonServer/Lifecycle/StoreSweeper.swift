@@ -16,15 +16,16 @@ struct StoreSweeper: Service {
 
     private static let rowsAtOnce = 500
 
-    private var report: SweepReport { SweepReport(logger: logger) }
+    private var report: SweepReport { SweepReport(logger: logger, seconds: settings.sweepSeconds) }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            async let updates: Void = endUpdates()
-            async let waking: Void = wakeForUpdates()
-            async let attachments: Void = sweepAttachments()
-            async let rules: Void = applyRules()
-            while !Task.isCancelled {
+            async let _ = endUpdates()
+            async let _ = wakeForUpdates()
+            async let _ = sweepAttachments()
+            // Ends the subscriptions on items that rules closed and a killed server left.
+            async let _ = report.repeating("rules for items") { try await domain.subscriptions.applyRules() }
+            await report.repeating {
                 domain.log.flush()
                 // What fails holds up nothing else.
                 await report("served time") { try await tendServedTime() }
@@ -32,12 +33,7 @@ struct StoreSweeper: Service {
                     while !Task.isCancelled { if try await domain.deletions.proceed() { break } }
                 }
                 await report("time") { try await sweep() }
-                try? await Task.sleep(for: .seconds(settings.sweepSeconds))
             }
-            await updates
-            await waking
-            await attachments
-            await rules
         }
     }
 
@@ -67,7 +63,7 @@ struct StoreSweeper: Service {
     private func sweepAttachments() async {
         await removeOrphans(before: domain.time.now())
         var next = ContinuousClock.now + Self.betweenOrphans
-        while !Task.isCancelled {
+        await report.repeating {
             await report("attachments") {
                 // A little at a time: others commit meanwhile.
                 while !Task.isCancelled, try await !domain.attachments.sweep(forgetting: domain.served.retention()) {
@@ -78,7 +74,6 @@ struct StoreSweeper: Service {
                 await removeOrphans(before: retention.now.adding(seconds: -3600))
                 next = .now + Self.betweenOrphans
             }
-            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 
@@ -90,14 +85,6 @@ struct StoreSweeper: Service {
             repeat {
                 place = try await domain.attachments.removeOrphans(after: place, before: moment)
             } while place != nil && !Task.isCancelled
-        }
-    }
-
-    /// Ends the subscriptions on items that rules closed and a killed server left.
-    private func applyRules() async {
-        while !Task.isCancelled {
-            await report("rules for items") { try await domain.subscriptions.applyRules() }
-            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 

@@ -3,6 +3,8 @@ import Logging
 /// Runs the steps of a sweeper. A failed step is logged, and does not stop other steps.
 struct SweepReport: Sendable {
     let logger: Logger
+    /// The pause between two runs of a repeated step.
+    let seconds: Int
 
     func callAsFunction(_ step: String, _ work: () async throws -> Void) async {
         do {
@@ -11,5 +13,18 @@ struct SweepReport: Sendable {
             logger.error(
                 "a step of the sweep failed; retrying at the next sweep", metadata: ["of": "\(step)", "reason": "\(error)"])
         }
+    }
+
+    /// Runs steps until the task is cancelled, with a pause after each run.
+    func repeating(pause: Int = 0, _ steps: () async -> Void) async {
+        while !Task.isCancelled {
+            await steps()
+            try? await Task.sleep(for: .seconds(max(seconds, pause)))
+        }
+    }
+
+    /// Runs a step until the task is cancelled, with a pause after each run.
+    func repeating(_ step: String, pause: Int = 0, _ work: () async throws -> Void) async {
+        await repeating(pause: pause) { await self(step, work) }
     }
 }

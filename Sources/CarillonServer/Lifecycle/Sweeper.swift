@@ -14,20 +14,26 @@ struct Sweeper: Service {
 
     private static let rowsAtOnce = 500
 
-    private var report: SweepReport { SweepReport(logger: logger) }
+    private var report: SweepReport { SweepReport(logger: logger, seconds: settings.sweepSeconds) }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             // The work runs concurrently, because the firings of a large item can take long.
-            async let firings: Void = notifyFirings()
-            async let held: Void = notifyThrottledFirings()
-            async let updates: Void = sweepUpdates()
-            async let services: Void = sweepServices()
-            async let looks: Void = checkSubscriptions()
-            async let subscriptions: Void = removeSubscriptions()
-            async let idleItems: Void = deleteIdleItems()
+            async let _ = report.repeating("firings") { try await domain.itemEngine.notifyRest() }
+            async let _ = notifyThrottledFirings()
+            async let _ = report.repeating("updates") { try await domain.updateDelivery.sweep() }
+            async let _ = report.repeating("requests of services") {
+                while !Task.isCancelled, try await !domain.services.sweep(forgetting: domain.served.retention()) {}
+            }
+            async let _ = checkSubscriptions()
+            // A closed item can have a million ended subscriptions.
+            async let _ = report.repeating {
+                await report("expired subscriptions") { try await domain.subscriptions.endExpired() }
+                await report("subscriptions") { try await domain.subscriptions.removeEnded() }
+            }
+            async let _ = deleteIdleItems()
             var nextCollection = ContinuousClock.now
-            while !Task.isCancelled {
+            await report.repeating {
                 // A failed step does not delay others.
                 await report("devices") {
                     try await domain.devices.writeSeen()
@@ -48,31 +54,7 @@ struct Sweeper: Service {
                         if isDone { break }
                     }
                 }
-                try? await Task.sleep(for: .seconds(settings.sweepSeconds))
             }
-            await firings
-            await held
-            await updates
-            await services
-            await looks
-            await subscriptions
-            await idleItems
-        }
-    }
-
-    private func sweepServices() async {
-        while !Task.isCancelled {
-            await report("requests of services") {
-                while !Task.isCancelled, try await !domain.services.sweep(forgetting: domain.served.retention()) {}
-            }
-            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
-        }
-    }
-
-    private func notifyFirings() async {
-        while !Task.isCancelled {
-            await report("firings") { try await domain.itemEngine.notifyRest() }
-            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 
@@ -102,33 +84,12 @@ struct Sweeper: Service {
         }
     }
 
-    /// Removes ended subscriptions. A closed item can have a million of them.
-    private func removeSubscriptions() async {
-        while !Task.isCancelled {
-            await report("expired subscriptions") { try await domain.subscriptions.endExpired() }
-            await report("subscriptions") { try await domain.subscriptions.removeEnded() }
-            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
-        }
-    }
-
     /// Deletes idle items. The search is rare, because it reads all items of an app.
     private func deleteIdleItems() async {
-        while !Task.isCancelled {
-            await report("idle items") {
-                // Nothing is removed permanently while the wall clock is not reliable.
-                guard let retention = domain.served.retention() else { return }
-                try await domain.items.deleteIdle(at: retention.now, onlyDue: true)
-            }
-            try? await Task.sleep(for: .seconds(max(settings.sweepSeconds, Self.secondsBetweenIdleItems)))
-        }
-    }
-
-    private static let secondsBetweenIdleItems = 30
-
-    private func sweepUpdates() async {
-        while !Task.isCancelled {
-            await report("updates") { try await domain.updateDelivery.sweep() }
-            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
+        await report.repeating("idle items", pause: 30) {
+            // Nothing is removed permanently while the wall clock is not reliable.
+            guard let retention = domain.served.retention() else { return }
+            try await domain.items.deleteIdle(at: retention.now, onlyDue: true)
         }
     }
 }
