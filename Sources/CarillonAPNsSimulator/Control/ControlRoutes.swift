@@ -45,7 +45,7 @@ struct ControlRoutes {
 
     private func answer(_ call: Call) throws -> ControlAnswer {
         switch call.name {
-        case "status": try only(["GET"], call, .json(StatusDocument(simulator)))
+        case "status": try only(["GET"], call, .json(simulator.statusDocument))
         case "requests": try requests(call)
         case "devices": try devices(call)
         case "apps": try apps(call)
@@ -56,7 +56,7 @@ struct ControlRoutes {
         case "conditions": try conditions(call)
         case "rules": try rules(call)
         case "connections": try connections(call)
-        case "channels": try only(["GET"], call, .json(simulator.channels.map(ChannelDocument.init)))
+        case "channels": try only(["GET"], call, .json(simulator.channels.map(\.document)))
         case "clock": try clock(call)
         default: throw ControlRefusal(404, "There is no /api/\(call.name); docs/apns-simulator.md lists the paths.")
         }
@@ -81,7 +81,7 @@ struct ControlRoutes {
             let suffix = call.query["pathSuffix"] ?? ""
             return .json(
                 simulator.requests.filter { $0.number > after && (suffix.isEmpty || $0.path.hasSuffix(suffix)) }
-                    .map(RequestDocument.init))
+                    .map(\.document))
         case "DELETE":
             simulator.forgetRequests()
             return .done
@@ -91,7 +91,7 @@ struct ControlRoutes {
 
     private func connections(_ call: Call) throws -> ControlAnswer {
         switch call.method {
-        case "GET": return .json(simulator.connections.map(ConnectionDocument.init))
+        case "GET": return .json(simulator.connections.map(\.document))
         case "DELETE":
             simulator.cutConnections()
             return .done

@@ -1,4 +1,4 @@
-import Foundation
+import CarillonBasics
 
 /// A device in JSON.
 struct DeviceDocument: ControlDocument, Codable {
@@ -43,123 +43,60 @@ struct DeviceDocument: ControlDocument, Codable {
     }
 }
 
-struct DeliveredDocument: Encodable {
-    var id: String
-    var topic: String
-    var pushType: String?
-    var priority: Int
-    var collapseID: String?
-    var payload: String
-    var title: String?
-    var body: String?
-    var badge: Int?
-    var visible: Bool
-    var acceptedAt: Int64
-    var expiresAt: Int64?
-
-    init(_ delivered: APNsSimulator.DeliveredNotification) {
-        id = delivered.id
-        topic = delivered.topic
-        pushType = delivered.pushType
-        priority = delivered.priority
-        collapseID = delivered.collapseID
-        payload = String(decoding: delivered.payload, as: UTF8.self)
-        title = delivered.title
-        body = delivered.body
-        badge = delivered.badge
-        visible = delivered.isVisible
-        acceptedAt = delivered.acceptedAt
-        expiresAt = delivered.expiresAt
+extension APNsSimulator.DeliveredNotification {
+    fileprivate var document: JSONValue {
+        [
+            "id": .string(id), "topic": .string(topic), "pushType": pushType.map(JSONValue.string),
+            "priority": .integer(priority), "collapseID": collapseID.map(JSONValue.string),
+            "payload": .string(String(decoding: payload, as: UTF8.self)), "title": title.map(JSONValue.string),
+            "body": body.map(JSONValue.string), "badge": badge.map(JSONValue.integer), "visible": .bool(isVisible),
+            "acceptedAt": .integer(Int(acceptedAt)), "expiresAt": expiresAt.map { .integer(Int($0)) },
+        ]
     }
 }
 
 struct DeviceReportDocument: Encodable {
     var device: DeviceDocument
-    var shown: [DeliveredDocument]
-    var waiting: [DeliveredDocument]
+    var shown: [JSONValue]
+    var waiting: [JSONValue]
     var replaced: Int
     var discarded: Int
     var expired: Int
 
     init(_ report: APNsSimulator.DeviceReport) {
         device = DeviceDocument(report.device)
-        shown = report.shown.map(DeliveredDocument.init)
-        waiting = report.waiting.map(DeliveredDocument.init)
+        shown = report.shown.map(\.document)
+        waiting = report.waiting.map(\.document)
         replaced = report.replaced
         discarded = report.discarded
         expired = report.expired
     }
 }
 
-struct RequestDocument: Encodable {
-    var number: Int
-    var connection: Int
-    var stream: UInt32
-    var receivedAt: Int64
-    var environment: String
-    var method: String
-    var path: String
-    var headers: [String: String]
-    var keyID: String?
-    var payload: String
-    var payloadBytes: Int
-    var status: Int
-    var reason: String?
-    var id: String?
-
-    init(_ request: APNsSimulator.ReceivedRequest) {
-        number = request.number
-        connection = request.connection
-        stream = request.stream
-        receivedAt = request.receivedAt
-        environment = request.environment.rawValue
-        method = request.method
-        path = request.path
-        headers = request.headers
-        keyID = request.keyID
-        payload = String(decoding: request.payload, as: UTF8.self)
-        payloadBytes = request.payloadBytes
-        status = request.status
-        reason = request.reason?.rawValue
-        id = request.id
+extension APNsSimulator.ReceivedRequest {
+    var document: JSONValue {
+        [
+            "number": .integer(number), "connection": .integer(connection), "stream": .integer(Int(stream)),
+            "receivedAt": .integer(Int(receivedAt)), "environment": .string(environment.rawValue),
+            "method": .string(method), "path": .string(path),
+            "headers": .object(headers.map { .init(name: $0, value: .string($1)) }), "keyID": keyID.map(JSONValue.string),
+            "payload": .string(String(decoding: payload, as: UTF8.self)), "payloadBytes": .integer(payloadBytes),
+            "status": .integer(status), "reason": (reason?.rawValue).map(JSONValue.string), "id": id.map(JSONValue.string),
+        ]
     }
 }
 
-struct ConnectionDocument: Encodable {
-    var number: Int
-    var environment: String
-    var openedAt: Int64
-    var closedAt: Int64?
-    var certificate: Bool
-    var negotiatedProtocol: String?
-    var requests: Int
-    var accepted: Int
-    var mostStreams: Int
-    var mostStreamsAtFirst: Int
-    var refusedStreams: Int
-    var pings: Int
-    var priorityFrames: Int
-    var resets: Int
-    var headerBlockBytes: Int
-    var providerTokens: Int
-
-    init(_ report: ConnectionReport) {
-        number = report.number
-        environment = report.environment.rawValue
-        openedAt = report.openedAt
-        closedAt = report.closedAt
-        certificate = report.hasCertificate
-        negotiatedProtocol = report.negotiatedProtocol
-        requests = report.requests
-        accepted = report.accepted
-        mostStreams = report.mostStreams
-        mostStreamsAtFirst = report.mostStreamsAtFirst
-        refusedStreams = report.refusedStreams
-        pings = report.pings
-        priorityFrames = report.priorityFrames
-        resets = report.resets
-        headerBlockBytes = report.headerBlockBytes
-        providerTokens = report.providerTokens
+extension ConnectionReport {
+    var document: JSONValue {
+        [
+            "number": .integer(number), "environment": .string(environment.rawValue),
+            "openedAt": .integer(Int(openedAt)), "closedAt": closedAt.map { .integer(Int($0)) },
+            "certificate": .bool(hasCertificate), "negotiatedProtocol": negotiatedProtocol.map(JSONValue.string),
+            "requests": .integer(requests), "accepted": .integer(accepted), "mostStreams": .integer(mostStreams),
+            "mostStreamsAtFirst": .integer(mostStreamsAtFirst), "refusedStreams": .integer(refusedStreams),
+            "pings": .integer(pings), "priorityFrames": .integer(priorityFrames), "resets": .integer(resets),
+            "headerBlockBytes": .integer(headerBlockBytes), "providerTokens": .integer(providerTokens),
+        ]
     }
 }
 
@@ -201,53 +138,34 @@ struct ClockDocument: ControlDocument {
     var advanceSeconds: Int
 }
 
-struct ChannelDocument: Encodable {
-    var id: String
-    var bundleID: String
-    var environment: String
-    var messageStoragePolicy: Int
-    var sent: [String]
-
-    init(_ channel: BroadcastChannel) {
-        id = channel.id
-        bundleID = channel.bundleID
-        environment = channel.environment.rawValue
-        messageStoragePolicy = channel.storesMessages ? 1 : 0
-        sent = channel.sent.map { String(decoding: $0, as: UTF8.self) }
+extension BroadcastChannel {
+    var document: JSONValue {
+        [
+            "id": .string(id), "bundleID": .string(bundleID), "environment": .string(environment.rawValue),
+            "messageStoragePolicy": .integer(storesMessages ? 1 : 0),
+            "sent": .array(sent.map { .string(String(decoding: $0, as: UTF8.self)) }),
+        ]
     }
 }
 
-struct StatusDocument: Encodable {
-    struct PortDocument: Encodable {
-        var service: String
-        var environment: String
-        var host: String
-        var port: Int
-        var tls: Bool
+extension APNsSimulator {
+    var statusDocument: JSONValue {
+        let totals = totals
+        return [
+            "now": .integer(Int(now)), "keyID": .string(signingKey.id), "teamID": .string(signingKey.teamID),
+            "ports": .array(ports.map(\.document)), "requests": .integer(totals.requests),
+            "accepted": .integer(totals.accepted),
+            "rejected": .object(totals.rejected.map { .init(name: $0.rawValue, value: .integer($1)) }),
+            "faults": .integer(totals.faults),
+        ]
     }
+}
 
-    var now: Int64
-    var keyID: String
-    var teamID: String
-    var ports: [PortDocument]
-    var requests: Int
-    var accepted: Int
-    var rejected: [String: Int]
-    var faults: Int
-
-    init(_ simulator: APNsSimulator) {
-        now = simulator.now
-        keyID = simulator.signingKey.id
-        teamID = simulator.signingKey.teamID
-        ports = simulator.ports.map {
-            PortDocument(
-                service: $0.service.rawValue, environment: $0.environment.rawValue, host: $0.host, port: $0.port,
-                tls: $0.isSecure)
-        }
-        let totals = simulator.totals
-        requests = totals.requests
-        accepted = totals.accepted
-        rejected = Dictionary(uniqueKeysWithValues: totals.rejected.map { ($0.key.rawValue, $0.value) })
-        faults = totals.faults
+extension APNsSimulator.Port {
+    fileprivate var document: JSONValue {
+        [
+            "service": .string(service.rawValue), "environment": .string(environment.rawValue), "host": .string(host),
+            "port": .integer(port), "tls": .bool(isSecure),
+        ]
     }
 }
