@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonBasics
 import CarillonCore
 import CarillonServer
 import CarillonWire
@@ -35,10 +36,11 @@ struct ServersCommand: AsyncParsableCommand {
                 try await domain.services.setPlace(place, of: id, app: try await domain.serial(ofApp: app))
                 ServersCommand.show(place.body(of: id), options)
             } onServer: { client in
-                let body = try await client.call(
-                    .PUT, "/v1/apps/\(app)/servers/\(device)",
-                    ClusterPlaceBody(host: host, port: port, priority: priority), as: ClusterServerBody.self)
-                ServersCommand.show(body, options)
+                let place: JSONValue = [
+                    "host": host.map(JSONValue.string), "port": port.map(JSONValue.integer), "priority": .integer(priority),
+                ]
+                let path = "/v1/apps/\(app)/servers/\(device)"
+                ServersCommand.show(try await client.call(.PUT, path, place, as: ClusterServerBody.self), options)
             }
         }
     }

@@ -131,9 +131,10 @@ struct DeviceRoutes: Sendable {
             from: clientAddress.of(context.origin, request.headers))
         return Response(
             status: .created,
-            json: RegisteredChannel(
-                channelID: registration.channel.id.description,
-                endpoint: addresses.endpoint(token: registration.token), token: registration.token))
+            json: [
+                "channelID": registration.channel.id.description,
+                "endpoint": addresses.endpoint(token: registration.token), "token": registration.token,
+            ])
     }
 
     @Sendable private func closeChannel(_ request: Request, _ context: RouteContext) async throws -> Response {

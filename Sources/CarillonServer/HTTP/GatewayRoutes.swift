@@ -36,7 +36,7 @@ struct GatewayRoutes: Sendable {
     @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
         let all = try await domain.gateways.credentials(of: try await domain.app(request, context))
         return Response(
-            status: .ok, json: CredentialList(credentials: all.map { CredentialBody($0.credential, $0.summary, $0.fault) }))
+            status: .ok, json: ["credentials": all.map { CredentialBody($0.credential, $0.summary, $0.fault) }])
     }
 
     @Sendable private func set(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -77,14 +77,14 @@ struct GatewayRoutes: Sendable {
 
     @Sendable private func testPushes(_ request: Request, _ context: RouteContext) async throws -> Response {
         let sent = domain.gateways.testPushes(of: try await serial(request, context))
-        return Response(status: .ok, json: TestPushList(pushes: sent.map(TestPushBody.init)))
+        return Response(status: .ok, json: ["pushes": sent.map(\.json)])
     }
 
     @Sendable private func parked(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await serial(request, context)
         let limit = try request.number("limit", in: 1...1000, default: 100)
         let parked = try await domain.pushes.parkedPushes(of: app, in: .all, limit: limit)
-        return Response(status: .ok, json: PushList(pushes: parked.map { PushBody($0, isConfigured: true) }))
+        return Response(status: .ok, json: ["pushes": parked.map { PushBody($0, isConfigured: true) }])
     }
 
     @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -135,10 +135,12 @@ extension PushKind {
     }
 }
 
-extension TestPushBody {
-    fileprivate init(_ sent: TestGateway.Sent) {
-        self.init(
-            at: Timestamp3339.text(sent.at.milliseconds), apnsID: sent.id.uuidText,
-            payload: JSONValue(parsing: sent.payload) ?? .null)
+/// A push in the environment `test`, which is stored instead of sent.
+extension TestGateway.Sent {
+    fileprivate var json: JSONValue {
+        [
+            "at": .string(Timestamp3339.text(at.milliseconds)), "apnsID": .string(id.uuidText),
+            "payload": JSONValue(parsing: payload) ?? .null,
+        ]
     }
 }

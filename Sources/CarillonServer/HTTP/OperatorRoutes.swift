@@ -36,7 +36,7 @@ struct OperatorRoutes: Sendable {
 
     @Sendable private func listApps(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        return Response(status: .ok, json: AppList(apps: try await domain.apps.list().map(AppBody.init)))
+        return Response(status: .ok, json: ["apps": try await domain.apps.list().map(AppBody.init)])
     }
 
     @Sendable private func deleteApp(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -61,7 +61,7 @@ struct OperatorRoutes: Sendable {
 
     @Sendable private func listKeys(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        return Response(status: .ok, json: KeyList(keys: try await domain.keys.list().map { KeyBody($0) }))
+        return Response(status: .ok, json: ["keys": try await domain.keys.list().map { KeyBody($0) }])
     }
 
     @Sendable private func revokeKey(_ request: Request, _ context: RouteContext) async throws -> Response {

@@ -49,7 +49,7 @@ struct RealmRoutes: Sendable {
 
     @Sendable private func servers(_ request: Request, _ context: RouteContext) async throws -> Response {
         let servers = try await services.cluster(of: try await domain.appSerial(request, context))
-        return Response(status: .ok, json: ClusterBody(servers: servers.map { $1.body(of: $0) }))
+        return Response(status: .ok, json: ["servers": servers.map { $1.body(of: $0) }])
     }
 
     @Sendable private func setServer(_ request: Request, _ context: RouteContext) async throws -> Response {

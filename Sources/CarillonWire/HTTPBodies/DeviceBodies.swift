@@ -145,7 +145,7 @@ package struct ChannelBody: Codable, Equatable, Sendable {
     }
 }
 
-package struct RegisterChannel: Codable, StrictBody, Sendable {
+package struct RegisterChannel: StrictBody, Sendable {
     package static let memberNames: Set = ["channelID", "name", "key", "wake"]
     package var channelID: String
     package var name: String?
@@ -153,26 +153,9 @@ package struct RegisterChannel: Codable, StrictBody, Sendable {
     package var key: String?
     /// The name of a ``WakeMode``. If absent, an open channel keeps its mode, and a new channel gets `background`.
     package var wake: String?
-    package init(channelID: String, name: String? = nil, key: String? = nil, wake: String? = nil) {
-        self.channelID = channelID
-        self.name = name
-        self.key = key
-        self.wake = wake
-    }
 }
 
-package struct RegisteredChannel: Codable, Equatable, Sendable {
-    package var channelID: String
-    package var endpoint: String
-    package var token: String
-    package init(channelID: String, endpoint: String, token: String) {
-        self.channelID = channelID
-        self.endpoint = endpoint
-        self.token = token
-    }
-}
-
-package struct InboxResults: Codable, StrictBody, Sendable {
+package struct InboxResults: StrictBody, Sendable {
     package static let memberNames: Set = ["results"]
 
     package struct Item: Codable, Sendable {
@@ -180,11 +163,6 @@ package struct InboxResults: Codable, StrictBody, Sendable {
         /// `acknowledged`, `failed`, `unsupported`, or `deferred`.
         package var result: String
         package var code: Int?
-        package init(version: String, result: String, code: Int? = nil) {
-            self.version = version
-            self.result = result
-            self.code = code
-        }
 
         package init(from decoder: any Decoder) throws {
             try StrictJSON.refuseUnknownMembers(of: decoder, known: ["version", "result", "code"])
@@ -196,5 +174,4 @@ package struct InboxResults: Codable, StrictBody, Sendable {
     }
 
     package var results: [Item]
-    package init(results: [Item]) { self.results = results }
 }

@@ -14,9 +14,8 @@ package struct AppBody: Codable, Equatable, Sendable {
     }
 }
 
-package struct AppList: Codable, Sendable {
+package struct AppList: Decodable, Sendable {
     package var apps: [AppBody]
-    package init(apps: [AppBody]) { self.apps = apps }
 }
 
 package struct CreateKey: Codable, StrictBody, Sendable {
@@ -62,16 +61,14 @@ package struct KeyBody: Codable, Equatable, Sendable {
     }
 }
 
-package struct KeyList: Codable, Sendable {
+package struct KeyList: Decodable, Sendable {
     package var keys: [KeyBody]
-    package init(keys: [KeyBody]) { self.keys = keys }
 }
 
 package struct RevokeChannel: Codable, StrictBody, Sendable {
     package static let memberNames: Set = ["code"]
     /// With a code from 200 to 599 the app receives `error`; without a code it receives `closed`.
     package var code: Int?
-    package init(code: Int?) { self.code = code }
 }
 
 /// The approval hook of an app.

@@ -1,5 +1,3 @@
-package import CarillonBasics
-
 /// The state of one push to a gateway.
 package struct PushBody: Codable, Equatable, Sendable {
     /// `wake` or `alert`.
@@ -27,28 +25,6 @@ package struct PushBody: Codable, Equatable, Sendable {
         self.reason = reason
         self.shortened = shortened
     }
-}
-
-package struct PushList: Codable, Sendable {
-    package var pushes: [PushBody]
-    package init(pushes: [PushBody]) { self.pushes = pushes }
-}
-
-/// A push in the environment `test`, which is stored instead of sent.
-package struct TestPushBody: Codable, Equatable, Sendable {
-    package var at: String
-    package var apnsID: String
-    package var payload: JSONValue
-    package init(at: String, apnsID: String, payload: JSONValue) {
-        self.at = at
-        self.apnsID = apnsID
-        self.payload = payload
-    }
-}
-
-package struct TestPushList: Codable, Sendable {
-    package var pushes: [TestPushBody]
-    package init(pushes: [TestPushBody]) { self.pushes = pushes }
 }
 
 /// The push credentials of an app, without secrets.
@@ -82,7 +58,6 @@ package struct CredentialBody: Codable, Equatable, Sendable {
     }
 }
 
-package struct CredentialList: Codable, Sendable {
+package struct CredentialList: Decodable, Sendable {
     package var credentials: [CredentialBody]
-    package init(credentials: [CredentialBody]) { self.credentials = credentials }
 }

@@ -19,19 +19,6 @@ package struct ClusterServerBody: Codable, Equatable, Sendable {
     }
 }
 
-package struct ClusterPlaceBody: Codable, Equatable, Sendable {
-    package var host: String?
-    package var port: Int?
-    package var priority: Int?
-
-    package init(host: String?, port: Int?, priority: Int?) {
-        self.host = host
-        self.port = port
-        self.priority = priority
-    }
-}
-
-package struct ClusterBody: Codable, Equatable, Sendable {
+package struct ClusterBody: Decodable, Sendable {
     package var servers: [ClusterServerBody]
-    package init(servers: [ClusterServerBody]) { self.servers = servers }
 }
