@@ -169,11 +169,6 @@ package final class UpdateLogs: Sendable {
     package struct ReadAudience: Sendable {
         package var audience: Audience
         package var rules: ParameterRules
-
-        package init(audience: Audience, rules: ParameterRules) {
-            self.audience = audience
-            self.rules = rules
-        }
     }
 
     /// Adds a published update to the cached log of its app.

@@ -65,9 +65,4 @@ package struct BindingChanges: Equatable, Sendable {
 package struct CursorChange: Equatable, Sendable {
     package var cursor: AudienceCursor
     package var seenTo: UpdateSerial
-
-    package init(cursor: AudienceCursor, seenTo: UpdateSerial) {
-        self.cursor = cursor
-        self.seenTo = seenTo
-    }
 }
