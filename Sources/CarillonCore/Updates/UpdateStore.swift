@@ -77,7 +77,10 @@ package protocol UpdateStore: Sendable {
     ///
     /// - Parameter hasOtherKinds: Updates of kinds that the binding does not process any more become unsupported and are removed
     ///   from the inbox in the same transaction. Unsupported updates of its new kinds become due.
-    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) async throws -> BindingChange?
+    /// - Returns: The binding in its stored state, and the envelopes that were removed from the inbox in the same transaction.
+    func change(
+        _ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp
+    ) async throws -> (binding: UpdateBinding, takenOut: [MessageID])?
     /// Returns the number of an app's bindings that have not ended.
     func bindingCount(of app: AppSerial) async throws -> Int
     /// Returns an app's bindings that have not ended, in the order of their numbers.
@@ -135,17 +138,23 @@ package protocol UpdateStore: Sendable {
     /// Writes a device's results of updates, in order, and the place up to which it received envelopes. A report never moves the
     /// place back.
     ///
-    /// - Returns: An answer for each result. A repeated result is late and changes nothing.
+    /// - Returns: An answer for each result, and whether completions of the binding are due now. A repeated result is late and
+    ///   changes nothing.
     func report(
         _ results: [ReportedResult], receivedTo place: ReceivedTo?, of binding: BindingSerial, at now: Timestamp
-    ) async throws -> ReportAnswers
+    ) async throws -> (answers: [ReportAnswer], isAnyDue: Bool)
     /// Makes all completions due that a binding received and did not finish, because the device lost its data. The received place
     /// is reset to zero.
     ///
     /// - Parameter needsResync: Whether the device reported a later place before. Once set, this stays until a resync.
     func offerAgain(to binding: BindingSerial, needsResync: Bool, at now: Timestamp) async throws
     /// Returns a binding's completions of content that its device does not have, in the order of their updates.
-    func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent
+    ///
+    /// - Returns: The completions, and the update that requests a resync, if the device has not received it. It replaces all
+    ///   earlier content.
+    func unreceivedContent(
+        of binding: BindingSerial
+    ) async throws -> (completions: [Completion], resync: UpdateSerial?)
     /// Returns the envelopes of completions that are in inboxes.
     func envelopes(of completions: [CompletionKey]) async throws -> [MessageID]
     /// Ends completions that are coalesced into later content, unless their device received them, and removes their envelopes
@@ -154,8 +163,11 @@ package protocol UpdateStore: Sendable {
     /// Makes a completion due that requests a binding to fetch all content, and coalesces all content that its device does not
     /// have. An app has one such update; concurrent calls create one. A completion that was not received yet is used again.
     ///
-    /// - Returns: The update, and the envelopes that were removed from the inbox. The update is zero if the binding ended.
-    func resync(_ binding: BindingSerial, _ request: ResyncRequest, at now: Timestamp) async throws -> Resync
+    /// - Returns: The update, and the envelopes of coalesced completions that were removed from the inbox. The update is zero if
+    ///   the binding ended.
+    func resync(
+        _ binding: BindingSerial, _ request: ResyncRequest, at now: Timestamp
+    ) async throws -> (update: UpdateSerial, coalesced: [MessageID])
     /// Notes that content that expired up to a place does not affect a binding. The place never moves back.
     func saw(_ binding: BindingSerial, to place: UpdateSerial) async throws
     /// Notes that a binding of a revision left the audiences of updates. Completions that the device never received are
@@ -252,19 +264,6 @@ package struct WaitingName: Sendable {
     }
 }
 
-/// The answers for the results that a device reported.
-package struct ReportAnswers: Sendable {
-    /// One answer for each result.
-    package var answers: [ReportAnswer]
-    /// Whether completions of the binding are due now.
-    package var isAnyDue: Bool
-
-    package init(answers: [ReportAnswer], isAnyDue: Bool) {
-        self.answers = answers
-        self.isAnyDue = isAnyDue
-    }
-}
-
 /// A binding, with its completions of the next updates in the log.
 package struct BindingState: Sendable {
     package var binding: UpdateBinding
@@ -274,18 +273,6 @@ package struct BindingState: Sendable {
     package init(binding: UpdateBinding, completions: [Completion] = []) {
         self.binding = binding
         self.completions = completions
-    }
-}
-
-/// A binding in its stored state after a change.
-package struct BindingChange: Sendable {
-    package var binding: UpdateBinding
-    /// The envelopes that were removed from the inbox in the same transaction.
-    package var takenOut: [MessageID]
-
-    package init(binding: UpdateBinding, takenOut: [MessageID]) {
-        self.binding = binding
-        self.takenOut = takenOut
     }
 }
 
@@ -318,17 +305,6 @@ package struct UpdateRequest: Sendable {
     }
 }
 
-package struct UnreceivedContent: Sendable {
-    package var completions: [Completion]
-    /// The update that requests a resync, if the device has not received it. It replaces all earlier content.
-    package var resync: UpdateSerial?
-
-    package init(completions: [Completion], resync: UpdateSerial?) {
-        self.completions = completions
-        self.resync = resync
-    }
-}
-
 /// The update that requests an app's devices to fetch all content, for the case that the app has none yet.
 package struct ResyncRequest: Sendable {
     package var proposed: UpdateID
@@ -337,17 +313,6 @@ package struct ResyncRequest: Sendable {
     package init(proposed: UpdateID, body: [UInt8]) {
         self.proposed = proposed
         self.body = body
-    }
-}
-
-package struct Resync: Sendable {
-    package var update: UpdateSerial
-    /// The envelopes of coalesced completions that were removed from the inbox.
-    package var coalesced: [MessageID]
-
-    package init(update: UpdateSerial, coalesced: [MessageID]) {
-        self.update = update
-        self.coalesced = coalesced
     }
 }
 

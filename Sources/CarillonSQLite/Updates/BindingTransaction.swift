@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonWire
 import GRDB
 
 /// Changes bindings inside one transaction, as ``BindingRules`` decides.
@@ -40,11 +41,13 @@ struct BindingTransaction {
     ///
     /// - Parameter hasOtherKinds: Whether the kinds have changed.
     /// - Returns: The binding after the change, with the envelopes that must be removed from the inbox in the same transaction.
-    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) throws -> BindingChange? {
+    func change(
+        _ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp
+    ) throws -> (binding: UpdateBinding, takenOut: [MessageID])? {
         let changed = rules.changed(binding)
         guard try writer.write(changed, over: binding.revision) else { return nil }
         let unknown = hasOtherKinds ? try CompletionTransaction(db).followKinds(of: binding, at: now) : []
-        return BindingChange(binding: changed, takenOut: unknown)
+        return (changed, unknown)
     }
 
     /// Writes the cursor of a binding. Returns false if the binding has another revision.

@@ -132,7 +132,7 @@ struct CompletionTable {
     }
 
     /// Returns the completions of content that the device has not received.
-    func unreceivedContent(of binding: BindingSerial) throws -> UnreceivedContent {
+    func unreceivedContent(of binding: BindingSerial) throws -> (completions: [Completion], resync: UpdateSerial?) {
         var select = try BoundStatement(
             db,
             """
@@ -142,7 +142,7 @@ struct CompletionTable {
             ORDER BY in_update
             """)
         select.bind(binding.rawValue)
-        var found = UnreceivedContent(completions: [], resync: nil)
+        var found: (completions: [Completion], resync: UpdateSerial?) = ([], nil)
         try select.forEachRow { columns in
             let completion = Completion(columns, from: 0)
             if columns.integer(Self.columnCount) != 0 {

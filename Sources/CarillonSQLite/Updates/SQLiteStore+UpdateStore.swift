@@ -148,7 +148,7 @@ extension SQLiteStore: UpdateStore {
 
     package func change(
         _ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp
-    ) async throws -> BindingChange? {
+    ) async throws -> (binding: UpdateBinding, takenOut: [MessageID])? {
         guard hasOtherKinds else {
             return try await group.run { db in try BindingTransaction(db).change(binding, hasOtherKinds: false, at: now) }
         }
@@ -279,13 +279,12 @@ extension SQLiteStore: UpdateStore {
 
     package func report(
         _ results: [ReportedResult], receivedTo place: ReceivedTo?, of binding: BindingSerial, at now: Timestamp
-    ) async throws -> ReportAnswers {
+    ) async throws -> (answers: [ReportAnswer], isAnyDue: Bool) {
         try await group.run { db in
             if let place { try BindingTable(db).received(binding, to: place) }
             let completions = CompletionTransaction(db)
             let answers = try results.map { try completions.report($0, of: binding, at: now) }
-            return ReportAnswers(
-                answers: answers, isAnyDue: try CompletionTable(db).isAnyDue(of: binding, at: now))
+            return (answers, try CompletionTable(db).isAnyDue(of: binding, at: now))
         }
     }
 
@@ -296,7 +295,9 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent {
+    package func unreceivedContent(
+        of binding: BindingSerial
+    ) async throws -> (completions: [Completion], resync: UpdateSerial?) {
         try await read { db in try CompletionTable(db).unreceivedContent(of: binding) }
     }
 
@@ -317,16 +318,18 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func resync(_ binding: BindingSerial, _ request: ResyncRequest, at now: Timestamp) async throws -> Resync {
+    package func resync(
+        _ binding: BindingSerial, _ request: ResyncRequest, at now: Timestamp
+    ) async throws -> (update: UpdateSerial, coalesced: [MessageID]) {
         try await changeInboxes { db, transaction in
             let app = try Int64.first(
                 db, "SELECT app FROM binding WHERE serial = ? AND ended_at IS NULL", [binding.rawValue])
-            guard let app else { return Resync(update: UpdateSerial(0), coalesced: []) }
+            guard let app else { return (UpdateSerial(0), []) }
             let update = try UpdateTable(db).resync(of: AppSerial(app), request, at: now)
             let coalesced = try CompletionTransaction(db).resync(update, of: binding, at: now)
             try transaction.takeOut(coalesced, at: now)
             try BindingTable(db).madeUp(binding)
-            return Resync(update: update, coalesced: coalesced)
+            return (update, coalesced)
         }
     }
 

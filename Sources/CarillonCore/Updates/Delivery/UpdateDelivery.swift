@@ -156,7 +156,9 @@ package final class UpdateDelivery: Sendable {
     package var retryAfterSeconds: Int? { pace.withLock { $0.retryAfterSeconds } }
 
     /// Returns nil if the poll has no results and no new position.
-    private func report(_ poll: PollReport, of binding: UpdateBinding) async throws -> ReportAnswers? {
+    private func report(
+        _ poll: PollReport, of binding: UpdateBinding
+    ) async throws -> (answers: [ReportAnswer], isAnyDue: Bool)? {
         let place = poll.receivedTo.flatMap { binding.isBehind($0) ? $0 : nil }
         guard place != nil || !poll.results.isEmpty else { return nil }
         let report = try await store.report(
