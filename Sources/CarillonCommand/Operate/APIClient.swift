@@ -191,6 +191,26 @@ struct APIClient: Sendable {
         try await call(method, path, String?.none, as: type, with: members)
     }
 
+    /// Reads a list page by page.
+    ///
+    /// - Parameters:
+    ///   - member: The member of the answer that contains the elements.
+    ///   - limit: The largest number of elements.
+    ///   - path: Returns the path of a page, from its size and from the place at which it starts; nil for the first page.
+    func list(
+        _ member: String, limit: Int = .max, at path: (_ size: Int, _ place: String?) -> String, _ use: (JSONValue) -> Void
+    ) async throws {
+        var (left, place) = (limit, String?.none)
+        repeat {
+            let answer = try accepted(try await send(.GET, path(min(left, 500), place)), as: { $0.has([member]) })
+            let page = try value(of: answer, as: JSONValue.self)
+            guard case .array(let elements)? = page[member] else { throw Self.foreign(answer) }
+            elements.forEach(use)
+            left -= elements.count
+            place = if case .string(let next)? = page["next"] { next } else { nil }
+        } while place != nil && left > 0
+    }
+
     /// Returns the answer if it is successful and the server sent it. A successful DELETE request has status 204.
     ///
     /// - Parameter isDocumented: Whether a successful answer has the documented form. It is required for all methods except

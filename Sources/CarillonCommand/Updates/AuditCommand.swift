@@ -23,21 +23,13 @@ struct AuditCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await options.perform { domain in
-            let serial = try await ParametersCommand.serial(of: app, in: domain)
+            let serial = try await domain.serial(ofApp: app)
             for entry in try await domain.updates.audit(of: serial, before: nil, limit: limit) { show(entry.json) }
         } onServer: { client in
-            var (left, next) = (limit, "")
-            repeat {
-                let answer = try client.accepted(
-                    try await client.send(
-                        .GET, "/v1/apps/\(app)/audit?limit=\(min(left, 500))" + (next.isEmpty ? "" : "&before=\(next)")),
-                    as: { $0.has(["entries"]) })
-                let page = try client.value(of: answer, as: JSONValue.self)
-                guard case .array(let entries)? = page["entries"] else { throw APIClient.foreign(answer) }
-                entries.forEach(show)
-                left -= entries.count
-                next = page.text("next")
-            } while !next.isEmpty && left > 0
+            let path = { (size: Int, place: String?) in
+                "/v1/apps/\(app)/audit?limit=\(size)" + (place.map { "&before=\($0)" } ?? "")
+            }
+            try await client.list("entries", limit: limit, at: path, show)
         }
     }
 

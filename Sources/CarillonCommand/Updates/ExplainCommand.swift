@@ -33,11 +33,11 @@ extension UpdatesCommand {
                     json.member("audience", audience)
                     json.member("device", device)
                 }
-                let answer = try Publish.json(
-                    try client.accepted(
-                        try await client.send(.POST, options.path("/v1/updates/explain"), body: body),
-                        as: { $0.has([device == nil ? "count" : "matches"]) }))
-                device == nil ? showAll(answer) : showOne(answer)
+                let answer = try client.accepted(
+                    try await client.send(.POST, options.path("/v1/updates/explain"), body: body),
+                    as: { $0.has([device == nil ? "count" : "matches"]) })
+                let explanation = try client.value(of: answer, as: JSONValue.self)
+                device == nil ? showAll(explanation) : showOne(explanation)
             }
         }
 

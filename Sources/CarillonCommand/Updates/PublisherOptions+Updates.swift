@@ -1,11 +1,12 @@
 import CarillonBasics
 
 extension PublisherOptions {
-    /// Returns the path with the app as a parameter, if one is named.
-    func path(_ path: String, _ parameters: [(String, String)] = []) -> String {
-        let all = (app.map { [("app", $0)] } ?? []) + parameters
-        guard !all.isEmpty else { return path }
-        return path + "?" + all.map { "\($0)=\(APIClient.inQuery($1))" }.joined(separator: "&")
+    /// Returns the path with the app as a parameter, if one is named, and with the parameters that have a value.
+    func path(_ path: String, _ parameters: [(String, String?)] = []) -> String {
+        let all = ([("app", app)] + parameters).compactMap { name, value in
+            value.map { "\(name)=\(APIClient.inQuery($0))" }
+        }
+        return all.isEmpty ? path : path + "?" + all.joined(separator: "&")
     }
 }
 

@@ -49,7 +49,7 @@ struct UpdatesCommand: AsyncParsableCommand {
                         .POST, "/v1/updates" + query,
                         headers: idempotencyKey.map { [("idempotency-key", $0)] } ?? [], body: try body),
                     as: { $0.has([validate ? "count" : "id"]) })
-                let made = try Self.json(answer)
+                let made = try client.value(of: answer, as: JSONValue.self)
                 if validate {
                     let (count, isExact) = (made.integer("count"), made["exact"] == .bool(true))
                     return options.printer.print(
@@ -91,13 +91,6 @@ struct UpdatesCommand: AsyncParsableCommand {
                 }
             }
         }
-
-        static func json(_ answer: APIClient.Answer) throws -> JSONValue {
-            guard let json = JSONValue(parsing: Array(answer.body)) else {
-                throw CommandFault(ExitStatus.tryAgain, "the server's answer cannot be read")
-            }
-            return json
-        }
     }
 
     struct List: AsyncParsableCommand {
@@ -116,19 +109,10 @@ struct UpdatesCommand: AsyncParsableCommand {
         static func each(
             _ limit: Int, _ status: String, _ options: PublisherOptions, _ use: (JSONValue) -> Void
         ) async throws {
-            let client = try options.client
-            var (left, next) = (limit, String?.none)
-            repeat {
-                var query = [("limit", String(min(left, 500))), ("status", status)]
-                if let next { query.append(("before", next)) }
-                let answer = try client.accepted(
-                    try await client.send(.GET, options.path("/v1/updates", query)), as: { $0.has(["updates"]) })
-                let page = try Publish.json(answer)
-                guard case .array(let updates)? = page["updates"] else { throw APIClient.foreign(answer) }
-                for update in updates { use(update) }
-                left -= updates.count
-                next = page["next"].flatMap { if case .string(let text) = $0 { text } else { nil } }
-            } while next != nil && left > 0
+            let path = { (size: Int, place: String?) in
+                options.path("/v1/updates", [("limit", "\(size)"), ("status", status), ("before", place)])
+            }
+            try await options.client.list("updates", limit: limit, at: path, use)
         }
 
         private func show(_ update: JSONValue) {
@@ -157,26 +141,16 @@ struct UpdatesCommand: AsyncParsableCommand {
         func run() async throws {
             try await reportingFaults {
                 let client = try options.client
+                let address = "/v1/updates/\(APIClient.inQuery(update))"
                 guard devices || state != nil else {
                     let answer = try client.accepted(
-                        try await client.send(.GET, options.path("/v1/updates/\(APIClient.inQuery(update))")),
-                        as: { $0.has(["id"]) })
+                        try await client.send(.GET, options.path(address)), as: { $0.has(["id"]) })
                     return Printer.printJSON(Array(answer.body))
                 }
-                var next: String?
-                repeat {
-                    var query = [("limit", "500")]
-                    if let state { query.append(("state", state)) }
-                    if let next { query.append(("after", next)) }
-                    let answer = try client.accepted(
-                        try await client.send(
-                            .GET, options.path("/v1/updates/\(APIClient.inQuery(update))/devices", query)),
-                        as: { $0.has(["devices"]) })
-                    let page = try Publish.json(answer)
-                    guard case .array(let devices)? = page["devices"] else { throw APIClient.foreign(answer) }
-                    for device in devices { show(device) }
-                    next = page["next"].flatMap { if case .string(let text) = $0 { text } else { nil } }
-                } while next != nil
+                let path = { (size: Int, place: String?) in
+                    options.path(address + "/devices", [("limit", "\(size)"), ("state", state), ("after", place)])
+                }
+                try await client.list("devices", at: path, show)
             }
         }
 
@@ -228,7 +202,7 @@ struct UpdatesCommand: AsyncParsableCommand {
                     try await client.send(
                         .POST, options.path("/v1/updates/\(APIClient.inQuery(update))/requeue"), body: body),
                     as: { $0.has(["count"]) })
-                let count = try Publish.json(answer).integer("count")
+                let count = try client.value(of: answer, as: JSONValue.self).integer("count")
                 options.printer.print(
                     ["event": "requeued", "update": .text(update), "count": .number(count)],
                     otherwise: "requeued  \(update)  for \(count) devices")
