@@ -234,7 +234,7 @@ struct ItemRulesCommand: AsyncParsableCommand {
         func run() async throws {
             let rules = try read()
             try await options.perform { domain in
-                let (read, serial) = (try ItemRules(rules), try await ItemRulesCommand.serial(of: app, in: domain))
+                let (read, serial) = (try ItemRules(rules), try await domain.serial(ofApp: app))
                 if onlyCounts {
                     show(try await domain.subscriptions.countClosed(by: read, of: serial))
                 } else {
@@ -282,20 +282,12 @@ struct ItemRulesCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.perform { domain in
-                let serial = try await ItemRulesCommand.serial(of: app, in: domain)
+                let serial = try await domain.serial(ofApp: app)
                 Printer.printJSON(try await domain.items.rules(of: serial).json.bytes)
             } onServer: { client in
                 let rules = try await client.call(.GET, "/v1/apps/\(app)/items", as: JSONValue.self, with: ["items"])
                 Printer.printJSON(rules.bytes)
             }
         }
-    }
-
-    fileprivate static func serial(of app: String, in domain: HomeDomain) async throws -> AppSerial {
-        let id = try AppID.checked(app)
-        guard let serial = try await domain.apps.serial(of: id) else {
-            throw Refusal(.appUnknown, "There is no app \"\(id)\".")
-        }
-        return serial
     }
 }

@@ -35,7 +35,7 @@ struct ParametersCommand: AsyncParsableCommand {
             let document = document
             try await options.perform { domain in
                 try await domain.updates.setRules(
-                    try ParameterRules(document), of: try await ParametersCommand.serial(of: app, in: domain))
+                    try ParameterRules(document), of: try await domain.serial(ofApp: app))
             } onServer: { client in
                 _ = try await client.call(
                     .PUT, "/v1/apps/\(app)/parameters", document, as: JSONValue.self, with: ["parameters"])
@@ -59,7 +59,7 @@ struct ParametersCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.perform { domain in
-                let serial = try await ParametersCommand.serial(of: app, in: domain)
+                let serial = try await domain.serial(ofApp: app)
                 Printer.printJSON(try await domain.updates.rules(of: serial).json.bytes)
             } onServer: { client in
                 let parameters = try await client.call(
@@ -67,13 +67,5 @@ struct ParametersCommand: AsyncParsableCommand {
                 Printer.printJSON(parameters.bytes)
             }
         }
-    }
-
-    static func serial(of app: String, in domain: HomeDomain) async throws -> AppSerial {
-        let id = try AppID.checked(app)
-        guard let serial = try await domain.apps.serial(of: id) else {
-            throw Refusal(.appUnknown, "There is no app \"\(id)\".")
-        }
-        return serial
     }
 }

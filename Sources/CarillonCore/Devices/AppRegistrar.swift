@@ -25,7 +25,21 @@ package struct AppRegistrar: Sendable {
     /// Deletes the row of an app. ``AppDeletions/delete(_:)`` also removes the app from the home.
     func delete(_ id: AppID) async throws {
         guard try await apps.deleteApp(id, at: time.now()) else {
-            throw Refusal(.appUnknown, "There is no app \"\(id)\".")
+            throw Refusal.noApp(id)
         }
     }
+}
+
+extension AppStore {
+    /// Returns the store's number of an app.
+    ///
+    /// - Throws: ``Refusal`` if there is no such app.
+    package func existing(_ id: AppID) async throws -> AppSerial {
+        guard let app = try await app(id) else { throw Refusal.noApp(id) }
+        return app.serial
+    }
+}
+
+extension Refusal {
+    package static func noApp(_ id: AppID) -> Refusal { Refusal(.appUnknown, "There is no app \"\(id)\".") }
 }

@@ -88,22 +88,22 @@ package final class AppApprovalHooks: ApprovalHooks {
         guard address.isSecure else {
             throw Refusal(.approvalHookInvalid, "The address must be an https URL, because the calls contain push tokens.")
         }
-        let serial = try await serial(of: app)
+        let serial = try await apps.existing(app)
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
         let sealed = try sealer.seal(secret.bytes, for: serial.rawValue)
         let document = SealedDocument(text: address.text, sealed: sealed)
         let now = time.now()
-        guard try await documents.put(document.bytes, as: Self.key(serial), at: now) != nil else { throw Self.unknown(app) }
+        guard try await documents.put(document.bytes, as: Self.key(serial), at: now) != nil else { throw Refusal.noApp(app) }
         return (address.text, secret.text, now)
     }
 
     package func address(of app: AppID) async throws -> (address: String, setAt: Timestamp) {
-        guard let hook = try await hook(of: try await serial(of: app)) else { throw Self.none }
+        guard let hook = try await hook(of: try await apps.existing(app)) else { throw Self.none }
         return (hook.address?.text ?? "", hook.setAt)
     }
 
     package func remove(of app: AppID) async throws {
-        let serial = try await serial(of: app)
+        let serial = try await apps.existing(app)
         guard try await documents.remove(Self.key(serial)) else { throw Self.none }
         forget(serial)
     }
@@ -111,12 +111,6 @@ package final class AppApprovalHooks: ApprovalHooks {
     /// Removes the state of an app that was deleted or that no longer has an approval hook.
     package func forget(_ app: AppSerial) { questions.withLock { $0[app] = nil } }
 
-    private func serial(of app: AppID) async throws -> AppSerial {
-        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
-        return known.serial
-    }
-
-    private static func unknown(_ app: AppID) -> Refusal { Refusal(.appUnknown, "There is no app \"\(app)\".") }
     private static let none = Refusal(.approvalHookUnknown, "The app has no approval hook.")
 
     // MARK: Asking

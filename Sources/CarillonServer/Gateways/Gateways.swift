@@ -222,20 +222,20 @@ package final class Gateways: Sendable {
                 "The server has no wrapping key file. Start it with --key-file first: the file's key encrypts the server's keys, so that a copy of the database reveals nothing."
             )
         }
-        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
+        let serial = try await apps.existing(app)
         let secret = try GatewaySecret(body, of: app)
         let now = time.now()
         let summary = try secret.check(
             for: environment, at: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000))
-        let queue = PushQueue(app: known.serial, environment: environment)
+        let queue = PushQueue(app: serial, environment: environment)
         try await checkUsable(secret, queue)
         let credential = GatewayCredential(
             app: app, queue: queue,
-            sealed: try sealer.seal(secret.json.bytes, for: known.serial.rawValue),
+            sealed: try sealer.seal(secret.json.bytes, for: serial.rawValue),
             summary: String(decoding: try JSONEncoder().encode(summary), as: UTF8.self), setAt: now)
         try await turns.take {
             guard try await self.documents.put(credential.bytes, as: queue.credential, at: now) != nil else {
-                throw Self.unknown(app)
+                throw Refusal.noApp(app)
             }
             if self.state.withLock({ $0.isOpen }) { self.open(credential) }
         }
@@ -245,9 +245,9 @@ package final class Gateways: Sendable {
     package func credentials(
         of app: AppID
     ) async throws -> [(credential: GatewayCredential, summary: GatewaySummary, fault: String?)] {
-        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
+        let serial = try await apps.existing(app)
         let faults = faults
-        return try await stored(of: app, known.serial).map { credential in
+        return try await stored(of: app, serial).map { credential in
             let summary = try JSONDecoder().decode(GatewaySummary.self, from: Data(credential.summary.utf8))
             return (credential, summary, faults[credential.queue])
         }
@@ -280,21 +280,19 @@ package final class Gateways: Sendable {
     // MARK: Alerts
 
     package func setAlert(_ text: AlertText?, of app: AppID) async throws {
-        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
-        let key = AlertTexts.key(known.serial)
+        let serial = try await apps.existing(app)
+        let key = AlertTexts.key(serial)
         guard let text else {
             let isRemoved = try await documents.remove(key)
             // The app had no alert text, or was deleted meanwhile.
-            if !isRemoved, try await apps.app(app) == nil { throw Self.unknown(app) }
+            if !isRemoved, try await apps.app(app) == nil { throw Refusal.noApp(app) }
             return
         }
-        guard try await documents.put(text.json.bytes, as: key, at: time.now()) != nil else { throw Self.unknown(app) }
+        guard try await documents.put(text.json.bytes, as: key, at: time.now()) != nil else { throw Refusal.noApp(app) }
     }
 
     package func alert(of app: AppID) async throws -> AlertText? {
-        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
-        return try await texts.text(of: known.serial)
+        let serial = try await apps.existing(app)
+        return try await texts.text(of: serial)
     }
-
-    private static func unknown(_ app: AppID) -> Refusal { Refusal(.appUnknown, "There is no app \"\(app)\".") }
 }

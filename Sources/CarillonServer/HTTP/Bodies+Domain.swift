@@ -73,9 +73,7 @@ extension HomeDomain {
     package func listDevices(
         of app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
     ) async throws -> DeviceList {
-        guard let serial = try await shared.apps.serial(of: app) else {
-            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
-        }
+        let serial = try await shared.serial(of: app)
         let page = try await devices.list(app: app, filter, after: after, limit: limit) { read in
             try await self.shared.listings.take(of: serial, read)
         }

@@ -19,9 +19,7 @@ extension Domain {
 
     /// - Throws: ``Refusal`` if there is no such app.
     func serial(of app: AppID) async throws -> AppSerial {
-        guard let serial = try await apps.serial(of: app) else {
-            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
-        }
+        guard let serial = try await apps.serial(of: app) else { throw Refusal.noApp(app) }
         return serial
     }
 }

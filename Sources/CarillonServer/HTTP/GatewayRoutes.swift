@@ -19,14 +19,6 @@ struct GatewayRoutes: Sendable {
         routes.on(.post, "/v1/apps/:app/pushes/parked/requeue", requeue)
     }
 
-    private func serial(_ request: Request, _ context: RouteContext) async throws -> AppSerial {
-        let app = try await domain.app(request, context)
-        guard let serial = try await domain.apps.serial(of: app) else {
-            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
-        }
-        return serial
-    }
-
     private func environment(_ context: RouteContext) throws -> PushEnvironment {
         try PushEnvironment.checked(try context.parameters.require("environment"))
     }
@@ -76,19 +68,19 @@ struct GatewayRoutes: Sendable {
     // MARK: Pushes
 
     @Sendable private func testPushes(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let sent = domain.gateways.testPushes(of: try await serial(request, context))
+        let sent = domain.gateways.testPushes(of: try await domain.appSerial(request, context))
         return Response(status: .ok, json: ["pushes": sent.map(\.json)])
     }
 
     @Sendable private func parked(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let app = try await serial(request, context)
+        let app = try await domain.appSerial(request, context)
         let limit = try request.number("limit", in: 1...1000, default: 100)
         let parked = try await domain.pushes.parkedPushes(of: app, in: .all, limit: limit)
         return Response(status: .ok, json: ["pushes": parked.map { PushBody($0, isConfigured: true) }])
     }
 
     @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let app = try await serial(request, context)
+        let app = try await domain.appSerial(request, context)
         // The homes find the pushes in the store. For `.all` see `LocalHome.shards`.
         let count = try await domain.pushes.requeueParkedPushes(of: app, in: .all, at: domain.time.now())
         return Response(status: .ok, json: ["requeued": count])

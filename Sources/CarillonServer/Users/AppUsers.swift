@@ -55,7 +55,7 @@ package final class AppUsers: Sendable {
 
     /// Checks rules and stores them in place of the earlier ones. Devices keep their users.
     package func set(_ body: JSONValue, of app: AppID) async throws -> (rules: UserRules, setAt: Timestamp) {
-        let serial = try await serial(of: app)
+        let serial = try await apps.existing(app)
         let rules = try UserRules(body, audience: app.text)
         _ = try rules.ownKeys()
         switch rules.source {
@@ -76,18 +76,18 @@ package final class AppUsers: Sendable {
         }
         let sealed = try sealer.seal(rules.json.bytes, for: serial.rawValue)
         let now = time.now()
-        guard try await documents.put(sealed, as: Self.key(serial), at: now) != nil else { throw Self.unknown(app) }
+        guard try await documents.put(sealed, as: Self.key(serial), at: now) != nil else { throw Refusal.noApp(app) }
         return (rules, now)
     }
 
     package func rules(of app: AppID) async throws -> (rules: UserRules, setAt: Timestamp) {
-        let serial = try await serial(of: app)
+        let serial = try await apps.existing(app)
         guard let opened = try await opened(serial) else { throw Self.none(of: app) }
         return (opened.rules, opened.setAt)
     }
 
     package func remove(of app: AppID) async throws {
-        let serial = try await serial(of: app)
+        let serial = try await apps.existing(app)
         guard try await documents.remove(Self.key(serial)) else { throw Self.none(of: app) }
         forget(serial)
     }
@@ -96,13 +96,6 @@ package final class AppUsers: Sendable {
     package func forget(_ app: AppSerial) { fetched.withLock { $0[app] = nil } }
 
     private static func key(_ app: AppSerial) -> AppDocument.Key { AppDocument.Key(.userRules, of: app) }
-
-    private func serial(of app: AppID) async throws -> AppSerial {
-        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
-        return known.serial
-    }
-
-    private static func unknown(_ app: AppID) -> Refusal { Refusal(.appUnknown, "There is no app \"\(app)\".") }
 
     private static func none(of app: AppID) -> Refusal {
         Refusal(.userRulesUnknown, "The app has no user rules.")
