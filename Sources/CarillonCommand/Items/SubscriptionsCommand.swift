@@ -55,12 +55,13 @@ struct SubscriptionsCommand: AsyncParsableCommand {
                 encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
                 return Printer.printJSON(Array(try encoder.encode(subscription)))
             }
-            let parts: [String?] = [
-                subscription.id, subscription.status, "since \(subscription.statusAt)", subscription.policy,
-                subscription.key.map { "key \($0)" }, subscription.items.joined(separator: ","),
-                subscription.trigger.map { "when \($0)" } ?? "each update",
-            ]
-            options.printer.print([:], otherwise: parts.compactMap(\.self).joined(separator: "  "))
+            options.printer.print(
+                [:],
+                words: [
+                    subscription.id, subscription.status, "since \(subscription.statusAt)", subscription.policy,
+                    subscription.key.map { "key \($0)" }, subscription.items.joined(separator: ","),
+                    subscription.trigger.map { "when \($0)" } ?? "each update",
+                ])
         }
     }
 

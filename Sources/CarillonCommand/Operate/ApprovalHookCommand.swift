@@ -72,10 +72,10 @@ struct ApprovalHookCommand: AsyncParsableCommand {
 
 extension OperatorOptions {
     fileprivate func show(_ hook: ApprovalHookBody, of app: String, event: String?) {
-        var values: [String: OutputValue] = ["app": .text(app), "url": .text(hook.url), "setAt": .text(hook.setAt)]
-        values["event"] = event.map(OutputValue.text)
-        values["secret"] = hook.secret.map(OutputValue.text)
-        let words = [event, app, hook.url, hook.secret, "since \(hook.setAt)"].compactMap(\.self)
-        printer.print(values, otherwise: words.joined(separator: "  "))
+        printer.print(
+            [
+                "event": event.map(OutputValue.text), "app": .text(app), "url": .text(hook.url),
+                "setAt": .text(hook.setAt), "secret": hook.secret.map(OutputValue.text),
+            ], words: [event, app, hook.url, hook.secret, "since \(hook.setAt)"])
     }
 }

@@ -181,20 +181,18 @@ struct CredentialFiles: ParsableArguments {
 
 extension OperatorOptions {
     fileprivate func show(_ credential: CredentialBody, event: String?) {
-        var values: [String: OutputValue] = [
-            "app": .text(credential.app), "environment": .text(credential.environment), "kind": .text(credential.kind),
-            "bundleID": .text(credential.bundleID), "setAt": .text(credential.setAt),
-        ]
-        values["event"] = event.map(OutputValue.text)
-        values["keyID"] = credential.keyID.map(OutputValue.text)
-        values["teamID"] = credential.teamID.map(OutputValue.text)
-        values["expiresAt"] = credential.expiresAt.map(OutputValue.text)
-        values["fault"] = credential.fault.map(OutputValue.text)
-        let words = [
-            event, credential.app, credential.environment, credential.kind, credential.bundleID,
-            credential.keyID.map { "key \($0)" }, credential.teamID.map { "team \($0)" },
-            credential.expiresAt.map { "until \($0)" }, credential.fault.map { "paused: \($0)" },
-        ]
-        printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+        printer.print(
+            [
+                "event": event.map(OutputValue.text), "app": .text(credential.app),
+                "environment": .text(credential.environment), "kind": .text(credential.kind),
+                "bundleID": .text(credential.bundleID), "setAt": .text(credential.setAt),
+                "keyID": credential.keyID.map(OutputValue.text), "teamID": credential.teamID.map(OutputValue.text),
+                "expiresAt": credential.expiresAt.map(OutputValue.text), "fault": credential.fault.map(OutputValue.text),
+            ],
+            words: [
+                event, credential.app, credential.environment, credential.kind, credential.bundleID,
+                credential.keyID.map { "key \($0)" }, credential.teamID.map { "team \($0)" },
+                credential.expiresAt.map { "until \($0)" }, credential.fault.map { "paused: \($0)" },
+            ])
     }
 }

@@ -40,19 +40,17 @@ struct DevicesCommand: AsyncParsableCommand {
 
         private func show(_ list: DeviceList) {
             for device in list.devices {
-                var values: [String: OutputValue] = [
-                    "id": .text(device.id), "app": .text(device.app), "createdAt": .text(device.createdAt),
-                    "status": .text(device.status),
-                ]
-                values["reason"] = device.reason.map(OutputValue.text)
-                values["platform"] = device.platform.map(OutputValue.text)
-                values["environment"] = device.environment.map(OutputValue.text)
-                values["user"] = device.user.map(OutputValue.text)
-                let words = [
-                    device.id, device.status, device.reason, device.platform, device.environment, device.user,
-                    "since \(device.createdAt)",
-                ]
-                options.printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+                options.printer.print(
+                    [
+                        "id": .text(device.id), "app": .text(device.app), "createdAt": .text(device.createdAt),
+                        "status": .text(device.status), "reason": device.reason.map(OutputValue.text),
+                        "platform": device.platform.map(OutputValue.text),
+                        "environment": device.environment.map(OutputValue.text), "user": device.user.map(OutputValue.text),
+                    ],
+                    words: [
+                        device.id, device.status, device.reason, device.platform, device.environment, device.user,
+                        "since \(device.createdAt)",
+                    ])
             }
             guard let next = list.next else { return }
             options.printer.print(["event": "more", "after": .text(next)], otherwise: "more: --after \(next)")
@@ -129,24 +127,21 @@ struct DevicesCommand: AsyncParsableCommand {
 
 extension OperatorOptions {
     fileprivate func show(_ device: DeviceBody, event: String?) {
-        var values: [String: OutputValue] = [
-            "id": .text(device.id), "app": .text(device.app), "status": .text(device.status),
-            "statusAt": .text(device.statusAt), "createdAt": .text(device.createdAt),
-            "waiting": .number(Int64(device.waiting)), "channels": .number(Int64(device.channels.count)),
-        ]
-        values["event"] = event.map(OutputValue.text)
-        values["reason"] = device.reason.map(OutputValue.text)
-        values["platform"] = (device.push?.platform).map(OutputValue.text)
-        values["environment"] = (device.push?.environment).map(OutputValue.text)
-        values["user"] = device.user.map(OutputValue.text)
-        values["appVersion"] = device.appVersion.map(OutputValue.text)
-        values["locale"] = device.locale.map(OutputValue.text)
-        values["timeZone"] = device.timeZone.map(OutputValue.text)
-        let words = [
-            event, device.id, device.app, device.status, device.reason, "since \(device.statusAt)",
-            device.push.map { "\($0.platform) \($0.environment)" }, device.user, "\(device.waiting) waiting",
-            "\(device.channels.count) channels", device.appVersion.map { "version \($0)" }, device.locale, device.timeZone,
-        ]
-        printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+        printer.print(
+            [
+                "event": event.map(OutputValue.text), "id": .text(device.id), "app": .text(device.app),
+                "status": .text(device.status), "statusAt": .text(device.statusAt), "createdAt": .text(device.createdAt),
+                "waiting": .number(Int64(device.waiting)), "channels": .number(Int64(device.channels.count)),
+                "reason": device.reason.map(OutputValue.text), "platform": (device.push?.platform).map(OutputValue.text),
+                "environment": (device.push?.environment).map(OutputValue.text),
+                "user": device.user.map(OutputValue.text), "appVersion": device.appVersion.map(OutputValue.text),
+                "locale": device.locale.map(OutputValue.text), "timeZone": device.timeZone.map(OutputValue.text),
+            ],
+            words: [
+                event, device.id, device.app, device.status, device.reason, "since \(device.statusAt)",
+                device.push.map { "\($0.platform) \($0.environment)" }, device.user, "\(device.waiting) waiting",
+                "\(device.channels.count) channels", device.appVersion.map { "version \($0)" }, device.locale,
+                device.timeZone,
+            ])
     }
 }

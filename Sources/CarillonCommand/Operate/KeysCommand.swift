@@ -88,19 +88,16 @@ struct KeysCommand: AsyncParsableCommand {
 
 extension OperatorOptions {
     fileprivate func show(_ key: KeyBody, event: String?) {
-        var values: [String: OutputValue] = [
-            "id": .text(key.id), "role": .text(key.role), "createdAt": .text(key.createdAt),
-        ]
-        values["event"] = event.map(OutputValue.text)
-        values["app"] = key.app.map(OutputValue.text)
-        values["name"] = key.name.map(OutputValue.text)
-        values["revokedAt"] = key.revokedAt.map(OutputValue.text)
-        values["secret"] = key.secret.map(OutputValue.text)
-        let words = [
-            event, key.id, key.role, key.app, key.name.map { "\"\($0)\"" },
-            key.revokedAt.map { "revoked \($0)" },
-            key.secret,
-        ]
-        printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+        printer.print(
+            [
+                "event": event.map(OutputValue.text), "id": .text(key.id), "role": .text(key.role),
+                "createdAt": .text(key.createdAt), "app": key.app.map(OutputValue.text),
+                "name": key.name.map(OutputValue.text), "revokedAt": key.revokedAt.map(OutputValue.text),
+                "secret": key.secret.map(OutputValue.text),
+            ],
+            words: [
+                event, key.id, key.role, key.app, key.name.map { "\"\($0)\"" }, key.revokedAt.map { "revoked \($0)" },
+                key.secret,
+            ])
     }
 }

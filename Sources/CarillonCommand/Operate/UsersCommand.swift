@@ -110,20 +110,17 @@ struct UsersCommand: AsyncParsableCommand {
 
 extension OperatorOptions {
     fileprivate func show(_ rules: UserRulesBody, of app: String, event: String?) {
-        var values: [String: OutputValue] = [
-            "app": .text(app), "algorithms": .text(rules.algorithms.joined(separator: " ")),
-            "audience": .text(rules.audience), "setAt": .text(rules.setAt),
-        ]
-        values["event"] = event.map(OutputValue.text)
-        values["jwksURL"] = rules.jwksURL.map(OutputValue.text)
-        values["keys"] = rules.keys.map { .number(Int64($0)) }
-        values["secrets"] = rules.secrets.map { .number(Int64($0)) }
-        values["issuer"] = rules.issuer.map(OutputValue.text)
-        let words: [String?] = [
-            event, app, rules.jwksURL, rules.keys.map { "\($0) keys" }, rules.secrets.map { "\($0) secrets" },
-            rules.algorithms.joined(separator: " "), "for \(rules.audience)", rules.issuer.map { "from \($0)" },
-            "since \(rules.setAt)",
-        ]
-        printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+        let algorithms = rules.algorithms.joined(separator: " ")
+        printer.print(
+            [
+                "event": event.map(OutputValue.text), "app": .text(app), "algorithms": .text(algorithms),
+                "audience": .text(rules.audience), "setAt": .text(rules.setAt),
+                "jwksURL": rules.jwksURL.map(OutputValue.text), "keys": rules.keys.map { .number(Int64($0)) },
+                "secrets": rules.secrets.map { .number(Int64($0)) }, "issuer": rules.issuer.map(OutputValue.text),
+            ],
+            words: [
+                event, app, rules.jwksURL, rules.keys.map { "\($0) keys" }, rules.secrets.map { "\($0) secrets" },
+                algorithms, "for \(rules.audience)", rules.issuer.map { "from \($0)" }, "since \(rules.setAt)",
+            ])
     }
 }

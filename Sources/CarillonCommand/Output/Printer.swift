@@ -11,6 +11,11 @@ struct Printer: Sendable {
         print(values, lines: [sentence()])
     }
 
+    /// Prints the values as one JSON object, or the words as one line. Values and words that are nil are left out.
+    func print(_ values: [String: OutputValue?], words: [String?]) {
+        print(values.compactMapValues(\.self), lines: [words.compactMap(\.self).joined(separator: "  ")])
+    }
+
     /// Prints the values as one JSON object, or the lines.
     func print(_ values: [String: OutputValue], lines: @autoclosure () -> [String]) {
         guard isJSON else { return lines().forEach(Self.printLine) }
