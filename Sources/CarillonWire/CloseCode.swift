@@ -29,15 +29,6 @@ package enum CloseCode: UInt16, CaseIterable, Sendable {
     case replaced = 4409
     /// The device or its app was deleted.
     case gone = 4410
-
     /// The client did not read the sent data in time.
     case outputStalled = 4411
-
-    /// Whether a client can succeed if it reconnects with the same identity.
-    package var allowsReconnect: Bool {
-        switch self {
-        case .unauthorized, .gone, .replaced: false
-        default: true
-        }
-    }
 }
