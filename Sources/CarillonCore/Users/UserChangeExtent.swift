@@ -15,12 +15,4 @@ package enum UserChangeExtent: Sendable {
         case .ends: true
         }
     }
-
-    package var text: String {
-        switch self {
-        case .stays: "no"
-        case .endsIfOfUser: "if it was made for the user"
-        case .ends: "yes"
-        }
-    }
 }

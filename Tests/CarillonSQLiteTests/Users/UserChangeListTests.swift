@@ -1,6 +1,7 @@
 import CarillonCore
 import Foundation
 import GRDB
+import TestStores
 import Testing
 
 @testable import CarillonSQLite

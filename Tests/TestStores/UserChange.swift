@@ -1,3 +1,5 @@
+package import CarillonCore
+
 /// The effects of a change of a device's user on the device's data. This is the only list of them.
 ///
 /// `docs/users.md` shows the same rows. In the transaction that changes the user, stores end the data that
@@ -126,4 +128,14 @@ package enum DeviceTable: String, CaseIterable, Sendable {
     case subscriptionItem = "subscription_item"
     case wake
     case watch
+}
+
+extension UserChangeExtent {
+    fileprivate var text: String {
+        switch self {
+        case .stays: "no"
+        case .endsIfOfUser: "if it was made for the user"
+        case .ends: "yes"
+        }
+    }
 }
