@@ -45,11 +45,7 @@ struct CounterTable {
         delete.bind(app.rawValue)
         delete.bind(home)
         for change in changes { delete.bind(-change.value) }
-        var removed: Set<String> = []
-        try delete.forEachRow { columns in
-            if let name = columns.text(0) { removed.insert(name) }
-            return true
-        }
+        let removed = Set(try delete.all { columns in columns.text(0) })
         let others = changes.filter { $0.value != 0 && !removed.contains($0.name.rawValue) }
         guard !others.isEmpty else { return }
         try add(others, to: app)

@@ -21,17 +21,13 @@ struct HandOverTable {
         select.bind(number)
         select.bind(numbersOf: shards)
         select.bind(limit)
-        var handOvers: [HandOver] = []
-        try select.forEachRow { columns in
+        return try select.all { columns in
             guard let shard = UInt16(exactly: columns.integer(1)), shard < Shard.count,
                 let kind = HandOver.Kind(rawValue: columns.integer(2))
             else { throw StoreFault(.unavailable, "the row of a hand-over cannot be read") }
-            handOvers.append(
-                HandOver(
-                    number: columns.integer(0), shard: Shard(number: shard), kind: kind, content: columns.text(3) ?? ""))
-            return true
+            return HandOver(
+                number: columns.integer(0), shard: Shard(number: shard), kind: kind, content: columns.text(3) ?? "")
         }
-        return handOvers
     }
 
     func waiting(in shards: ShardSet, limit: Int) throws -> WaitingHandOvers {

@@ -37,12 +37,10 @@ struct NodeTable {
 
     func living() throws -> Set<HomeFence> {
         var select = try BoundStatement(db, "SELECT number, incarnation FROM node WHERE NOT is_removed")
-        var fences: Set<HomeFence> = []
-        try select.forEachRow { columns in
-            fences.insert(HomeFence(node: NodeNumber(columns.integer(0)), incarnation: columns.integer(1)))
-            return true
+        let fences = try select.all { columns in
+            HomeFence(node: NodeNumber(columns.integer(0)), incarnation: columns.integer(1))
         }
-        return fences
+        return Set(fences)
     }
 
     // MARK: Shards

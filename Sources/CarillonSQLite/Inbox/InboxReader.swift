@@ -176,12 +176,7 @@ struct InboxReader {
     ) throws -> [InboxRow] {
         var select = try BoundStatement(db, sql)
         for value in [positions.lowerBound, positions.upperBound] + rest { select.bind(value) }
-        var rows: [InboxRow] = []
-        try select.forEachRow {
-            rows.append(try read($0))
-            return true
-        }
-        return rows
+        return try select.all { try read($0) }
     }
 
     private func overdue(of device: DeviceSerial, at moment: Timestamp) throws -> [InboxRow] {

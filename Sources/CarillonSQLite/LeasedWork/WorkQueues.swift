@@ -263,10 +263,7 @@ struct WorkQueues {
             update.bind(ping.dueAt.milliseconds)
             update.bind(ping.at.milliseconds)
             update.bind(ping.work)
-            try update.forEachRow { columns in
-                queues.insert(columns.integer(0))
-                return true
-            }
+            queues.formUnion(try update.all { columns in columns.integer(0) })
         }
         for queue in queues.sorted() { try changed(queue) }
     }

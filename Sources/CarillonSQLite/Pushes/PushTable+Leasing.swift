@@ -29,12 +29,7 @@ extension PushTable {
             "WITH RECURSIVE \(queues.joined(separator: ", ")) \(due.joined(separator: " UNION ")) ORDER BY lane")
         select.bind(shards)
         select.bind(now.milliseconds)
-        var found: [PushQueue] = []
-        try select.forEachRow { columns in
-            if let queue = PushQueue(number: columns.integer(0)) { found.append(queue) }
-            return true
-        }
-        return found
+        return try select.all { columns in PushQueue(number: columns.integer(0)) }
     }
 
     func lease(
@@ -93,20 +88,16 @@ extension PushTable {
         select.bind(now.milliseconds)
         select.bind(shards)
         select.bind(limit)
-        var rows: [DueRow] = []
-        try select.forEachRow { columns in
-            rows.append(
-                DueRow(
-                    push: DuePush(
-                        serial: columns.integer(0), device: DeviceSerial(columns.integer(2)),
-                        kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, queue: queue,
-                        expiresAt: columns.timestamp(8), attempts: Int(columns.integer(5)), fence: columns.integer(6),
-                        badge: columns.integerIfAny(9).map { Int($0) }, address: PushAddress(ifAny: columns, from: 11)),
-                    id: try columns.bytes16(1), position: columns.integer(4), isElsewhere: columns.integer(7) != 0,
-                    isShortened: columns.integer(10) != 0))
-            return true
+        return try select.all { columns in
+            try DueRow(
+                push: DuePush(
+                    serial: columns.integer(0), device: DeviceSerial(columns.integer(2)),
+                    kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, queue: queue,
+                    expiresAt: columns.timestamp(8), attempts: Int(columns.integer(5)), fence: columns.integer(6),
+                    badge: columns.integerIfAny(9).map { Int($0) }, address: PushAddress(ifAny: columns, from: 11)),
+                id: columns.bytes16(1), position: columns.integer(4), isElsewhere: columns.integer(7) != 0,
+                isShortened: columns.integer(10) != 0)
         }
-        return rows
     }
 
     private func dueWakes(of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp) throws -> [DueWake] {
@@ -123,15 +114,11 @@ extension PushTable {
         select.bind(now.milliseconds)
         select.bind(shards)
         select.bind(limit)
-        var wakes: [DueWake] = []
-        try select.forEachRow { columns in
-            wakes.append(
-                DueWake(
-                    device: DeviceSerial(columns.integer(0)), queue: queue, dueAt: columns.timestamp(1),
-                    setAt: columns.timestamp(2), address: PushAddress(ifAny: columns, from: 3)))
-            return true
+        return try select.all { columns in
+            DueWake(
+                device: DeviceSerial(columns.integer(0)), queue: queue, dueAt: columns.timestamp(1),
+                setAt: columns.timestamp(2), address: PushAddress(ifAny: columns, from: 3))
         }
-        return wakes
     }
 
     /// Returns SQL that joins the address of a device. It finds no profile if no push can be sent to the device, or its app was

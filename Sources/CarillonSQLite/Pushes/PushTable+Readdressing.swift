@@ -59,18 +59,14 @@ extension PushTable {
             """)
         select.bind(now.milliseconds)
         select.bind(device.rawValue)
-        var pushes: [UnacceptedPush] = []
-        try select.forEachRow { columns in
-            guard let state = PushState(rawValue: Int(columns.integer(2))) else { return true }
-            pushes.append(
-                UnacceptedPush(
-                    serial: columns.integer(0), kind: PushKind(rawValue: Int(columns.integer(1))) ?? .wake, state: state,
-                    queue: columns.integer(3), dueAt: columns.integerIfAny(4).map(Timestamp.init(milliseconds:)),
-                    expiresAt: columns.timestamp(5), hasReason: columns.integer(6) != 0,
-                    awaitsAddress: columns.integer(7) != 0, hasEnvelope: columns.integer(8) != 0))
-            return true
+        return try select.all { columns in
+            guard let state = PushState(rawValue: Int(columns.integer(2))) else { return nil }
+            return UnacceptedPush(
+                serial: columns.integer(0), kind: PushKind(rawValue: Int(columns.integer(1))) ?? .wake, state: state,
+                queue: columns.integer(3), dueAt: columns.integerIfAny(4).map(Timestamp.init(milliseconds:)),
+                expiresAt: columns.timestamp(5), hasReason: columns.integer(6) != 0,
+                awaitsAddress: columns.integer(7) != 0, hasEnvelope: columns.integer(8) != 0)
         }
-        return pushes
     }
 
     /// Replaces an alert by a wake. Returns the position of its message if the message is waiting.

@@ -174,11 +174,8 @@ struct PushTable {
         select.bind(serial)
         select.bind(shards)
         select.bind(limit)
-        var parked: [(serial: Int64, device: DeviceSerial, kind: PushKind?)] = []
-        try select.forEachRow { columns in
-            parked.append(
-                (columns.integer(0), DeviceSerial(columns.integer(1)), PushKind(rawValue: Int(columns.integer(2)))))
-            return true
+        let parked: [(serial: Int64, device: DeviceSerial, kind: PushKind?)] = try select.all { columns in
+            (columns.integer(0), DeviceSerial(columns.integer(1)), PushKind(rawValue: Int(columns.integer(2))))
         }
         for push in parked { try requeue(push.serial, of: push.device, push.kind, at: now) }
         return (parked.count, parked.last?.serial)
@@ -272,15 +269,11 @@ struct PushTable {
         for value in values { select.bind(value) }
         select.bind(shards)
         select.bind(limit)
-        var rows: [EndedRow] = []
-        try select.forEachRow { columns in
-            rows.append(
-                EndedRow(
-                    serial: columns.integer(0), device: DeviceSerial(columns.integer(1)),
-                    kind: PushKind(rawValue: Int(columns.integer(2))) ?? .wake,
-                    state: PushState(rawValue: Int(columns.integer(3))) ?? .cancelled, expiresAt: columns.timestamp(4)))
-            return true
+        return try select.all { columns in
+            EndedRow(
+                serial: columns.integer(0), device: DeviceSerial(columns.integer(1)),
+                kind: PushKind(rawValue: Int(columns.integer(2))) ?? .wake,
+                state: PushState(rawValue: Int(columns.integer(3))) ?? .cancelled, expiresAt: columns.timestamp(4))
         }
-        return rows
     }
 }

@@ -56,11 +56,7 @@ extension SQLiteStore: PushStore {
                 """)
             select.bind(device.rawValue)
             select.bind(message.position)
-            var records: [PushRecord] = []
-            try select.forEachRow { columns in
-                records.append(try PushRecord(columns))
-                return true
-            }
+            var records = try select.all { columns in try PushRecord(columns) }
             if let owed = try PushRecord.owed(for: message.position, of: device, at: now, in: db) {
                 records.append(owed)
             }
@@ -81,10 +77,7 @@ extension SQLiteStore: PushStore {
                 select.bind(queue.number)
                 select.bind(shards)
                 select.bind(limit)
-                try select.forEachRow { columns in
-                    records.append(try PushRecord(columns))
-                    return true
-                }
+                records += try select.all { columns in try PushRecord(columns) }
             }
             return Array(records.prefix(limit))
         }

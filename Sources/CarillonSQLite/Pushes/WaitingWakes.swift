@@ -99,12 +99,7 @@ struct WaitingWakes {
         select.bind(key.device)
         select.bind(position)
         select.bind(limit)
-        var positions: [Int64] = []
-        try select.forEachRow { columns in
-            positions.append(columns.integer(0))
-            return true
-        }
-        return positions
+        return try select.all { columns in columns.integer(0) }
     }
 }
 

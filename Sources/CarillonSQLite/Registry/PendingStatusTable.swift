@@ -28,15 +28,11 @@ struct PendingStatusTable {
             """)
         select.bind(shards)
         select.bind(limit)
-        var all: [PendingStatus] = []
-        try select.forEachRow { columns in
+        return try select.all { columns in
             let reason = columns.text(2).flatMap(SuspensionReason.init(rawValue:))
-            all.append(
-                PendingStatus(
-                    device: DeviceSerial(columns.integer(0)), app: AppSerial(columns.integer(1)),
-                    status: reason.map { .suspended($0) } ?? .registered, at: columns.timestamp(3)))
-            return true
+            return PendingStatus(
+                device: DeviceSerial(columns.integer(0)), app: AppSerial(columns.integer(1)),
+                status: reason.map { .suspended($0) } ?? .registered, at: columns.timestamp(3))
         }
-        return all
     }
 }

@@ -87,6 +87,16 @@ struct BoundStatement {
         return value
     }
 
+    /// Runs the statement, and reads its rows. A row that the closure reads as nil is left out.
+    mutating func all<Value>(_ read: (StatementColumns) throws -> Value?) throws -> [Value] {
+        var values: [Value] = []
+        try forEachRow { columns in
+            if let value = try read(columns) { values.append(value) }
+            return true
+        }
+        return values
+    }
+
     /// Runs an INSERT that returns the serial number of its only row.
     mutating func inserted() throws -> Int64 {
         var serial: Int64?

@@ -83,14 +83,11 @@ struct FiringReader {
         var select = try BoundStatement(
             db, "SELECT serial, bytes FROM held_firing WHERE subscription = ? AND item = ? ORDER BY serial")
         for key in keys {
-            var queue: [ThrottledSize] = []
             select.bind(key.subscription.rawValue)
             select.bind(key.item.text)
-            try select.forEachRow { columns in
-                queue.append(ThrottledSize(columns.integer(0), bytes: Int(columns.integer(1))))
-                return true
+            facts.queues[key] = try select.all { columns in
+                ThrottledSize(columns.integer(0), bytes: Int(columns.integer(1)))
             }
-            facts.queues[key] = queue
         }
     }
 

@@ -16,13 +16,7 @@ struct FiringTable {
         insert.bind(firing.app.rawValue)
         insert.bind(firing.item.text)
         insert.bind(ValueCoding.encode(firing.targets.map { ($0.subscription.rawValue, $0.revision) }))
-        var number: Int64 = 0
-        // To the end, as only then it is done.
-        try insert.forEachRow { columns in
-            number = columns.integer(0)
-            return true
-        }
-        return number
+        return try insert.inserted()
     }
 
     /// Damaged rows among them, so that those behind are found.

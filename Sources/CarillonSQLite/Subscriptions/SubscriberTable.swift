@@ -39,11 +39,7 @@ struct SubscriberTable {
         select.bind(item.name.text)
         select.bind(subscription.rawValue)
         select.bind(limit)
-        var found: [(serial: Int64, items: Int64)] = []
-        try select.forEachRow { columns in
-            found.append((columns.integer(0), columns.integer(1)))
-            return true
-        }
+        let found = try select.all { columns in (serial: columns.integer(0), items: columns.integer(1)) }
         return try found.map { serial, count in
             let items = try count == 1 ? [item.name] : self.items(of: serial)
             return ItemSubscriber(SubscriptionSerial(serial), items: items)
@@ -53,12 +49,7 @@ struct SubscriberTable {
     private func items(of subscription: Int64) throws -> [ItemName] {
         var select = try BoundStatement(db, "SELECT item FROM subscription_item WHERE subscription = ? ORDER BY place")
         select.bind(subscription)
-        var items: [ItemName] = []
-        try select.forEachRow { columns in
-            if let name = columns.text(0).flatMap({ ItemName($0) }) { items.append(name) }
-            return true
-        }
-        return items
+        return try select.all { columns in columns.text(0).flatMap { ItemName($0) } }
     }
 
     /// Returns subscriptions that have evaluated an update, or have throttled firings, or all subscriptions. See

@@ -216,11 +216,8 @@ struct SubscriptionTable {
             WHERE subscription.device = ? AND subscription.status < \(Self.endedStatus)
             """)
         select.bind(device.rawValue)
-        var shards = ShardSet.none
-        try select.forEachRow { columns in
-            shards.insert(Shard(of: AppSerial(columns.integer(0)), item: columns.text(1) ?? ""))
-            return true
-        }
+        let shards = ShardSet(
+            try select.all { columns in Shard(of: AppSerial(columns.integer(0)), item: columns.text(1) ?? "") })
         var addition = try HandOverTable(db).addition(of: .subscriptionsChanged)
         for shard in shards.shards { try addition.add(String(device.rawValue), to: shard) }
     }
@@ -450,28 +447,24 @@ struct SubscriptionTable {
             """)
         bind(&select)
         select.bind(limit)
-        var all: [ArmedSubscription] = []
-        try select.forEachRow { columns in
+        return try select.all { columns in
             guard let item = columns.text(1).flatMap({ ItemName($0) }) else {
                 throw StoreFault(.unavailable, "an item's name cannot be read")
             }
             let condition = columns.text(7).map { shape in
                 WatchedCondition(shape: shape, source: columns.text(8) ?? "", constants: columns.bytes(5))
             }
-            all.append(
-                ArmedSubscription(
-                    item: ItemKey(app: AppSerial(columns.integer(0)), name: item), isArmed: columns.integer(9) != 0,
-                    target: .init(
-                        subscription: SubscriptionSerial(columns.integer(2)), revision: columns.integer(3)),
-                    owner: .init(device: DeviceSerial(columns.integer(14)), user: columns.text(15).flatMap { UserID($0) }),
-                    policy: .init(rawValue: UInt8(clamping: columns.integer(4))) ?? .once, condition: condition,
-                    since: columns.integer(6), hasFired: columns.integer(12) != 0,
-                    held: columns.integerIfAny(13).map { $0 != 0 },
-                    coolDownSeconds: columns.integer(10),
-                    firedAt: columns.integerIfAny(11).map(Timestamp.init(milliseconds:))))
-            return true
+            return ArmedSubscription(
+                item: ItemKey(app: AppSerial(columns.integer(0)), name: item), isArmed: columns.integer(9) != 0,
+                target: .init(
+                    subscription: SubscriptionSerial(columns.integer(2)), revision: columns.integer(3)),
+                owner: .init(device: DeviceSerial(columns.integer(14)), user: columns.text(15).flatMap { UserID($0) }),
+                policy: .init(rawValue: UInt8(clamping: columns.integer(4))) ?? .once, condition: condition,
+                since: columns.integer(6), hasFired: columns.integer(12) != 0,
+                held: columns.integerIfAny(13).map { $0 != 0 },
+                coolDownSeconds: columns.integer(10),
+                firedAt: columns.integerIfAny(11).map(Timestamp.init(milliseconds:)))
         }
-        return all
     }
 
     // MARK: Firing

@@ -73,16 +73,12 @@ struct ThrottledFiringTable {
         select.bind(now.milliseconds)
         select.bind(shards)
         select.bind(limit)
-        var due: [DueFiring] = []
-        try select.forEachRow { columns in
-            due.append(
-                DueFiring(
-                    number: columns.integer(0), device: DeviceSerial(columns.integer(1)), app: AppSerial(columns.integer(2)),
-                    origin: Origin(.subscription, serial: columns.integer(3), id: try columns.bytes16(4)),
-                    body: columns.bytes(5) ?? [], ttl: columns.integer(6), isAlwaysPushed: columns.integer(7) != 0,
-                    isDistinct: columns.integer(8) != 0))
-            return true
+        return try select.all { columns in
+            try DueFiring(
+                number: columns.integer(0), device: DeviceSerial(columns.integer(1)), app: AppSerial(columns.integer(2)),
+                origin: Origin(.subscription, serial: columns.integer(3), id: columns.bytes16(4)),
+                body: columns.bytes(5) ?? [], ttl: columns.integer(6), isAlwaysPushed: columns.integer(7) != 0,
+                isDistinct: columns.integer(8) != 0)
         }
-        return due
     }
 }

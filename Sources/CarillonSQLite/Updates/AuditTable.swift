@@ -31,17 +31,13 @@ struct AuditTable {
         select.bind(app.rawValue)
         select.bind(number)
         select.bind(limit)
-        var found: [AuditEntry] = []
-        try select.forEachRow { columns in
-            guard let action = columns.text(3).flatMap(AuditEntry.Action.init) else { return true }
-            found.append(
-                AuditEntry(
-                    number: columns.integer(0), at: columns.timestamp(1),
-                    key: KeyID(UInt64(bitPattern: columns.integer(2))), action: action,
-                    update: UpdateID(try columns.bytes16(4)), count: columns.integerIfAny(5).map(Int.init)))
-            return true
+        return try select.all { columns in
+            guard let action = columns.text(3).flatMap(AuditEntry.Action.init) else { return nil }
+            return try AuditEntry(
+                number: columns.integer(0), at: columns.timestamp(1),
+                key: KeyID(UInt64(bitPattern: columns.integer(2))), action: action,
+                update: UpdateID(columns.bytes16(4)), count: columns.integerIfAny(5).map(Int.init))
         }
-        return found
     }
 
     func forget(before moment: Timestamp, beyond most: Int, limit: Int) throws {

@@ -72,12 +72,7 @@ struct BindingChangeWriter {
 
     /// Runs a statement that returns one row.
     private func binding(from statement: inout BoundStatement) throws -> UpdateBinding? {
-        var binding: UpdateBinding?
-        try statement.forEachRow { columns in
-            binding = UpdateBinding(columns)
-            return true
-        }
-        return binding
+        try statement.all { columns in UpdateBinding(columns) }.last
     }
 
     /// Writes parameters and kinds. Returns false if the binding ended or has another revision than `before`.

@@ -45,12 +45,7 @@ struct BindingReader {
             """)
         select.bind(user?.text)
         select.bind(device.rawValue)
-        var found: [BindingRow] = []
-        try select.forEachRow { columns in
-            found.append(BindingRow(columns))
-            return true
-        }
-        return found
+        return try select.all { columns in BindingRow(columns) }
     }
 
     /// Returns the bindings of a device with a completion that is not final, or that ended with the binding while its update
@@ -65,12 +60,7 @@ struct BindingReader {
                         OR state = \(CompletionMachine.State.gone.rawValue) AND audience_update.status = 0))
             """)
         select.bind(device.rawValue)
-        var found: Set<BindingSerial> = []
-        try select.forEachRow { columns in
-            found.insert(BindingSerial(columns.integer(0)))
-            return true
-        }
-        return found
+        return Set(try select.all { columns in BindingSerial(columns.integer(0)) })
     }
 
     func missedContent(of binding: BindingSerial) throws -> MissedContent {

@@ -124,13 +124,9 @@ struct BindingTable {
         select.bind(app.rawValue)
         select.bind(after.rawValue)
         select.bind(limit)
-        var found: [AppBinding] = []
-        try select.forEachRow { columns in
-            found.append(
-                AppBinding(binding: UpdateBinding(columns), device: DeviceID(try columns.bytes16(Self.columnCount))))
-            return true
+        return try select.all { columns in
+            try AppBinding(binding: UpdateBinding(columns), device: DeviceID(columns.bytes16(Self.columnCount)))
         }
-        return found
     }
 }
 

@@ -121,15 +121,11 @@ struct CompletionReader {
         select.bind(key.binding.rawValue)
         select.bind(key.update.rawValue)
         select.bind(key.update.rawValue)
-        var found: [ConsequenceFacts.Coalesced] = []
-        try select.forEachRow { columns in
-            found.append(
-                ConsequenceFacts.Coalesced(
-                    completion: Completion(columns, from: 0),
-                    isExpired: columns.integer(CompletionTable.columnCount) == Update.Status.expired.rawValue))
-            return true
+        return try select.all { columns in
+            ConsequenceFacts.Coalesced(
+                completion: Completion(columns, from: 0),
+                isExpired: columns.integer(CompletionTable.columnCount) == Update.Status.expired.rawValue)
         }
-        return found
     }
 }
 

@@ -17,14 +17,10 @@ extension CompletionTable {
             """)
         select.bind(Self.list(of: kinds))
         select.bind(binding.rawValue)
-        var found: [CompletionKey] = []
-        try select.forEachRow { columns in
-            found.append(
-                CompletionKey(
-                    update: UpdateSerial(columns.integer(0)), binding: binding, entry: Int(columns.integer(1))))
-            return true
+        return try select.all { columns in
+            CompletionKey(
+                update: UpdateSerial(columns.integer(0)), binding: binding, entry: Int(columns.integer(1)))
         }
-        return found
     }
 
     /// Makes completions due that ended because their kinds were unsupported, if their updates are live and of kinds of the

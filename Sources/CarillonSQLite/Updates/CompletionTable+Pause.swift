@@ -40,12 +40,7 @@ extension CompletionTable {
         select.bind(place.binding)
         select.bind(place.entry)
         select.bind(limit)
-        var found: [Completion] = []
-        try select.forEachRow { columns in
-            found.append(Completion(columns, from: 0))
-            return true
-        }
-        return found
+        return try select.all { columns in Completion(columns, from: 0) }
     }
 
     /// Postpones the due times of paused updates until they are resumed.

@@ -44,12 +44,7 @@ struct CompletionTable {
             """)
         select.bind(binding.rawValue)
         select.bind(limit)
-        var found: [Completion] = []
-        try select.forEachRow {
-            found.append(Completion($0, from: 0))
-            return true
-        }
-        return found
+        return try select.all { Completion($0, from: 0) }
     }
 
     func isAnyDue(of binding: BindingSerial, at now: Timestamp) throws -> Bool {
@@ -87,16 +82,12 @@ struct CompletionTable {
         select.bind(after?.binding.rawValue ?? 0)
         select.bind(after?.entry ?? 0)
         select.bind(limit)
-        var found: [DeviceCompletion] = []
-        try select.forEachRow { columns in
-            found.append(
-                DeviceCompletion(
-                    device: DeviceID(try columns.bytes16(Self.columnCount)),
-                    user: columns.text(Self.columnCount + 1).flatMap(UserID.init),
-                    profile: columns.text(Self.columnCount + 2) ?? "", completion: Completion(columns, from: 0)))
-            return true
+        return try select.all { columns in
+            try DeviceCompletion(
+                device: DeviceID(columns.bytes16(Self.columnCount)),
+                user: columns.text(Self.columnCount + 1).flatMap(UserID.init),
+                profile: columns.text(Self.columnCount + 2) ?? "", completion: Completion(columns, from: 0))
         }
-        return found
     }
 
     /// Returns the completions of an update for one device, with all its users and profiles.
@@ -109,12 +100,7 @@ struct CompletionTable {
             """)
         select.bind(update.rawValue)
         select.bind(device.value)
-        var found: [Completion] = []
-        try select.forEachRow { columns in
-            found.append(Completion(columns, from: 0))
-            return true
-        }
-        return found
+        return try select.all { columns in Completion(columns, from: 0) }
     }
 
     /// Returns the waiting envelope of a completion.

@@ -192,13 +192,9 @@ extension SQLiteStore: UpdateStore {
                 """)
             select.bind(shards)
             select.bind(limit)
-            var found: [ReleasedBinding] = []
-            try select.forEachRow { columns in
-                found.append(
-                    ReleasedBinding(binding: BindingSerial(columns.integer(0)), device: DeviceSerial(columns.integer(1))))
-                return true
+            return try select.all { columns in
+                ReleasedBinding(binding: BindingSerial(columns.integer(0)), device: DeviceSerial(columns.integer(1)))
             }
-            return found
         }
     }
 

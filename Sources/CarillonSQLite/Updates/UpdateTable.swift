@@ -25,12 +25,7 @@ struct UpdateTable {
     func updates(_ condition: String, _ bind: (inout BoundStatement) -> Void) throws -> [Update] {
         var select = try BoundStatement(db, "SELECT \(Self.columns) FROM audience_update WHERE \(condition)")
         bind(&select)
-        var found: [Update] = []
-        try select.forEachRow { columns in
-            found.append(try Update(columns, from: 0))
-            return true
-        }
-        return found
+        return try select.all { columns in try Update(columns, from: 0) }
     }
 
     /// Reads only entries of two indexes, and no row of an update.
@@ -225,16 +220,12 @@ struct UpdateTable {
                 (SELECT min(serial) FROM audience_update WHERE woken_to IS NOT NULL AND paused_at IS NULL GROUP BY app LIMIT ?)
             """)
         select.bind(limit)
-        var found: [WakingUpdate] = []
-        try select.forEachRow { columns in
-            guard let app = columns.text(Update.columnCount + 1).flatMap({ AppID($0) }) else { return true }
-            found.append(
-                WakingUpdate(
-                    update: try Update(columns, from: 0), app: app,
-                    wokenTo: BindingSerial(columns.integer(Update.columnCount))))
-            return true
+        return try select.all { columns in
+            guard let app = columns.text(Update.columnCount + 1).flatMap({ AppID($0) }) else { return nil }
+            return try WakingUpdate(
+                update: Update(columns, from: 0), app: app,
+                wokenTo: BindingSerial(columns.integer(Update.columnCount)))
         }
-        return found
     }
 
     func woke(_ update: UpdateSerial, to place: BindingSerial?) throws {

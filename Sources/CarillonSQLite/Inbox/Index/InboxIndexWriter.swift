@@ -66,12 +66,7 @@ final class InboxIndexWriter {
         select.bind(key.isFinal ? 1 : 0)
         select.bind(position)
         select.bind(limit)
-        var inTable: [InboxIndex.Slot] = []
-        try select.forEachRow {
-            inTable.append(.init(position: $0.integer(0), size: Int($0.integer(1))))
-            return true
-        }
-        return inTable
+        return try select.all { InboxIndex.Slot(position: $0.integer(0), size: Int($0.integer(1))) }
     }
 
     /// The condition that the table has a waiting entry of a device of the statement.
