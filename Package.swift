@@ -235,7 +235,7 @@ let package = Package(
             name: "CarillonSQLiteTests",
             dependencies: [
                 "StoreConformance", "TestStores", "TestSupport", "CarillonCore", "CarillonSQLite", "CarillonWire", .crypto,
-                .grdb, .logging, .metrics,
+                .grdb, .logging, .metrics, .metricsTestKit,
             ],
             swiftSettings: settings),
         .testTarget(

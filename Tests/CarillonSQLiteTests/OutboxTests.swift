@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import Foundation
 import GRDB
+import MetricsTestKit
 import StoreConformance
 import Synchronization
 import Testing
@@ -22,6 +23,7 @@ struct OutboxTests {
     private struct World {
         let store: SQLiteStore
         let clock = Clock()
+        let metrics = TestMetrics()
         let outbox: Outbox
         let fixture: StoreFixture
         let channels: [PushChannel]
@@ -34,7 +36,8 @@ struct OutboxTests {
             store = try SQLiteStore(inMemory: .init())
             let clock = clock
             outbox = Outbox(
-                store: FailingStore(store: store, lease: lease), limits: limits, time: TimeSource { clock.now })
+                store: FailingStore(store: store, lease: lease), limits: limits, time: TimeSource { clock.now },
+                countingBy: metrics)
             fixture = try await StoreFixture(store)
             var channels: [PushChannel] = []
             for number in 1...UInt64(devices) {
@@ -55,6 +58,11 @@ struct OutboxTests {
         }
 
         func due() async throws -> [LeasedPush] { try await outbox.due { _ in true }.pushes }
+
+        /// The number of pushes that were counted with a result.
+        func counted(_ result: String) throws -> Int64 {
+            try metrics.expectCounter("carillon_pushes_total", [("result", result)]).totalValue
+        }
     }
 
     /// A store whose leases can fail.
@@ -298,8 +306,10 @@ struct OutboxTests {
         // The store refuses writes for a while.
         try await world.store.refuseWrites(true)
         for push in pushes { _ = await world.outbox.ended(push, .taken, hasOther: false) }
+        #expect(try world.counted("handed") == 0)
         try await world.store.refuseWrites(false)
         #expect(try await world.due().isEmpty)
+        #expect(try world.counted("handed") == 3, "each of the results that are written together is counted")
         world.clock.now = world.clock.now.adding(seconds: LeasedPush.leaseSeconds)
         #expect(try await world.due().isEmpty, "they were handed over, and it is known")
     }
@@ -313,6 +323,7 @@ struct OutboxTests {
         _ = try? await world.due()
         try await world.store.refuseWrites(false)
         #expect(try await world.due().map(\.id) == [push.id])
+        #expect(try world.metrics.expectCounter("carillon_push_results_dropped_total").totalValue == 1)
     }
 
     @Test(arguments: [-3600, -300 * 86_400] as [Int64])

@@ -19,7 +19,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     }
 
     /// Work that ended at a moment.
-    private struct Ended: Sendable {
+    private struct Ended: LeaseResult {
         var item: LeasedItem<User.Subject>
         var result: CallResult
         var begunAt: Timestamp
@@ -31,7 +31,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
         var slots: WorkSlots
         var pace: WorkPace
         /// Results that the store could not write. Their work is not done again until they are written.
-        var unwritten: [Ended] = []
+        var unwritten = UnwrittenResults<Ended>(limit: WorkBounds.unwritten)
     }
 
     private let store: any LeasedWorkStore
@@ -101,7 +101,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
         guard freeSlots > 0 else { return ([], true) }
         let due = try await store.dueWork(in: shards(), at: now, besides: busySets, limit: max(8, 2 * freeSlots))
         let (candidates, chosen) = state.withLock { state in
-            let answered = Set(state.unwritten.map(\.item.due.serial))
+            let answered = Set(state.unwritten.results.map(\.item.due.serial))
             let candidates = due.filter { !answered.contains($0.serial) }
             let chosen = state.slots.begin(candidates, freeSlots: freeSlots)
             state.pace.began(chosen.count)
@@ -161,33 +161,20 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     }
 
     private func keep(_ ended: Ended) {
-        let dropped = state.withLock { state in
-            state.unwritten.append(ended)
-            let surplus = max(0, state.unwritten.count - WorkBounds.unwritten)
-            state.unwritten.removeFirst(surplus)
-            return surplus
-        }
+        let dropped = state.withLock { $0.unwritten.keep([ended], isNext: false) }
         WorkBounds.resultsDropped.increment(by: dropped)
     }
 
     /// Writes pending results, so that completed work is not repeated if the store was full for a while.
     private func writeUnwritten() async {
-        let ended = state.withLock { state in
-            let first = Array(state.unwritten.prefix(WorkBounds.writesAtOnce))
-            state.unwritten.removeFirst(first.count)
-            return first
-        }
+        let ended = state.withLock { $0.unwritten.take(atMost: WorkBounds.writesAtOnce) }
         // A result that fails again goes behind the others. Its first failure was reported.
         for ended in ended { try? await finish(ended) }
     }
 
     /// Drops results whose lease has ended. The store can write other data, so it will never accept them. The work is done again.
     private func dropUnwritten(at now: Timestamp) {
-        let dropped = state.withLock { state in
-            let before = state.unwritten.count
-            state.unwritten.removeAll { $0.leaseEnd <= now }
-            return before - state.unwritten.count
-        }
+        let dropped = state.withLock { $0.unwritten.dropEnded(at: now) }
         WorkBounds.resultsDropped.increment(by: dropped)
     }
 
@@ -200,7 +187,6 @@ package final class LeasedWork<User: WorkUser>: Sendable {
 }
 
 private enum WorkBounds {
-    /// The maximum number of unwritten results. Beyond it, the oldest are dropped: their leases end, and the work is done again.
     static let unwritten = 1024
     static let writesAtOnce = 64
     /// The number of reads of the store in one round. The first items can all belong to one device.

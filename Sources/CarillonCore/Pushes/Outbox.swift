@@ -1,5 +1,5 @@
 import CarillonWire
-import Metrics
+package import Metrics
 import Synchronization
 
 /// Leases due pushes of open push queues from the store, and writes the results of pushes to the store.
@@ -25,8 +25,7 @@ package final class Outbox: Sendable {
         /// The number of times that the push credentials of a push queue were changed.
         var generations: [PushQueue: Int] = [:]
         var underWay = 0
-        /// Results that are not written yet.
-        var ends: [PushEnd] = []
+        var unwritten = UnwrittenResults<PushEnd>(limit: OutboxBounds.unwritten)
         var isWriting = false
         /// The index of the push queue with which the next round begins.
         var turn = 0
@@ -38,16 +37,24 @@ package final class Outbox: Sendable {
     private let time: TimeSource
     private let steps = BackwardSteps()
     private let state = Mutex(State())
+    private let results: [PushState: Counter]
+    private let resultsDropped: Counter
 
-    /// - Parameter shards: Returns the present shards of the home.
+    /// - Parameters:
+    ///   - shards: Returns the present shards of the home.
+    ///   - factory: The factory of the metrics.
     package init(
         store: any PushStore, shards: @escaping @Sendable () -> ShardSet = { .all }, limits: Limits = .init(),
-        time: TimeSource
+        time: TimeSource, countingBy factory: any MetricsFactory = MetricsSystem.factory
     ) {
         self.store = store
         self.shards = shards
         self.limits = limits
         self.time = time
+        let ended = PushState.allCases.filter { $0 != .leased }
+        results = Dictionary(
+            uniqueKeysWithValues: ended.map { ($0, ServerMetric.pushes.counter($0.result, by: factory)) })
+        resultsDropped = ServerMetric.pushResultsDropped.counter(by: factory)
     }
 
     package var underWay: Int { state.withLock { $0.underWay } }
@@ -137,7 +144,7 @@ package final class Outbox: Sendable {
             let turn: Turn? = hasTurned ? queue.fault.map { .paused($0) } ?? .opened : nil
             // An open push queue without work has the same state as a new one.
             state.queues[push.queue] = queue == GatewayBreaker() ? nil : queue
-            state.ends.append(PushEnd(push, verdict, at: now))
+            state.unwritten.add(PushEnd(push, verdict, at: now))
             defer { state.isWriting = true }
             return (turn, !state.isWriting)
         }
@@ -148,16 +155,14 @@ package final class Outbox: Sendable {
     private func write() async {
         while true {
             let ends = state.withLock { state -> [PushEnd] in
-                let ends = Array(state.ends.prefix(OutboxBounds.writtenAtOnce))
-                state.ends.removeFirst(ends.count)
+                let ends = state.unwritten.take(atMost: OutboxBounds.writtenAtOnce)
                 if ends.isEmpty { state.isWriting = false }
                 return ends
             }
             guard !ends.isEmpty else { return }
             do {
-                for (state, all) in Dictionary(grouping: try await store.endPushes(ends), by: { $0 }) {
-                    ServerMetric.pushes.counter(state.result).increment(by: all.count)
-                }
+                let states = try await store.endPushes(ends)
+                for (state, all) in Dictionary(grouping: states, by: { $0 }) { results[state]?.increment(by: all.count) }
             } catch {
                 keep(ends)
                 return
@@ -171,17 +176,14 @@ package final class Outbox: Sendable {
         let now = time.now()
         let dropped = state.withLock { state in
             state.isWriting = false
-            let all = ends + state.ends
-            let kept = all.filter { $0.at.adding(seconds: LeasedPush.leaseSeconds) > now }.suffix(OutboxBounds.unwritten)
-            state.ends = Array(kept)
-            return all.count - kept.count
+            return state.unwritten.keep(ends, isNext: true) + state.unwritten.dropEnded(at: now)
         }
-        OutboxBounds.resultsDropped.increment(by: dropped)
+        resultsDropped.increment(by: dropped)
     }
 
     private func writeUnwritten() async {
         let isFirst = state.withLock { state in
-            guard !state.isWriting, !state.ends.isEmpty else { return false }
+            guard !state.isWriting, !state.unwritten.results.isEmpty else { return false }
             state.isWriting = true
             return true
         }
@@ -200,5 +202,8 @@ package final class Outbox: Sendable {
 private enum OutboxBounds {
     static let writtenAtOnce = 512
     static let unwritten = 8192
-    static let resultsDropped = ServerMetric.pushResultsDropped.counter()
+}
+
+extension PushEnd: LeaseResult {
+    var leaseEnd: Timestamp { at.adding(seconds: LeasedPush.leaseSeconds) }
 }

@@ -1,80 +1,52 @@
-import CarillonCore
-import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
-struct UnwrittenResultsTests {
-    @Test func `of results that cannot be written so many are kept, the newest, and are written when they can be`()
-        async throws
-    {
-        let clock = Mutex(Sample.now)
-        let (store, user) = (EndlessWork(), ForgetfulUser())
-        let work = LeasedWork(
-            store: store, user: user, limits: .init(underWay: 64, perSecond: 10_000),
-            time: TimeSource { clock.withLock { $0 } })
-        var (done, last): (Int, Int64) = (0, 0)
-        while done < 1300 {
-            clock.withLock { $0 = $0.adding(milliseconds: 500) }
-            let begun = try await work.due()
-            try #require(!begun.isEmpty)
-            for one in begun { await #expect(throws: StoreFault.self) { try await work.ended(one, .answered(status: 200)) } }
-            done += begun.count
-            last = begun.last?.job ?? 0
-        }
-        #expect(work.underWay == 0)
-        store.isOver.withLock { $0 = true }
-        user.isWell.withLock { $0 = true }
-        for _ in 0..<40 { #expect(try await work.due().isEmpty) }
-        let written = user.written.withLock { $0 }
-        #expect(Set(written).count == written.count)
-        #expect(written.count == 1024)
-        #expect(written.contains(last))
-    }
-}
+@testable import CarillonCore
 
-/// Work that is due without an end, each piece of another device and for another peer.
-private final class EndlessWork: LeasedWorkStore {
-    let isOver = Mutex(false)
-    private let last = Mutex<Int64>(0)
+@Suite struct UnwrittenResultsTests {
+    private struct Ended: LeaseResult, Equatable {
+        var number: Int
+        var leaseEnd: Timestamp
 
-    func bringBackWork(in shards: ShardSet, at now: Timestamp) async throws {}
-
-    func dueWork(
-        in shards: ShardSet, at now: Timestamp, besides busy: BusyPeerSets, limit: Int
-    ) async throws -> [DueWork] {
-        guard !isOver.withLock({ $0 }) else { return [] }
-        return last.withLock { last in
-            (0..<64).map { _ in
-                last += 1
-                return DueWork(
-                    serial: last, kind: last % 2 == 0 ? .ping : .callback, app: AppSerial(last % 7),
-                    device: DeviceSerial(last), peer: "\(last).example:80", host: "\(last).example", isOnTrial: false,
-                    readyAt: now, servedAt: now)
-            }
+        init(_ number: Int, until seconds: Int64 = 30) {
+            self.number = number
+            leaseEnd = Sample.now.adding(seconds: seconds)
         }
     }
-}
 
-/// Cannot write down anything until it is well.
-private final class ForgetfulUser: WorkUser {
-    let isWell = Mutex(false)
-    let written = Mutex<[Int64]>([])
-
-    func beganAfterPause(at now: Timestamp) async throws {}
-
-    func lease(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems<Int64> {
-        LeasedItems(
-            items: work.map { work in
-                LeasedItem(
-                    lease: WorkLease(work: work.serial, fence: 1), due: work, health: EndpointHealth(),
-                    subject: work.serial)
-            }, unreadable: 0)
+    private func results(_ numbers: ClosedRange<Int>, limit: Int) -> UnwrittenResults<Ended> {
+        var results = UnwrittenResults<Ended>(limit: limit)
+        for number in numbers { results.add(Ended(number)) }
+        return results
     }
 
-    func job(for item: LeasedItem<Int64>) -> WorkJob<Int64> { .possible(item.subject) }
+    @Test func `the oldest results are taken first`() {
+        var results = results(1...5, limit: 10)
+        #expect(results.take(atMost: 2).map(\.number) == [1, 2])
+        #expect(results.take(atMost: 9).map(\.number) == [3, 4, 5])
+        #expect(results.take(atMost: 9).isEmpty)
+    }
 
-    func ended(_ subject: Int64, _ result: CallResult, _ end: WorkEnd) async throws {
-        guard isWell.withLock({ $0 }) else { throw StoreFault(.full, "no space") }
-        written.withLock { $0.append(subject) }
+    @Test(arguments: [(true, [1, 2, 3, 4]), (false, [3, 4, 1, 2])])
+    func `results that could not be written are written before or behind the others`(isNext: Bool, order: [Int]) {
+        var results = results(1...4, limit: 10)
+        let failed = results.take(atMost: 2)
+        #expect(results.keep(failed, isNext: isNext) == 0)
+        #expect(results.results.map(\.number) == order)
+    }
+
+    @Test func `beyond the limit the first results are dropped`() {
+        var results = results(1...4, limit: 3)
+        #expect(results.results.count == 4, "no write has failed")
+        let failed = results.take(atMost: 1)
+        #expect(results.keep(failed, isNext: true) == 1)
+        #expect(results.results.map(\.number) == [2, 3, 4])
+    }
+
+    @Test func `results are dropped when their leases end, and not before`() {
+        var results = UnwrittenResults<Ended>(limit: 3)
+        for (number, seconds) in [(1, 30), (2, 20), (3, 31)] as [(Int, Int64)] { results.add(Ended(number, until: seconds)) }
+        #expect(results.dropEnded(at: Sample.now.adding(seconds: 19)) == 0)
+        #expect(results.dropEnded(at: Sample.now.adding(seconds: 30)) == 2)
+        #expect(results.results == [Ended(3, until: 31)])
     }
 }
