@@ -44,8 +44,12 @@ final class HostileServer: Sendable {
             while true {
                 let connection = accept(listener, nil, nil)
                 guard connection >= 0 else { break }
-                Self.serve(connection, upstream, answer)
-                close(connection)
+                _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
+                // A connection that stays open, such as a WebSocket, must not delay the others.
+                Thread.detachNewThread {
+                    Self.serve(connection, upstream, answer)
+                    close(connection)
+                }
             }
             close(listener)
         }

@@ -2,11 +2,12 @@ import CarillonCore
 import Logging
 import ServiceLifecycle
 
-/// Does what is due in the whole store, a few rows at a time beside other writes: what belongs to no shard, or is not found by shard. A
-/// process has one. ``Sweeper`` does what is due for the shards of a home.
+/// Repeats the due work of the whole store: rows that belong to no shard, or are not found by shard. Each transaction changes a
+/// limited number of rows, so that other writes are not delayed. A process has one. ``Sweeper`` does the due work of the shards of a
+/// home.
 ///
-/// It uses the handle of one home, and finds connections of any home through ``Homes``. ``ServedTime`` decides whether rows are removed for
-/// good.
+/// It uses the handle of one home, and finds connections of any home through ``Homes``. ``ServedTime`` decides whether rows are
+/// removed.
 struct StoreSweeper: Service {
     /// The handle of the home.
     let store: any InboxStore
@@ -23,11 +24,11 @@ struct StoreSweeper: Service {
             async let _ = endUpdates()
             async let _ = wakeForUpdates()
             async let _ = sweepAttachments()
-            // Ends the subscriptions on items that rules closed and a killed server left.
+            // Ends the subscriptions on items that rules closed, if the server was killed before it ended them.
             async let _ = report.repeating("rules for items") { try await domain.subscriptions.applyRules() }
             await report.repeating {
                 domain.log.flush()
-                // What fails holds up nothing else.
+                // A step that fails does not delay the others.
                 await report("served time") { try await tendServedTime() }
                 await report("deletions") {
                     while !Task.isCancelled { if try await domain.deletions.proceed() { break } }
@@ -47,7 +48,7 @@ struct StoreSweeper: Service {
     }
 
     private func sweep() async throws {
-        // An outcome from before the end of a TTL counts, also when it could not be written until now.
+        // An outcome from before the end of a TTL counts, also if it could not be written until now.
         for home in domain.homes.here { await home.writeUnwritten() }
         while !Task.isCancelled {
             let swept = try await store.sweep(
@@ -59,13 +60,13 @@ struct StoreSweeper: Service {
         }
     }
 
-    /// Files that nobody knows are looked for at the start, when none can be new, and every few hours.
+    /// Removes files without an attachment at the start, when none of them can be new, and every few hours.
     private func sweepAttachments() async {
         await removeOrphans(before: domain.time.now())
         var next = ContinuousClock.now + Self.betweenOrphans
         await report.repeating {
             await report("attachments") {
-                // A little at a time: others commit meanwhile.
+                // The pause leaves the store to other commits.
                 while !Task.isCancelled, try await !domain.attachments.sweep(forgetting: domain.served.retention()) {
                     try? await Task.sleep(for: .milliseconds(5))
                 }
@@ -88,7 +89,7 @@ struct StoreSweeper: Service {
         }
     }
 
-    /// Between the end of updates and the removal of ended updates there is a wait, in which homes take ended updates out of inboxes.
+    /// Homes remove ended updates from inboxes during the pause between the end of updates and their removal.
     private func endUpdates() async {
         while !Task.isCancelled {
             await report("expired updates") { try await domain.updateDelivery.endExpired() }
@@ -97,7 +98,7 @@ struct StoreSweeper: Service {
         }
     }
 
-    /// At a pace that leaves others their time: an app may have a million devices.
+    /// Wakes devices for updates, a part at a time, because an app can have a million devices.
     private func wakeForUpdates() async {
         while !Task.isCancelled {
             var isMore = false
