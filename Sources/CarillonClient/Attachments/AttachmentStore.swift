@@ -9,8 +9,8 @@ import Synchronization
     import Foundation
 #endif
 
-/// Sends files of any size to others through a Carillon server, and fetches them: sealed with a key that the server never sees, in as many
-/// parts as the network makes of it.
+/// Uploads and downloads files of any size through a Carillon server. Each file is sealed with a key that the server does not
+/// have. A transfer continues after each lost connection.
 ///
 /// ```swift
 /// let upload = try await client.attachments.upload("/photos/pump.jpg", for: [.device(other)])
@@ -22,28 +22,29 @@ import Synchronization
 /// let path = try await download.value
 /// ```
 ///
-/// Transfers outlive the process: ``uploads()`` and ``downloads()`` have those that are not done. Apple's background transfers are not
-/// used: while the app is suspended, nothing moves. ``PushClient/handleWake(within:)`` waits for transfers that go on, up to its limit.
+/// Transfers outlive the process: ``uploads()`` and ``downloads()`` return the unfinished ones. Apple's background transfers are
+/// not used, so transfers pause while the app is suspended. ``PushClient/handleWake(within:)`` waits for running transfers, up to
+/// its limit.
 public final class AttachmentStore: Sendable {
-    /// What a program needs that is no device: a backend with a sender key.
+    /// The configuration of a store for a program that is not a device, such as a backend with a sender key.
     public struct Configuration: Sendable {
-        /// The server's base address, `https://push.example.com`. A path is kept.
+        /// The server's base address, `https://push.example.com`. It can have a path.
         public var server: String
-        /// A sender key, or a device's credential. It is never logged.
+        /// A sender key, or a device credential. It is never logged.
         public var bearer: String
-        /// Where transfers are kept that are not done, made if it does not exist. It belongs to one store at a time.
+        /// The directory of unfinished transfers. It is created if it does not exist. Only one store can use it at a time.
         public var directory: String
-        /// A file of certificates to trust instead of the system's, in PEM form or of one certificate in DER.
+        /// The path of a file of certificates to trust instead of the system's: PEM, or one certificate in DER.
         public var trustRootsPath: String?
-        /// How long attempts wait for each other.
+        /// The waits between attempts.
         public var backOff: PushClient.BackOff
-        /// How long an attempt to connect may take.
+        /// The time limit of an attempt to connect.
         public var connectTimeout: Duration
-        /// The logger of the store; by default one for warnings, as ``PushClient/Configuration/logger``. No secret and no name of a file is
-        /// logged.
+        /// The logger of the store. The default is a logger for warnings, as for ``PushClient/Configuration/logger``. Secrets and
+        /// file names are not logged.
         public var logger: Logger
 
-        /// Makes a configuration; what is not given has its default.
+        /// Makes a configuration with default values for the parameters that are left out.
         public init(
             server: String, bearer: String, directory: String, trustRootsPath: String? = nil,
             backOff: PushClient.BackOff = .init(), connectTimeout: Duration = .seconds(10),
@@ -59,13 +60,13 @@ public final class AttachmentStore: Sendable {
         }
     }
 
-    /// The transfers that go on.
+    /// The running transfers.
     let activity = WakeActivity()
     private let folder: TransferFolder
     private let server: TransferAPI
     private let lock = Mutex<TransferLock?>(nil)
     private let known = Mutex(Known())
-    /// The removals of uploads that were given up, by id.
+    /// The running removals of cancelled uploads, by id.
     private let removals = Mutex<[String: Task<Void, Never>]>([:])
 
     private struct Known {
@@ -73,7 +74,8 @@ public final class AttachmentStore: Sendable {
         var downloads: [String: AttachmentDownload] = [:]
     }
 
-    /// - Throws: ``PushError`` with ``PushError/Code/configurationInvalid``, ``PushError/Code/storageInUse`` or another of storage.
+    /// - Throws: ``PushError`` with ``PushError/Code/configurationInvalid`` or ``PushError/Code/storageInUse``, or an error of
+    ///   storage.
     public convenience init(configuration: Configuration) throws(PushError) {
         guard let address = WebAddress(http: configuration.server), !configuration.server.contains("?") else {
             throw PushError(.configurationInvalid, "server: \"\(configuration.server)\" is not an http: or https: address.")
@@ -92,7 +94,7 @@ public final class AttachmentStore: Sendable {
         try open()
     }
 
-    /// - Parameter storage: The storage directory, which may be moved; without one, the directory of the transfers.
+    /// - Parameter storage: The storage directory, which can be moved; nil if it is the directory of the transfers.
     init(directory: String, storage: String? = nil, server: TransferAPI) {
         folder = TransferFolder(path: directory, storage: storage)
         self.server = server
@@ -102,7 +104,7 @@ public final class AttachmentStore: Sendable {
         for removal in removals.withLock({ $0 }).values { removal.cancel() }
     }
 
-    /// Opens the directory when it is first used.
+    /// Opens the directory at its first use.
     private func open() throws(PushError) {
         let isFirst = try lock.withLock { lock throws(PushError) in
             if lock != nil { return false }
@@ -112,7 +114,7 @@ public final class AttachmentStore: Sendable {
             return true
         }
         guard isFirst else { return }
-        // What the server was not notified of before.
+        // The server was not notified of these downloads and cancelled uploads before.
         for id in folder.ids(.download) {
             try folder.convertPaths(of: id)
             let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id)
@@ -126,17 +128,17 @@ public final class AttachmentStore: Sendable {
 
     // MARK: Uploads
 
-    /// Seals a file, and begins to send it. What is read of it is read before this returns: it may be changed or removed then. A file that
-    /// changes while it is read is read once more from its beginning.
+    /// Seals a file, and starts its upload. The method returns when the file is sealed: the file can be changed or removed then.
+    /// If the file changes while it is read, it is read once more from its beginning.
     ///
     /// - Parameters:
-    ///   - path: A file; of any size that the server takes, also of none.
-    ///   - readers: Who may fetch it: 1 to 32. The server removes it when all of them have it.
-    ///   - lifetime: How long the server keeps it once it is whole: a minute to 28 days.
-    ///   - moves: Whether the file is given away: it is removed when the sealed copy is on disk.
-    /// - Returns: The upload; its manifest is what readers need.
-    /// - Throws: ``PushError`` with ``PushError/Code/fileInvalid``, with ``PushError/Code/attachmentChanged`` where the file changed the
-    ///   second time, too, or one of storage.
+    ///   - path: The path of the file. The file can be empty; the server limits its size.
+    ///   - readers: The readers that may fetch the file: 1 to 32. The server removes the file when all of them have it.
+    ///   - lifetime: The time for which the server keeps the complete file: a minute to 28 days.
+    ///   - moves: Whether the file is removed when its sealed copy is on disk.
+    /// - Returns: The upload. Its value is the manifest, which the readers need.
+    /// - Throws: ``PushError`` with ``PushError/Code/fileInvalid``, or with ``PushError/Code/attachmentChanged`` if the file
+    ///   changed also while it was read again, or an error of storage.
     public func upload(
         _ path: String, for readers: [AttachmentReader], lifetime: Duration = .seconds(7 * 86_400), moves: Bool = false
     ) async throws(PushError) -> AttachmentUpload {
@@ -167,14 +169,14 @@ public final class AttachmentStore: Sendable {
         return upload
     }
 
-    /// Those that are not done or not confirmed, of earlier runs, too.
+    /// Returns the uploads that are not complete or not confirmed, including uploads of earlier runs.
     public func uploads() throws(PushError) -> [AttachmentUpload] {
         try open()
         var found: [AttachmentUpload] = []
         for id in folder.ids(.upload) {
             let known = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
             guard let state = known, state.isGivenUp != true else { continue }
-            // Nobody can fetch it any more.
+            // The attachment has expired: no reader can fetch it any more.
             if let manifest = state.manifest, manifest.expiresAt < .now {
                 folder.remove(.upload, id)
             } else {
@@ -188,7 +190,7 @@ public final class AttachmentStore: Sendable {
         known.withLock { known in
             if let upload = known.uploads[id] { return upload }
             let run = UploadRun(id: id, folder: folder, server: server)
-            // The directory is the store's as long as a transfer of it goes on.
+            // The store keeps the lock on the directory while a transfer runs.
             let lock = lock.withLock(\.self)
             let upload = AttachmentUpload(
                 id: id, length: ChunkSeal.sealedLength(of: state.length), activity: activity
@@ -202,7 +204,7 @@ public final class AttachmentStore: Sendable {
                 self?.known.withLock { $0.uploads[id] = nil }
                 guard let state = try run.giveUp() else { return }
                 if let first = self?.remove(run, state) {
-                    // A caller that is cancelled waits no more.
+                    // If the caller's task is cancelled, the wait ends.
                     _ = try? await first.value
                 } else {
                     await run.removeOnce(state)
@@ -216,9 +218,9 @@ public final class AttachmentStore: Sendable {
         }
     }
 
-    /// Has the server remove an upload that was given up. The next run goes on with what is not removed.
+    /// Requests the server to remove a cancelled upload. The next run continues a removal that the server did not confirm.
     ///
-    /// - Returns: What comes with the end of the first attempt.
+    /// - Returns: A result that is set at the end of the first attempt.
     @discardableResult
     private func remove(_ run: UploadRun, _ state: TransferFolder.UploadState) -> PendingResult<Void> {
         let first = PendingResult<Void>()
@@ -227,7 +229,7 @@ public final class AttachmentStore: Sendable {
                 first.resume(.success(()))
                 return
             }
-            // Ends with the server's answer, after ten minutes, or with the store.
+            // The task ends with the server's answer, after ten minutes, or with the store.
             removals[run.id] = Task { [weak self] in
                 await run.remove(state, first: first)
                 self?.removed(run.id)
@@ -237,22 +239,23 @@ public final class AttachmentStore: Sendable {
     }
 
     private func removed(_ id: String) {
-        // The task is taken out of the lock, so that nothing is released inside it.
+        // The task is released after the mutex is unlocked.
         _ = removals.withLock { $0.removeValue(forKey: id) }
     }
 
-    /// Whether the server is being asked to remove uploads.
+    /// Whether a removal of an upload is running.
     var isRemoving: Bool { removals.withLock { !$0.isEmpty } }
 
     // MARK: Downloads
 
-    /// Begins to fetch an attachment, and to open it as it comes. The file has its name when all of it proved right, and not before; until
-    /// then it grows beside it, under a name with a dot.
+    /// Starts the download of an attachment, which is opened while it arrives. The file has its name only when all of it is
+    /// verified. Until then a partial file is beside it, with a name that begins with a dot.
     ///
     /// - Parameters:
-    ///   - manifest: From whoever sent it.
-    ///   - path: Where it is to be put: nothing may be there.
-    /// - Throws: ``PushError`` with ``PushError/Code/manifestInvalid`` or ``PushError/Code/fileExists``, or one of storage.
+    ///   - manifest: The manifest from the sender.
+    ///   - path: The path of the new file. No file may exist there.
+    /// - Throws: ``PushError`` with ``PushError/Code/manifestInvalid`` or ``PushError/Code/fileExists``, or an error of
+    ///   storage.
     public func download(
         _ manifest: AttachmentManifest, to path: String
     ) async throws(PushError) -> AttachmentDownload {
@@ -280,10 +283,10 @@ public final class AttachmentStore: Sendable {
         return download
     }
 
-    /// Those that are not done, of earlier runs, too.
+    /// Returns the downloads that are not complete, including downloads of earlier runs.
     public func downloads() throws(PushError) -> [AttachmentDownload] { try downloadsWithPaths().map(\.download) }
 
-    /// The same, with where each is to be put.
+    /// Returns the downloads that are not complete, with the path of each file.
     func downloadsWithPaths() throws(PushError) -> [(download: AttachmentDownload, path: String)] {
         try open()
         var found: [(download: AttachmentDownload, path: String)] = []

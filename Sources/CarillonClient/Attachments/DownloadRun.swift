@@ -14,7 +14,8 @@ import Synchronization
     import Darwin
 #endif
 
-/// Fetches a sealed file and opens it as it comes; after a cut it goes on behind the last chunk that proved right (RFC 9110 section 14).
+/// Fetches a sealed file and opens it while it arrives. After a lost connection it continues behind the last verified chunk (RFC
+/// 9110 section 14).
 struct DownloadRun: Sendable {
     let state: TransferFolder.DownloadState
     let folder: TransferFolder
@@ -23,7 +24,7 @@ struct DownloadRun: Sendable {
     private var id: String { state.manifest.id }
     private var location: String { "/v1/attachments/\(id)" }
 
-    /// Whether it is not done yet.
+    /// Whether the download is not complete.
     var isThere: Bool { folder.ids(.download).contains(id) }
 
     func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> String {
@@ -41,7 +42,7 @@ struct DownloadRun: Sendable {
         return state.path
     }
 
-    /// The server refused the credential, which may be renewed. The download stays, and goes on when the app resumes it.
+    /// The server refused the credential, which can be renewed. The download is kept, and continues when the app resumes it.
     private struct CredentialRefused: Error {
         var error: PushError
     }
@@ -94,8 +95,8 @@ struct DownloadRun: Sendable {
         }
     }
 
-    /// Whether a response has the bytes of an attachment from a place on, in a form of the server: 206 with that place, or 200 with
-    /// the attachment's length and tag.
+    /// Whether a response contains the bytes of an attachment from an offset on, in the form of the server: 206 with this offset,
+    /// or 200 with the attachment's length and tag.
     private static func isPart(_ answer: WebAnswer, of manifest: AttachmentManifest, from start: Int64) -> Bool {
         switch answer.status {
         case 206: answer.headers["content-range"]?.hasPrefix("bytes \(start)-") == true
@@ -106,13 +107,13 @@ struct DownloadRun: Sendable {
         }
     }
 
-    /// Gives it its name, also where the process ended in the middle of that.
+    /// Renames the partial file to its final name, unless an earlier process did so.
     private func publish() async throws {
         let state = state
         try await DiskFile.work { () throws(PushError) in
             if access(state.part, F_OK) == 0 { try DiskFile.publish(state.part, as: state.path) }
         }
-        // The server need not keep it for this device. Where it does not hear of it, it is notified by the next run.
+        // The server can remove the attachment for this device. If the server does not answer, the next run notifies it.
         switch try? await server.remove(location) {
         case .success?: folder.remove(.download, id)
         case .refused(let refusal)? where refusal.status == 404: folder.remove(.download, id)
@@ -120,7 +121,7 @@ struct DownloadRun: Sendable {
         }
     }
 
-    /// Removes what is there of it.
+    /// Removes the state and the partial file.
     func giveUp() {
         folder.remove(.download, id)
         unlink(state.part)

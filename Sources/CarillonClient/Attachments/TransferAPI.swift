@@ -6,7 +6,7 @@ import CarillonWire
     import Foundation
 #endif
 
-/// The server's API for attachments, with the credential of this device or of a program.
+/// The server's API for attachments, with the credential of this device or the key of a program.
 struct TransferAPI: Sendable {
     let api: ServerAPI
     let files: any FileTransport
@@ -16,9 +16,9 @@ struct TransferAPI: Sendable {
     /// Sends one request.
     ///
     /// - Parameters:
-    ///   - isFile: Whether the body of a response is what `received` takes.
+    ///   - isFile: Whether the body of a response is passed to `received`.
     ///   - success: The documented form of a success.
-    /// - Throws: ``PushError`` of what is received, and `CancellationError`.
+    /// - Throws: The ``PushError`` of `received`, and `CancellationError`.
     func ask<Value>(
         _ method: String, _ path: String, _ headers: [(name: String, value: String)] = [],
         body: (file: DiskFile, range: Range<Int64>)? = nil, sent: @escaping @Sendable (Int64) -> Void = { _ in },
@@ -43,7 +43,7 @@ struct TransferAPI: Sendable {
         return api.outcome(answer, at: address, bearer: bearer)
     }
 
-    /// Has the server remove an attachment, or what was uploaded of it.
+    /// Requests the server to remove an attachment or an incomplete upload.
     func remove(_ path: String) async throws -> ServerAPI.Outcome<Void> {
         try await ask("DELETE", path, expecting: .noContent)
     }

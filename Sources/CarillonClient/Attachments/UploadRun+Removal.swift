@@ -1,11 +1,11 @@
-/// Removes uploads that were given up from the server.
+/// The removal of cancelled uploads from the server.
 extension UploadRun {
     private static let patience = Duration.seconds(600)
 
-    /// Has the server remove an upload that was given up, over cuts, for up to ten minutes. The state of the upload goes with the server's
-    /// answer; without an answer the next run asks again.
+    /// Requests the server to remove a cancelled upload, with retries for up to ten minutes. The state of the upload is removed
+    /// with the server's answer. Without an answer the next run repeats the request.
     ///
-    /// - Parameter first: Comes with the end of the first attempt.
+    /// - Parameter first: A result that is set at the end of the first attempt.
     func remove(_ state: TransferFolder.UploadState, first: PendingResult<Void>) async {
         let end = ContinuousClock.now + Self.patience
         defer { first.resume(.success(())) }
@@ -17,13 +17,13 @@ extension UploadRun {
                 return .later(hint: nil, hasMoved: false)
             }
         } catch {
-            // Only a cancellation ends this: the store has gone.
+            // Only a cancellation ends the retries: the store was deallocated.
         }
     }
 
-    /// Asks the server once to remove an upload that was given up.
+    /// Requests the server once to remove a cancelled upload.
     ///
-    /// - Returns: Whether the server answered, and nothing is left of the upload.
+    /// - Returns: Whether the server answered, and the state of the upload was removed.
     @discardableResult
     func removeOnce(_ state: TransferFolder.UploadState) async -> Bool {
         guard await isRemoved(state) else { return false }
@@ -35,7 +35,7 @@ extension UploadRun {
     private func isRemoved(_ state: TransferFolder.UploadState) async -> Bool {
         var location = state.location
         if location == nil {
-            // It may have been begun, and the answer lost: the same again says where it is.
+            // The answer to the creation may be lost: the same request returns the location.
             switch try? await begin(state, ChunkSeal.sealedLength(of: state.length)) {
             case .success(let begun): location = begun.location
             case .refused: return true

@@ -7,7 +7,7 @@ import CarillonWire
     import Foundation
 #endif
 
-/// Brings a sealed file to the server: begins it once, asks where it is after each cut, and goes on from there
+/// Uploads a sealed file: creates the upload once, requests its offset after each lost connection, and continues from there
 /// (draft-ietf-httpbis-resumable-upload).
 struct UploadRun: Sendable {
     let id: String
@@ -16,7 +16,7 @@ struct UploadRun: Sendable {
 
     private static let draft = (name: "Upload-Draft-Interop-Version", value: "8")
 
-    /// Whether it is not done, or not confirmed.
+    /// Whether the upload is not complete or not confirmed.
     var isThere: Bool { folder.ids(.upload).contains(id) }
 
     func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> AttachmentManifest {
@@ -60,7 +60,7 @@ struct UploadRun: Sendable {
                 switch try await begin(state, length) {
                 case .later(let hint): return .later(hint: hint, hasMoved: false)
                 case .refused(let refusal):
-                    // Whose credential is not taken may have another later; nothing else changes.
+                    // The device may receive another credential later, so 401 and 403 do not remove the upload.
                     if ![401, 403].contains(refusal.status) { folder.remove(.upload, id) }
                     throw PushError(refusal)
                 case .success(let begun):
@@ -80,7 +80,7 @@ struct UploadRun: Sendable {
                 switch outcome {
                 case .later(let hint): return .later(hint: hint, hasMoved: false)
                 case .refused(let refusal) where refusal.status == 404:
-                    // It was not gone on with for too long: what is sealed is sent anew.
+                    // The server removed the upload, which had expired. The sealed file is uploaded again from its beginning.
                     state.location = nil
                     try folder.write(state, .upload, of: id)
                     return .later(hint: nil, hasMoved: false)
@@ -92,7 +92,7 @@ struct UploadRun: Sendable {
                     return .next(hasMoved: hasMoved)
                 }
             }
-            // Whatever comes of it, where it is then is asked for.
+            // After this request, whatever its outcome, the offset is requested again.
             offset = nil
             moved(start)
             let headers = [
@@ -105,7 +105,7 @@ struct UploadRun: Sendable {
             switch outcome {
             case .later(let hint): return .later(hint: hint, hasMoved: false)
             case .success(let whole): return .done(whole)
-            // Another request was there, or is: where it is now is asked for.
+            // Another request changed the upload, or is running: the offset is requested again.
             case .refused(let refusal) where [404, 409].contains(refusal.status): return .later(hint: nil, hasMoved: false)
             case .refused(let refusal): throw PushError(refusal)
             }
@@ -135,8 +135,8 @@ struct UploadRun: Sendable {
 
     /// Returns the path of an upload below the address of the server that this client was configured with.
     ///
-    /// `Location` is a whole address, or a path with or without the path of the server's own address. Only the upload's
-    /// id is used: the credential is sent to no other host.
+    /// `Location` is a whole address, or a path with or without the path of the server's own address. Only the upload's id is
+    /// used, so that the credential is sent to no other host.
     static func path(in answer: WebAnswer) -> String? {
         guard let location = answer.headers["location"] else { return nil }
         let start = location.lowercased()
@@ -151,7 +151,7 @@ struct UploadRun: Sendable {
         answer.headers["upload-offset"].flatMap(StructuredField.item).flatMap { Int64($0) }
     }
 
-    /// Nil: the server does not say what became of the upload.
+    /// Returns the complete upload; nil if the response does not describe one.
     private static func whole(_ answer: WebAnswer, at location: String) -> Whole? {
         guard answer.status == 200, let json = JSONValue(parsing: Array(answer.body)), case .string(let id)? = json["id"],
             case .string(let text)? = json["expiresAt"], let end = Timestamp3339.milliseconds(text)
@@ -159,10 +159,10 @@ struct UploadRun: Sendable {
         return Whole(id: id, expiresAt: Date(timeIntervalSince1970: Double(end) / 1000), location: location)
     }
 
-    /// Whoever wanted what it came to has it.
+    /// Removes the state of a confirmed upload.
     func forget() { folder.remove(.upload, id) }
 
-    /// Notes that the upload is given up, for this run and the next ones. The sealed file goes at once.
+    /// Records that the upload is cancelled, for this run and the next ones. The sealed file is removed at once.
     ///
     /// - Returns: The state for ``remove(_:first:)``; nil if there is no such upload.
     func giveUp() throws(PushError) -> TransferFolder.UploadState? {
@@ -172,7 +172,7 @@ struct UploadRun: Sendable {
             try folder.write(state, .upload, of: id)
             folder.removeSealed(id)
         } catch {
-            // The disk is full: this run alone knows of the upload.
+            // The disk is full: only this run can remove the upload from the server.
             folder.remove(.upload, id)
         }
         return state
