@@ -23,7 +23,7 @@ struct ServiceAPI: Sendable {
     static let path = "/v1/services"
     private static let answerLimit = 1 << 20
 
-    /// Returns a PNG image; nil if there is none, or no answer of the server now.
+    /// Returns a PNG image; nil if there is none, or if the server does not answer now.
     func image(_ path: String) async -> Data? {
         guard let identity = identity(),
             let question = api.question(.get, path, bearer: identity.credential, answerLimit: Self.answerLimit)
@@ -45,7 +45,7 @@ struct ServiceAPI: Sendable {
 
     func ask(_ method: WebQuestion.Method, _ path: String, _ body: [UInt8]? = nil) async -> Answer {
         guard let identity = identity() else { return .later(hint: nil) }
-        // An answer that may be long would hold up what comes on the connection.
+        // A long response would delay other frames on the live connection.
         if method != .get, path.hasPrefix(Self.path), let answer = await asks.ask(method.rawValue, path, body ?? []) {
             return Self.answer(answer.status, answer.body)
         }
@@ -94,9 +94,9 @@ struct ServiceAPI: Sendable {
         .refused(ServiceError(refusal.problem.map { .init($0.code) } ?? .serverUnavailable, refusal.detail))
     }
 
-    /// Asks until it is answered, with longer and longer waits.
+    /// Sends a request until the server answers it, with increasing waits.
     ///
-    /// - Throws: ``ServiceError`` of what is refused, with ``ServiceError/Code/deadlineExceeded`` when the moment came; and
+    /// - Throws: ``ServiceError`` of a refusal, or with ``ServiceError/Code/deadlineExceeded`` at the moment; and
     ///   `CancellationError`.
     func persist(
         until moment: Date, _ method: WebQuestion.Method, _ path: String, _ body: [UInt8]? = nil

@@ -8,9 +8,9 @@ import Logging
     import Foundation
 #endif
 
-/// Requests of the app on their way to the server.
+/// The sending of the app's requests to the server.
 extension ServiceEngine {
-    /// Sends a request, however long it takes: ``send(_:result:)`` ends it.
+    /// Sends a request without a time limit of its own: ``send(_:result:)`` ends it.
     func sendWhole(_ call: ServiceCall, _ result: PendingResult<ServiceReply>?) async throws {
         activity.began()
         defer { activity.ended() }
@@ -23,7 +23,7 @@ extension ServiceEngine {
         do {
             try await send(call, names, to: peer, keys, result)
         } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
-            // It may be another install by now than it was a moment ago.
+            // Another device may provide the service since the lookup.
             known.remove(peer)
             let (newPeer, newKeys) = try await storing(of: call) { try await provider(of: call) }
             guard newPeer != peer else { throw error }
@@ -60,7 +60,7 @@ extension ServiceEngine {
             if let result { outgoing.pending[call.id] = result }
             let uploads = left.ids
             try await withKeys(of: call, peer, keys) { keys in
-                // The provider has the time that is left.
+                // The provider has the remaining time.
                 var timed = call
                 timed.deadlineSeconds = call.secondsLeft
                 let request = timed
@@ -90,7 +90,7 @@ extension ServiceEngine {
         }
     }
 
-    /// Has a request sealed and posted, and once again, for the same install, where that has another key by now.
+    /// Seals and posts a request. If the device has another key by now, the request is sealed and posted once more.
     private func withKeys(
         of call: ServiceCall, _ peer: ServicePeer, _ keys: KeyBundle, _ post: (KeyBundle) async throws -> Void
     ) async throws {
@@ -107,7 +107,7 @@ extension ServiceEngine {
         }
     }
 
-    /// Nothing of it is kept: it is asked now, or not at all.
+    /// Sends a front request, which is not stored: it is sent now or not at all.
     private func askToFront(_ call: ServiceCall, _ peer: ServicePeer, _ keys: KeyBundle) async throws {
         let payload = SealedPayload(.value(call.parameters), files: [])
         try await withKeys(of: call, peer, keys) { keys in
@@ -130,8 +130,8 @@ extension ServiceEngine {
         return try names(of: call.attachments, as: call.names)
     }
 
-    /// The names that files travel with: the given ones, and otherwise a relative path as it is, of another its last part. Equal names
-    /// get numbers.
+    /// Returns the names under which files are sent: the given names, otherwise a relative path unchanged, or the last part of
+    /// another path. Equal names get numbers.
     static func names(of paths: [String], as given: [String?] = []) throws -> [(path: String, name: RelativePath)] {
         guard paths.count <= SealedContent.mostFiles else {
             throw ServiceError(.requestTooLarge, "There are up to \(SealedContent.mostFiles) files.")
@@ -157,7 +157,7 @@ extension ServiceEngine {
         return zip(names, distinct).map { (path: $0.0, name: $1) }
     }
 
-    /// Answers what is posted of a request, and what is to be known of it later.
+    /// Returns the body of a request, and the state that is stored for its reply.
     private func seal(
         _ call: ServiceCall, _ payload: SealedPayload, _ whole: SealedPayload, to peer: ServicePeer, _ keys: KeyBundle
     ) async throws -> (body: [UInt8], stored: StoredCall) {
@@ -193,11 +193,11 @@ extension ServiceEngine {
 
     private func post(_ body: [UInt8], _ id: String, until moment: Date) async throws {
         _ = try await server.persist(until: moment, .post, ServiceAPI.path + "/requests", body)
-        // The server has the request, and the same again is the same request.
+        // The server has the request. If it is sent again, the server treats it as the same request.
         await storage.change("note request as sent") { [box] in try await box.sent(id) }
     }
 
-    /// What an earlier run stored, and the server may not have.
+    /// Sends the requests that an earlier run stored, and that the server may not have.
     func sendUnsent() async {
         // Cancelled: the next run sends them.
         guard let unsent = try? await storage.storing({ try await box.unsent(at: Self.now) }) else { return }

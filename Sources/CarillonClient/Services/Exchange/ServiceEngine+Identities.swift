@@ -30,7 +30,7 @@ extension ServiceEngine {
 
     /// Checks whether a device that presents a key can be trusted.
     ///
-    /// - Parameter user: The user of the device, if this device is a server and knows the user.
+    /// - Parameter user: The user of the device, if this device is a backend device and knows the user.
     /// - Throws: ``ServiceError`` with ``ServiceError/Code/sealInvalid`` if the key is not signed, and with
     ///   ``ServiceError/Code/identityChanged``.
     func believe(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) async throws {

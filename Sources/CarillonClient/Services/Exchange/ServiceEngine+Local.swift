@@ -9,11 +9,12 @@ import NIOCore
     import Foundation
 #endif
 
-/// Requests between apps of one machine, which need not go by the server. They are the same requests with the same ids: what cannot be said
-/// here is said by the server, and whoever hears it twice knows it.
+/// Requests between apps of one machine, which do not need the server. The requests and their ids are the same as with the
+/// server. If a message cannot be sent locally, it is sent through the server, and a recipient ignores a message that arrives
+/// twice.
 ///
-/// Who may call whom is the server's to say. A provider takes here only what comes from a device that the server vouched for within a day: it
-/// brought a request of it, or named it among those that may be called.
+/// The server decides which apps may call each other. A provider accepts a local request only if the server delivered a request
+/// from that device, or listed it as a provider, within the last day.
 extension ServiceEngine {
     // MARK: Listening
 
@@ -45,7 +46,7 @@ extension ServiceEngine {
         }
     }
 
-    /// Answers whether it is on the disk.
+    /// Returns whether the event is stored.
     private func takeLocal(_ body: [UInt8]) async -> Bool {
         guard let event = ServiceEvent(body) else { return false }
         do {
@@ -60,7 +61,7 @@ extension ServiceEngine {
 
     // MARK: Asking
 
-    /// Answers whether the provider has a request on its disk; then its time is kept here.
+    /// Returns whether the provider has stored a request. If so, this device applies the request's deadline.
     func askLocally(_ body: [UInt8], _ call: StoredCall) async -> Bool {
         guard let local, local.isThere(call.device), let own = ownPeer, let json = JSONValue(parsing: body),
             let header = try? RequestHeader(json), let content = try? SealedContent(json)
@@ -68,18 +69,19 @@ extension ServiceEngine {
         let until = Self.now + call.deadlineSeconds * 1000
         let event = ServiceEvent.request(header, from: own, expiresAt: until, content)
         guard await local.send(event.body, to: call.device) else { return false }
-        // Until that is stored, the next run sends it by the server as well, and it is the same.
+        // If this change is not stored, the next run also sends the request through the server, as the same request.
         await storage.change("note request as sent") { [box] in try await box.sentLocally(call.id, until: until) }
-        // The result may be here already.
+        // The result may have arrived already.
         guard ownMemory.calls[call.id] != nil else { return true }
         ownMemory.calls[call.id]?.localUntil = until
         keepTime(of: call.id, until: until)
         return true
     }
 
-    /// The server keeps the time of what it has; of others their consumer does.
+    /// Ends a request at its deadline. The server applies the deadlines of its own requests; the consumer applies the deadlines
+    /// of local requests.
     func keepTime(of id: String, until: Int64) {
-        // Ends at the deadline, with the request or with the run.
+        // The task ends at the deadline, with the request or with the run.
         let timer = Task { [weak self] in
             try await Task.sleep(for: .milliseconds(max(0, until - Self.now)))
             await self?.localTimeEnded(id)
@@ -91,7 +93,7 @@ extension ServiceEngine {
         // The end of the request cancels its timer, which is this task.
         outgoing.timerEnded(id)
         do {
-            // The reply came in time, though its files may not be here.
+            // The reply arrived in time, although the transfer of its files may take longer.
             if try await storage.storing({ try await box.hasReply(to: id) }) { return }
         } catch {
             return logger.error("a deadline waits for the next run", metadata: ["reason": "\(error)"])
@@ -111,7 +113,8 @@ extension ServiceEngine {
         for (id, until) in calls where !outgoing.hasTimer(id) { keepTime(of: id, until: until) }
     }
 
-    /// The provider is notified that a request is not wanted. Answers false for one that went by the server.
+    /// Notifies the provider of the cancellation of a local request. Returns false for a request that was sent through the
+    /// server.
     func cancelLocally(_ call: StoredCall) async -> Bool {
         guard call.localUntil != nil, let local, let id = ServiceRequestID(call.id) else { return false }
         _ = await local.send(ServiceEvent.cancelled(id).body, to: call.device)
@@ -120,7 +123,8 @@ extension ServiceEngine {
 
     // MARK: Answering
 
-    /// Gives the consumer of a request that came here its result: here, or by the server where the consumer asked it as well.
+    /// Delivers the result of a local request to its consumer: locally, or through the server if the consumer also sent the
+    /// request there.
     func replyLocally(_ reply: [UInt8], to id: ServiceRequestID, _ from: ServicePeer, until deadline: Date) async throws {
         guard let local, let own = ownPeer, let json = JSONValue(parsing: reply) else {
             throw ServiceError(.serverUnavailable, "The request came from this machine, whose socket is not used any more.")

@@ -9,7 +9,7 @@ import Synchronization
     import Foundation
 #endif
 
-/// Who else provides services.
+/// The search for service providers.
 extension ServiceEngine {
     /// - Parameter call: The call that needs a provider, and whose end bounds the lookup; nil for a lookup of half a minute.
     func find(
@@ -34,9 +34,9 @@ extension ServiceEngine {
         return found
     }
 
-    /// The install of an app that a request goes to, and its key.
+    /// Returns the device that receives a request, and its key.
     ///
-    /// - Parameter anew: Whether the server is asked, though it was a moment ago.
+    /// - Parameter anew: Whether the server is asked even if the cache has a recent answer.
     func provider(of call: ServiceCall, anew: Bool = false) async throws -> (peer: ServicePeer, keys: KeyBundle) {
         let wanted = ProviderCache.Wanted(application: call.to, service: call.method.service)
         if !anew, let known = known[wanted] { return known }
@@ -70,7 +70,7 @@ extension ServiceEngine {
         return providerWatchers.add()
     }
 
-    /// Looks again after each word of the server that somebody came or went, while somebody wants to know.
+    /// While the app watches providers, searches again after each change that the server reports.
     func runProviders() async {
         var schedule = ClientReconnectSchedule(server.api.backOff)
         while !Task.isCancelled {
@@ -90,7 +90,7 @@ extension ServiceEngine {
     }
 }
 
-/// Those that requests went to a moment ago, so that not each of many is looked for.
+/// The recent recipients of requests, so that not every request needs a search.
 struct ProviderCache {
     struct Wanted: Hashable {
         var application: ServiceApplication
@@ -99,7 +99,7 @@ struct ProviderCache {
 
     private var entries: [Wanted: (peer: ServicePeer, keys: KeyBundle, until: ContinuousClock.Instant)] = [:]
     private static let lifetime = Duration.seconds(5)
-    /// How long the server's word is good for an app of the same machine.
+    /// How long a provider on the same machine stays valid after the server returned it.
     private static let localLifetime = Duration.seconds(86_400)
     private static let most = 256
 
@@ -111,7 +111,7 @@ struct ProviderCache {
         }
     }
 
-    /// The same, of up to a day ago.
+    /// Returns a recipient of the last day.
     func earlier(_ wanted: Wanted) -> (peer: ServicePeer, keys: KeyBundle)? {
         entries[wanted].flatMap { $0.until - Self.lifetime + Self.localLifetime > .now ? ($0.peer, $0.keys) : nil }
     }
@@ -121,7 +121,7 @@ struct ProviderCache {
     mutating func removeAll() { entries = [:] }
 }
 
-/// Who hears of providers: the newest list, where it is another than the one before.
+/// The watchers of providers. Each receives the newest list if it differs from the list before.
 final class ProviderWatchers: Sendable {
     private struct Watcher {
         var stream: AsyncStream<[FoundProvider]>.Continuation

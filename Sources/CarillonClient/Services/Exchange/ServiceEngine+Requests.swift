@@ -8,9 +8,9 @@ import Logging
     import Foundation
 #endif
 
-/// What others ask of this app.
+/// The handling of requests of other devices.
 extension ServiceEngine {
-    /// A request came: it is opened, its files are fetched, its handler is called, and its result is sent.
+    /// Handles a request: opens it, fetches its files, calls its handler, and sends its result.
     func takeRequest(
         _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ expiresAt: Int64,
         _ content: SealedContent
@@ -20,7 +20,8 @@ extension ServiceEngine {
             incoming[id] = nil
             providerProgress.ended(id)
         }
-        // The server's clock decides, and this one may be wrong: it only keeps what is too late from lasting for ever, over runs as well.
+        // The server's clock decides, and this device's clock may be wrong. This deadline only ends late requests, also over
+        // several runs.
         let arrived = stored.arrivedAt.map { Date(timeIntervalSince1970: Double($0) / 1000) } ?? .now
         let deadline = min(arrived, .now) + TimeInterval(header.deadlineSeconds)
         do {
@@ -40,12 +41,12 @@ extension ServiceEngine {
             do {
                 try await post(answer.reply, to: id, stored, from, answer.attachments, until: deadline)
             } catch let error as ServiceError {
-                // The consumer will not fetch the files of a reply that it does not get.
+                // The consumer does not receive this reply, so it does not fetch the files.
                 files.removeAttachments(answer.files)
                 throw error
             }
         } catch is CancellationError {
-            // The run ended: the next one goes on.
+            // The run ended: the next run continues.
             guard Date.now >= deadline else { return box.scheduleEnd(of: stored, logger: logger) }
             if incoming[id]?.isKeptByStorage == true {
                 let error = ServiceError(.storageUnavailable, "The request could not be stored until its deadline.")
@@ -55,7 +56,7 @@ extension ServiceEngine {
             await abandonDraft(of: stored.number)
             await forget(stored)
         } catch let error as ServiceError {
-            // There is nobody to answer to, or the server will not have it.
+            // The server refuses the reply, or there is no consumer.
             logger.info("cannot reply to request", metadata: ["code": "\(error.code)"])
             inbox.giveUp(stored.number)
             await forget(stored)
@@ -65,14 +66,14 @@ extension ServiceEngine {
         }
     }
 
-    /// The consumer of a request does not want it any more.
+    /// Handles the cancellation of a request by its consumer.
     func cancelled(_ id: String) async {
         guard let work = incoming[id] else { return }
         incoming[id]?.isUnwanted = true
         await storage.change("note cancellation") { [box] in try await box.unwanted(work.number) }
         if let handler = incoming[id]?.handler {
             handler.cancel()
-            // The handler may not end soon.
+            // The handler can take a while to end.
             box.scheduleEnd(of: work.number, starts: work.starts, logger: logger)
         }
         incoming[id]?.leaving?.cancel()
@@ -106,14 +107,14 @@ extension ServiceEngine {
         }
     }
 
-    /// What is posted, with the paths of its files here and their names at the server.
+    /// The body of a reply, with the local paths of its files and their ids on the server.
     private struct Decided: Sendable {
         var reply: [UInt8]
         var attachments: [String]
         var files: [String]
     }
 
-    /// Answers what is posted.
+    /// Handles a request, and returns its reply.
     private func answer(
         _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ expiresAt: Int64,
         _ content: SealedContent
@@ -152,10 +153,10 @@ extension ServiceEngine {
             throw error
         } catch {
             try Task.checkCancellation()
-            // What the app throws may say what is nobody's business.
+            // An error of the app can contain confidential text.
             payload = SealedPayload(.error(ServiceError(.serviceFailed, "The provider failed.")))
         }
-        // Whose request it was may not be here any more.
+        // The device may have another user by now.
         guard incoming[header.id.description] != nil else {
             files.takeAway(left)
             throw CancellationError()
@@ -181,7 +182,7 @@ extension ServiceEngine {
             reply = try await storing(for: id) { try await seal(sealed, whole, header, from, content) }
             try await reportReceived(before: payload, header.id, from, isLocal: stored.isLocal)
             if left.ids.isEmpty, incoming[id]?.isOnce == false {
-                // If this is lost, it is handled once more.
+                // If this change is lost, the request is handled once more.
                 Task {
                     await storage.change("note reply") { [box] in
                         try await box.decided(stored.number, reply: reply, claiming: [])
@@ -195,7 +196,7 @@ extension ServiceEngine {
                 }
             }
         } catch {
-            // When the run ended, the next one goes on with what is drafted.
+            // If the run ended, the next run continues the uploads of the draft.
             if error is CancellationError { left.uploads.removeAll { drafted.contains($0.id) } }
             files.takeAway(left)
             throw error
@@ -205,7 +206,7 @@ extension ServiceEngine {
             reply: reply, attachments: attachments, files: left.files.map(\.manifest.id) + attachedIDs)
     }
 
-    /// An error of a service has the service's domain.
+    /// Returns an error with the domain of its service.
     private static func domained(_ error: ServiceError, by service: String) -> ServiceError {
         var error = error
         if error.code == .custom { error.domain = service }
@@ -275,22 +276,23 @@ extension ServiceEngine {
                 box.scheduleEnd(of: stored, logger: logger)
             }
         } catch is PushError {
-            // The app's own, of whatever it did.
+            // The error is the app's own, from its own use of this library.
             throw ServiceError(.serviceFailed, "The provider failed.")
         }
-        // Sending its files may take long, and is no work of the handler.
+        // The transfer of the reply's files can take long, and is not part of the handler.
         if !reply.attachments.isEmpty { box.scheduleEnd(of: stored, logger: logger) }
         try definition?.check(reply: reply.value, attachments: reply.attachments.count, of: method.name)
         return reply
     }
 
-    /// Notifies the consumer that all of a request is here. A result that comes soon says so by itself.
+    /// Notifies the consumer that the provider has the whole request. A result that is sent soon makes the notification
+    /// unnecessary.
     private func notifyReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         try await Task.sleep(for: Self.soon)
         try await reportReceived(id, from, isLocal: isLocal)
     }
 
-    /// Reports the same before a reply that does not say it: an error that a request has as well that did not arrive.
+    /// Reports the receipt before a reply that does not imply it: an error that a request without receipt can have as well.
     private func reportReceived(
         before reply: SealedPayload, _ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool
     ) async throws {
@@ -298,13 +300,13 @@ extension ServiceEngine {
         do {
             try await reportReceived(id, from, isLocal: isLocal)
         } catch is ServiceError {
-            // The server refuses the reply for the same reason.
+            // The server also refuses the reply, for the same reason.
         }
     }
 
     private func reportReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         if isLocal, let local, await local.send(ServiceEvent.received(id).body, to: from.device) { return }
-        // Whoever began this ends it with the request.
+        // The caller cancels this at the end of the request.
         _ = try await server.persist(until: .distantFuture, .post, "\(ServiceAPI.path)/requests/\(id)/received")
     }
 
@@ -346,7 +348,7 @@ extension ServiceEngine {
             fileBytes: content.fileBytes)
     }
 
-    /// Seals a result to the key that the request came with.
+    /// Seals a result with the consumer's key from the request.
     private func seal(
         _ payload: SealedPayload, _ whole: SealedPayload, _ header: RequestHeader, _ from: ServicePeer,
         _ content: SealedContent

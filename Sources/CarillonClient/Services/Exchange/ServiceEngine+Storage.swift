@@ -11,23 +11,23 @@ extension ServiceEngine {
         try await storage.storing(until: { waitForStorage(of: call) }, work)
     }
 
-    /// Notes that the storage keeps a call from being sent. The end of the call cancels the wait.
+    /// Records that a call waits for the storage before it is sent. The end of the call cancels the wait.
     func waitForStorage(of call: ServiceCall) -> Date {
         outgoing.keptByStorage.insert(call.id)
         return .distantFuture
     }
 
-    /// Notes that the storage keeps a reply from being received, and returns when the reply is given up.
+    /// Records that a reply waits for the storage. Returns when the reply is dropped.
     func waitForStorage(of call: StoredCall) -> Date {
         outgoing.keptByStorage.insert(call.id)
         return lastMoment(of: call)
     }
 
-    /// Returns when a reply that cannot be stored is given up: at the end of its call, or a minute after the failure if that is later than the
-    /// end.
+    /// Returns when a reply that cannot be stored is dropped: at the end of its call, or a minute after the failure if that is
+    /// later than the end.
     func lastMoment(of call: StoredCall) -> Date {
         let now = Date.now
-        // A call that an earlier version stored has at least as long as it was given.
+        // A call that an earlier version stored has no end: its full deadline counts from now.
         let moment = call.endDate ?? now + TimeInterval(call.deadlineSeconds)
         return moment > now ? moment : now + 60
     }

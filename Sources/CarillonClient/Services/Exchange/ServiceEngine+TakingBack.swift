@@ -8,9 +8,9 @@ import Logging
     import Foundation
 #endif
 
-/// Requests that nobody wants any more.
+/// The cancellation of requests.
 extension ServiceEngine {
-    /// Answers whether the request was gone before it was delivered.
+    /// Returns whether the request was cancelled before its delivery.
     func cancel(_ id: String) async throws -> Bool {
         if cancelUnderWay(id) { return true }
         guard let call = try await call(id) else {
@@ -22,7 +22,7 @@ extension ServiceEngine {
         } catch let error as ServiceError where error.code == .alreadyDelivered || error.code == .requestFinished {
             return false
         } catch let error as ServiceError where error.code == .requestUnknown {
-            // The server never had it.
+            // The server never received the request.
         }
         await forgetCall(id)
         files.removeAttachments(call.files)
@@ -31,7 +31,8 @@ extension ServiceEngine {
         return true
     }
 
-    /// Nobody waits for a request any more: the server is notified, its files are removed, and the result that comes all the same is nobody's.
+    /// Takes a request back: no task waits for its result any more. The server is notified, the files of the request are removed,
+    /// and a later result is dropped.
     func takeBack(_ id: String) {
         outgoing.pending[id] = nil
         guard let call = ownMemory.calls[id] else { return }
@@ -44,12 +45,12 @@ extension ServiceEngine {
         outgoing.cancelTimer(of: call.id)
         guard outgoing.takingBack[call.id] == nil else { return }
         let work = outgoing.underWay[call.id]?.work
-        // Ends with the server's answers, after ten minutes for each, or with the engine, though the task is cancelled that asked. It does not
-        // keep the engine.
+        // The task ends with the server's answers, after ten minutes for each, or with the engine, even if the caller's task is
+        // cancelled. The task does not retain the engine.
         outgoing.takingBack[call.id] = Task { [weak self, server, box] in
-            // The next run goes on until the server has answered.
+            // The next run continues until the server has answered.
             await self?.storage.change("take back request") { try await box.takeBack(call.id) }
-            // The server hears of the request before it hears that nobody wants it.
+            // The server receives the request before its cancellation.
             await work?.value
             if let isLocal = await self?.cancelLocally(call) {
                 let request = isLocal ? [] : ["\(ServiceAPI.path)/requests/\(call.id)"]
@@ -65,9 +66,9 @@ extension ServiceEngine {
 
     private func tookBack(_ id: String) { outgoing.takingBack[id] = nil }
 
-    /// Goes on with what an earlier run took back.
+    /// Continues the cancellations of an earlier run.
     func takeBackAgain() async {
-        // Cancelled: the next run goes on.
+        // If the task is cancelled, the next run continues.
         guard let calls = try? await storage.storing({ try await box.takenBack() }) else { return }
         for call in calls { takeBack(call) }
     }

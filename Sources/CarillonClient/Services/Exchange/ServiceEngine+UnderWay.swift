@@ -13,19 +13,20 @@ struct CallUnderWay: Sendable {
     let owner: CallOwner
     let work: Task<Void, Never>
     let outcome: PendingResult<Void>
-    /// The install that it goes to, once it is found.
+    /// The device that receives the request, after it is found.
     var peer: ServicePeer?
 
-    /// Ends the work. The app gets the error at once, and does not wait for what the work cleans up.
+    /// Ends the work. The app receives the error at once, and does not wait for the cleanup.
     func end(with error: any Error) {
         outcome.resume(.failure(error))
         work.cancel()
     }
 }
 
-/// The moment at which a call ends bounds everything that the call waits for: the registration, the lookup, uploads, the server and the result.
+/// The sending of requests. The end of a call limits all waits of the call: the registration, the lookup, uploads, the server and
+/// the result.
 extension ServiceEngine {
-    /// Sends a request. Its one result is in `result` from then on, and in ``late`` for a later run.
+    /// Sends a request. Its only result is then in `result`, and for a later run in ``late``.
     ///
     /// - Throws: ``ServiceError``, with ``ServiceError/Code/deadlineExceeded`` when the call ends, or with
     ///   ``ServiceError/Code/storageUnavailable`` if it waits for the storage then; and `CancellationError`.
@@ -44,7 +45,7 @@ extension ServiceEngine {
             throw Self.wasCancelled
         }
         let outcome = PendingResult<Void>()
-        // Ends with the request's way to the server; it is cancelled with the call.
+        // The task ends when the server has the request; it is cancelled with the call.
         let work = Task {
             do {
                 if use == .unknown, try await self.storing(of: call, { try await self.call(call.id) }) != nil {
@@ -95,11 +96,11 @@ extension ServiceEngine {
         }
     }
 
-    /// Does something at a moment, unless the timer is cancelled before.
+    /// Runs work at a moment, unless the timer is cancelled before.
     private static func timer(
         until moment: ContinuousClock.Instant, _ work: @escaping @Sendable () async -> Void
     ) -> Task<Void, any Error> {
-        // Ends at the moment; the call cancels it when the call ends.
+        // The task ends at the moment, or is cancelled at the end of the call.
         Task {
             try await Task.sleep(until: moment, clock: .continuous)
             await work()
@@ -108,7 +109,7 @@ extension ServiceEngine {
 
     /// Cancels a request that the server does not have yet, or may not have. Its files are removed from the server.
     ///
-    /// - Returns: False for any other.
+    /// - Returns: False for any other request.
     func cancelUnderWay(_ id: String) -> Bool {
         if requestIDs.cancel(id) {
             clientProgress.ended(id)
@@ -119,7 +120,7 @@ extension ServiceEngine {
         return true
     }
 
-    /// Cancels those to an install of an app. Returns how many there were.
+    /// Cancels the requests to a device that are being sent. Returns their number.
     func cancelUnderWay(to peer: ServicePeer) -> Int {
         let ids = outgoing.underWay.filter { id, call in
             ownMemory.calls[id]?.peer == peer || call.peer == peer || call.to == ServiceApplication(peer)
@@ -128,7 +129,7 @@ extension ServiceEngine {
         return ids.count
     }
 
-    /// Waits until the server knows of all that was taken back and given up, or for a time.
+    /// Waits until the server has confirmed all cancellations and removals, up to a time limit.
     func waitForRemovals(atMost limit: Duration) async {
         let end = ContinuousClock.now + limit
         while !outgoing.takingBack.isEmpty || !outgoing.underWay.isEmpty || files.isRemoving, ContinuousClock.now < end {

@@ -9,10 +9,10 @@ import Logging
     import Foundation
 #endif
 
-/// Runs services while the client runs: offers what the app provides, sends what it asks, and works through what came.
+/// Runs services while the client runs: offers the app's services, sends the app's requests, and handles received events.
 ///
-/// What came is stored before the server hears of it, and is deleted when it is done; a run begins with what the last one left. A request is
-/// handled in a task of its own, so that a slow one holds up nobody.
+/// A received event is stored before it is acknowledged, and is deleted when it is handled. A run first handles the stored events
+/// of the last run. Each request is handled in a task of its own, so that a slow request does not delay others.
 actor ServiceEngine {
     let runner: SessionRunner
     let app: String
@@ -21,7 +21,7 @@ actor ServiceEngine {
     let storage: ServiceStorage
     let files: ServiceFiles
     let offers: ServiceOffers
-    /// Of this machine; nil where the app has no directory for it.
+    /// The sockets of the apps on this machine; nil if the app has no directory for them.
     let local: LocalSockets?
     let localChanges = Signal()
     let router = ServiceRouter()
@@ -29,14 +29,14 @@ actor ServiceEngine {
     let providerListeners = ServiceProviderListeners()
     let clientProgress = ProgressWatchers()
     let providerProgress = ProgressWatchers()
-    /// The ids of requests to come.
+    /// The ids of future requests.
     let requestIDs = RequestIDs()
     let logger: Logger
 
     var outgoing = OutgoingCalls()
     var incoming: IncomingRequests
     var results = ServiceResults()
-    /// Results of requests that nobody in this process waits for.
+    /// Results of requests for which no task of this process waits.
     let late = LateReplies()
     nonisolated let delegateResults = DelegateResults()
     nonisolated var suspects: SuspectTurns { runner.suspects }
@@ -45,13 +45,13 @@ actor ServiceEngine {
     private(set) var isRunning = false
     private(set) var owner: ServiceMemory.Owner
     var memory: ServiceMemory
-    /// Those that this device asked a moment ago.
+    /// The providers that this device called recently.
     var known = ProviderCache()
     nonisolated let providerWatchers = ProviderWatchers()
     var verifier = IdentityVerifier()
 
     static let eventsAtOnce = 100
-    /// Beyond them requests are answered that there are too many. The server lets one device have a tenth of them.
+    /// Requests beyond this limit are refused as too many. The server allows one device a tenth of them.
     static let mostRequests = 10_000
 
     init(
@@ -82,16 +82,17 @@ actor ServiceEngine {
 
     nonisolated static var now: Int64 { Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)) }
 
-    /// Has the device registered where it is not, and waits until it is known whose it is.
+    /// Requests the registration of the device if it is not registered, and waits until its user is known.
     ///
-    /// - Parameter isBounded: Whether the caller ends the wait. A wait that nobody ends, or whose registration is refused, ends by itself.
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serverUnavailable`` when that takes half a minute, and `CancellationError`.
+    /// - Parameter isBounded: Whether the caller limits the wait. Otherwise, or if the registration is refused, the wait ends
+    ///   after half a minute.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serverUnavailable`` after half a minute, and `CancellationError`.
     func ready(isBounded: Bool = false) async throws {
         want()
         let begun = ContinuousClock.now
         while true {
             let scope = runner.session.updateScope
-            // What belonged to the former user is dropped before anything is done for the present one.
+            // The data of the former user is dropped before any request of the present user.
             if scope.identity != nil, !scope.isUserPending, owner == presentOwner { return }
             let failure = runner.failures.last
             let isRefused = failure.map { Self.refusals.contains($0.code) } ?? false
@@ -103,26 +104,26 @@ actor ServiceEngine {
         }
     }
 
-    /// What keeps a device from being registered until somebody mends it.
+    /// The errors that prevent a registration until the app or an operator corrects their cause.
     private static let refusals: Set<PushError.Code> = [.registrationRefused, .clientKeyMissing]
 
     private func want() {
-        // Nothing is written, so that nothing can fail.
+        // This change writes nothing to the storage, so it cannot fail.
         runner.begin({ session, _ in session.deviceWanted() }) { _ in }
     }
 
-    /// Who this device is to others; nil: it is not registered.
+    /// The app and the id of this device; nil if the device is not registered.
     nonisolated var ownPeer: ServicePeer? {
         runner.session.registration.identity.map { ServicePeer(app: app, device: $0.device) }
     }
 
     // MARK: Running
 
-    /// What a wake waits for.
+    /// The activity for which a wake waits.
     nonisolated var activity: WakeActivity { runner.serviceActivity }
 
     func run() async {
-        // Another run is just ending: two would handle the same.
+        // Another run is about to end. Two runs would handle the same events.
         while isRunning {
             do { try await Task.sleep(for: .milliseconds(20)) } catch { return }
         }
@@ -150,7 +151,7 @@ actor ServiceEngine {
             files.stopClearing()
         }
         takeBackResultStarts()
-        // The next run keeps the times of what is stored.
+        // The next run sets the timers of the stored requests.
         outgoing.cancelTimers()
     }
 
@@ -161,18 +162,18 @@ actor ServiceEngine {
         if offer != nil { want() }
     }
 
-    /// Who the device is, or whose, may be another. What the storage had of the one before is gone by now.
+    /// Called when the device or its user may have changed. The storage of the former owner is deleted by now.
     nonisolated func scopeChanged() {
         offers.scopeChanged()
         localChanges.send()
         runner.providerChanges.send()
-        // Whoever goes and comes back has gone, too.
+        // If the user signs out and returns, the data is dropped as well.
         let present = presentOwner
         Task { await dropDataOfOtherOwner(present) }
     }
 
     private func dropDataOfOtherOwner(_ present: ServiceMemory.Owner) {
-        // Another change may have come since; its own call finds that nothing is left to drop.
+        // If there was another change since, its own call finds no data to drop.
         defer {
             owner = presentOwner
             runner.serviceChanges.send()
@@ -184,13 +185,13 @@ actor ServiceEngine {
         known.removeAll()
         memory = ServiceMemory(owner: present)
         late.removeAll()
-        // A delegate that is about to be called is not called any more, and iterations lose the events that wait for them.
+        // Pending calls of delegates are cancelled, and iterations lose their waiting events.
         for id in results.unconfirmed.notified { delegateResults.removed(id) }
         clientListeners.ownerChanged()
         providerListeners.ownerChanged()
         for id in results.unconfirmed.started { suspects.end(.result(id)) }
         results.removeAll()
-        // The callers that are resumed here find no state of the former user.
+        // The callers that resume here find no state of the former user.
         endUnderWayOfOthers()
         outgoing.endPending(with: Self.userMismatch)
         clientProgress.allEnded(but: Set(outgoing.underWay.filter { isCurrent($1.owner) }.keys))
