@@ -16,18 +16,18 @@ import Synchronization
     import Glibc
 #endif
 
-/// Brings what is said of requests from app to app of one machine: each install listens at a Unix-domain socket in a directory that only one
-/// user of the machine can enter. A connection carries one event, its length before it in four bytes, big endian; the answer is one byte, 1
-/// when it is on the other's disk.
+/// Exchanges service events between apps of one machine. Each device listens on a Unix-domain socket in a directory that only one
+/// user of the machine can access. A connection carries one event, after its length in four bytes, big endian. The response is
+/// one byte: 1 when the recipient has stored the event.
 struct LocalSockets: Sendable {
     let directory: String
 
-    /// How long a connection can take, to be opened and to carry its event.
+    /// The time limit of a connection, from its opening until its event is received.
     var timeout = TimeAmount.seconds(5)
     static let mostAtOnce = 16
-    /// Beyond this an event does not fit into the server's frames either.
+    /// Larger events do not fit into the server's frames either.
     static let mostBytes = Limits.clientFrameBytes
-    /// Of `sockaddr_un`, on every system.
+    /// The maximum length of a path in `sockaddr_un`, with a margin for every system.
     private static let longestPath = 100
 
     func path(of device: String) -> String { "\(directory)/\(device).sock" }
@@ -38,9 +38,10 @@ struct LocalSockets: Sendable {
 
     // MARK: Listening
 
-    /// Listens for a device, until what it answers is closed.
+    /// Listens for events to a device until the returned channel is closed.
     ///
-    /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable`` where the directory is not one's own, or the socket cannot be made.
+    /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable`` if the directory is not only this user's, or if the
+    ///   socket cannot be created.
     func listen(
         as device: String, _ take: @escaping @Sendable ([UInt8]) async -> Bool
     ) async throws -> any NIOCore.Channel {
@@ -55,7 +56,7 @@ struct LocalSockets: Sendable {
                         try channel.pipeline.syncOperations.addHandler(ReceivingHandler(count, timeout: timeout, take))
                     }
                 }
-                // A run that was killed leaves its socket behind; nobody else is this device.
+                // A process that was killed leaves its socket file. No other process uses the path of this device.
                 .bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true).get()
         } catch {
             throw Self.fault("The socket \(path) cannot be made", error)
@@ -76,7 +77,7 @@ struct LocalSockets: Sendable {
 
     // MARK: Sending
 
-    /// Answers whether the other has it on its disk.
+    /// Returns whether the recipient has stored the event.
     func send(_ event: [UInt8], to device: String) async -> Bool {
         guard event.count <= Self.mostBytes, isThere(device) else { return false }
         let answer: EventLoopFuture<Bool> = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -114,12 +115,12 @@ enum LocalPeer {
                 level: .init(rawValue: SOL_LOCAL), name: .init(rawValue: LOCAL_PEERCRED))
             let uid = peer.map(\.cr_uid)
         #else
-            // Linux's `struct ucred`, which Glibc shows to GNU's dialect alone: pid, uid, gid.
+            // Linux's `struct ucred` (pid, uid, gid), which Glibc declares only with GNU extensions.
             let peer: EventLoopFuture<(Int32, uid_t, gid_t)> = options.unsafeGetSocketOption(
                 level: .socket, name: .init(rawValue: SO_PEERCRED))
             let uid = peer.map(\.1)
         #endif
-        // On the channel's own loop the option is there at once.
+        // On the channel's own event loop the future is completed at once.
         let found = NIOLoopBoundBox<uid_t?>(nil, eventLoop: channel.eventLoop)
         uid.whenSuccess { found.value = $0 }
         return found.value == getuid()
@@ -140,7 +141,7 @@ private final class ConnectionCount: Sendable {
     func leave() { count.withLock { $0 -= 1 } }
 }
 
-/// Reads one event, has it taken, and answers.
+/// Reads one event, passes it to the closure, and responds.
 private final class ReceivingHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -180,7 +181,7 @@ private final class ReceivingHandler: ChannelInboundHandler {
         isTaken = true
         let bytes = Array(buffer.readableBytesView.dropFirst(4))
         let (take, channel) = (take, context.channel)
-        // Ends with one transaction of the storage.
+        // The task ends with one transaction of the storage.
         Task {
             let answer = channel.allocator.buffer(bytes: [await take(bytes) ? 1 : 0])
             channel.writeAndFlush(answer).whenComplete { _ in channel.close(promise: nil) }
