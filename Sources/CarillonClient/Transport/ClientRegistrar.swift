@@ -7,8 +7,8 @@ import CarillonWire
     import Foundation
 #endif
 
-/// What an install asks the server for by HTTP: to be registered, to be deleted, and where its sockets are. Each is one
-/// request on a connection of its own, and is made seldom.
+/// The HTTP requests of a device for its registration, its deletion, its reports, and the address of the server's sockets. Each
+/// request uses a connection of its own, and is rare.
 struct ClientRegistrar: Sendable {
     let server: WebAddress
     let app: String
@@ -47,7 +47,7 @@ struct ClientRegistrar: Sendable {
         }
     }
 
-    /// Registers a device with the configured server, and returns it whatever its socket is.
+    /// Registers a device with the configured server, and returns the device. The socket address is not checked.
     private func requestDevice(as secret: String) async -> Answer<RegisteredDevice> {
         guard let clientKey else {
             return .failed(
@@ -63,7 +63,7 @@ struct ClientRegistrar: Sendable {
         ).answer { fault($0, $1, "register the device", .registrationRefused) }
     }
 
-    /// Asks the server who it is, and where its sockets are. The request contains nothing.
+    /// Requests the server's id and the address of its sockets. The request contains no credential and no body.
     func locate() async -> Answer<ServerBody> {
         let answer = await ask(
             .get, "/v1/server", bearer: nil, "to ask for its sockets", expecting: .json(200, as: ServerBody.self)
@@ -72,15 +72,17 @@ struct ClientRegistrar: Sendable {
         return answer
     }
 
-    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the deregistration has the
-    /// secret of a registration: then a server of an earlier version may have replaced the credential, and the registration is repeated
-    /// for a valid one. A refusal of the repetition does not show that the device is gone.
+    /// Deletes a device. If the server refuses its credentials (`credential_invalid`), the device is deleted already, unless the
+    /// deregistration has the secret of a registration. In that case a server of an earlier version may have replaced the
+    /// credential, and the registration is repeated for a valid one. A refusal of the repetition does not show that the device is
+    /// deleted.
     func delete(_ deregistration: Deregistration) async -> Answer<Void> {
         for credential in [deregistration.credential, deregistration.nextCredential].compactMap(\.self) {
             if let end = await delete(with: credential, at: deregistration.server) { return end }
         }
         guard let secret = deregistration.registration else { return .done(()) }
-        // The key is for the configured server only. Another server removes the device, which never connected, when it is idle.
+        // The client key is for the configured server only. Another server removes the device, which never connected, when it is
+        // idle.
         guard ServerAPI.base(deregistration.server) == api.base else { return .done(()) }
         switch await requestDevice(as: secret) {
         case .done(let device):
@@ -102,17 +104,17 @@ struct ClientRegistrar: Sendable {
 
     enum Renewal: Sendable {
         case done
-        /// The server knows neither the credential nor the next one.
+        /// The server accepts neither the credential nor the next one.
         case unknown
-        /// The server is of a version before this.
+        /// The server's version does not support renewals.
         case unsupported
         case failed(RegistrationFailure, PushError)
     }
 
-    /// Gives a device another credential, of a secret of ours; the one before is invalid from then on.
+    /// Replaces the credential of a device by one that is derived from a secret. The former credential is invalid after that.
     func renewCredential(of identity: DeviceIdentity, to secret: String) async -> Renewal {
         let body = Data(JSONValue.object([.init(name: "secret", value: .string(secret))]).bytes)
-        // An earlier attempt may have been taken, whose answer was lost.
+        // An earlier attempt may have succeeded, and its answer was lost.
         for credential in [identity.credential, identity.renewed(with: secret)] {
             let reply = await ask(
                 .put, "/v1/device/credential", bearer: credential, json: body, "to renew the credential",
@@ -133,7 +135,7 @@ struct ClientRegistrar: Sendable {
         return .unknown
     }
 
-    /// Reports all that there is to report of the device. Returns its status, and since when the device has that status.
+    /// Reports the push token and all details of the device. Returns the status of the device, and since when the device has it.
     func report(
         _ report: PushDeviceMachine.Report, _ identity: DeviceIdentity
     ) async -> Answer<(status: PushDeviceStatus, since: Int64)> {
@@ -174,13 +176,13 @@ struct ClientRegistrar: Sendable {
             }
         ).answer { refusal, wait in
             let fault = fault(refusal, wait, "take the user token", .userRefused)
-            // Its key may be too young for the server to know.
+            // With a wait, the key of the token may be too new for the server.
             if wait != nil { return Fault(kind: .unavailable(retryAfter: wait), error: fault.error) }
             return refusal.status == 401 && refusal.code != .userTokenInvalid ? fault.ofCredential : fault
         }
     }
 
-    /// Has the server count the number on the app's icon from the beginning.
+    /// Requests the server to start the number on the app's icon from the beginning.
     func resetBadge(_ identity: DeviceIdentity) async throws(PushError) {
         let answer = await ask(
             .post, "/v1/device/badge/reset", bearer: identity.credential, "to reset the badge", expecting: .noContent
@@ -194,14 +196,14 @@ struct ClientRegistrar: Sendable {
         var kind: RegistrationFailure
         var error: PushError
 
-        /// A device whose credential is refused is notified on the socket as well, and begins anew there.
+        /// The fault of a refused credential. The device is also notified on the socket, and registers again after that.
         var ofCredential: Fault { Fault(kind: .unavailable(retryAfter: nil), error: error) }
     }
 
     private enum Reply<Value: Sendable>: Sendable {
         case done(Value)
         case refused(ServerRefusal, wait: Duration?)
-        /// No answer of the server came.
+        /// There was no response from the server.
         case failed(Fault)
 
         func answer(_ refused: (ServerRefusal, Duration?) -> Fault) -> Answer<Value> {
@@ -275,7 +277,7 @@ struct ClientRegistrar: Sendable {
 }
 
 extension PushDeviceMachine.Report {
-    /// All of it: what is absent is not so.
+    /// The complete description of the device. The server clears details that are left out.
     fileprivate var body: Data {
         guard case .object(var members) = details.json else { return Data() }
         members.append(.init(name: "platform", value: .string(PushPlatform.apple.rawValue)))

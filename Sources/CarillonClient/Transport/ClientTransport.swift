@@ -7,16 +7,16 @@ import CarillonWire
     import Foundation
 #endif
 
-/// Sends one request over HTTP, on a connection of its own. Each attempt resolves the name anew.
+/// Sends one request over HTTP, on a connection of its own. Each attempt resolves the host name again.
 protocol WebTransport: Sendable {
     /// Sends one request. No redirect is followed.
     func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer
 }
 
-/// How the client reaches a server: one request over HTTP, or a WebSocket that stays.
+/// The connections of the client to a server: single HTTP requests, and a permanent WebSocket.
 protocol ClientTransport: WebTransport {
-    /// Connects, and passes the connection to the closure; it is closed when the closure ends.
-    /// - Throws: ``TransportFault`` if there is no connection. Faults of an open connection are the end of its events.
+    /// Connects, and passes the connection to the closure. The connection is closed when the closure ends.
+    /// - Throws: ``TransportFault`` if the connection cannot be opened. A fault of an open connection ends its events.
     func withConnection(
         to address: WebAddress, _ body: (WebSocketConnection) async -> Void
     ) async throws(TransportFault)
@@ -36,17 +36,18 @@ struct WebQuestion: Sendable {
     var address: WebAddress
     var bearer: String?
     var json: Data?
-    /// The most bytes that the answer's body may have. The transport drops a longer body, and keeps the status and the headers.
+    /// The maximum size of the response's body, in bytes. The transport drops a longer body, and keeps the status and the
+    /// headers.
     var answerLimit: Int
-    /// How much longer the answer may take than others do.
+    /// The additional time for the response, beyond the time limit of other requests.
     var patience: Duration = .zero
 }
 
 struct WebAnswer: Sendable {
     var status: Int
-    /// The header fields by their names in lower case; the first of each name.
+    /// The header fields by their names in lower case: the first field of each name.
     var headers: [String: String]
-    /// Empty if the transport dropped it, or if it is a file.
+    /// The body. It is empty if the transport dropped it, or if it is a file.
     var body = Data()
 
     func response(isHead: Bool = false) -> ServerResponse {
@@ -60,7 +61,7 @@ struct WebAnswer: Sendable {
     var wait: Duration? { headers["retry-after"].flatMap { RetryAfter.duration($0, at: Date().milliseconds) } }
 }
 
-/// Why there is no connection, or no answer.
+/// The reason why there is no connection or no response.
 struct TransportFault: Error {
     enum Kind: Sendable {
         case unreachable

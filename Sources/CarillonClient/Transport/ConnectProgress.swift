@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// The progress of one attempt to connect. It allows a caller to abandon the attempt at any point without a wait for its end.
+/// The progress of one attempt to connect. The caller can abandon the attempt at any point without waiting for its end.
 final class ConnectProgress: Sendable {
     private struct State {
         var channels: [any NIOCore.Channel] = []
@@ -22,7 +22,7 @@ final class ConnectProgress: Sendable {
 
     func answered(status: Int) { state.withLock { $0.status = status } }
 
-    /// One of the host's addresses is being tried.
+    /// Records that the attempt tries one of the host's addresses.
     func began(on channel: any NIOCore.Channel) {
         let isAbandoned = state.withLock { state in
             state.channels.append(channel)
@@ -33,8 +33,8 @@ final class ConnectProgress: Sendable {
 
     func connected() { state.withLock { $0.hasConnected = true } }
 
-    /// Records that the server accepted the upgrade. Returns false if the attempt was abandoned before; otherwise it cannot be
-    /// abandoned any more.
+    /// Records that the server accepted the upgrade. Returns false if the attempt was abandoned before. Otherwise the attempt
+    /// cannot be abandoned any more.
     func upgraded() -> Bool {
         state.withLock { state in
             guard state.abandonment == nil else { return false }

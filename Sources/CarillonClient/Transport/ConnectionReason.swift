@@ -14,7 +14,7 @@ import NIOSSL
     import Darwin
 #endif
 
-/// Why a server cannot be connected to, for people. It does not contain texts of the underlying libraries.
+/// The reason why a connection to a server fails, in words for people. It does not contain texts of the underlying libraries.
 package struct ConnectionReason: Hashable, Sendable {
     /// A clause without a full stop: "name not found".
     package let summary: String
@@ -29,7 +29,7 @@ package struct ConnectionReason: Hashable, Sendable {
     /// Makes the reason for an error of a connection, an HTTP request or a WebSocket handshake.
     package init(_ error: any Error) { self = Self.known(error) ?? .failed }
 
-    /// Makes the reason for an error number of the system.
+    /// Makes the reason for a system error number.
     package init(errno code: CInt) {
         switch code {
         case ECONNREFUSED:
@@ -104,7 +104,7 @@ package struct ConnectionReason: Hashable, Sendable {
         }
     }
 
-    /// If the host has several addresses, the first known failure counts.
+    /// If the host has several addresses, the first failure with a known reason is used.
     private static func of(_ error: NIOConnectionError) -> ConnectionReason {
         guard !error.connectionErrors.isEmpty else { return nameNotFound }
         return error.connectionErrors.lazy.compactMap { known($0.error) }.first ?? failed

@@ -10,25 +10,25 @@ import Synchronization
     import Foundation
 #endif
 
-/// A question whose body is a file, or whose answer is one.
+/// A request whose body is a part of a file, or whose response is a file.
 struct FileQuestion: Sendable {
     var method: String
     var address: WebAddress
     var bearer: String
     var headers: [(name: String, value: String)] = []
-    /// What is sent: a part of a file.
+    /// The part of a file that is sent.
     var body: (file: DiskFile, range: Range<Int64>)?
-    /// Whether the body of a response is the file, or a part of it, that the question asks for.
+    /// Whether the body of a response is the requested file or a part of it.
     var isFile: @Sendable (WebAnswer) -> Bool = { _ in false }
 }
 
-/// How files go to a server and come from it: pausing where either side does.
+/// Transfers files to and from a server. A transfer pauses while either side pauses.
 protocol FileTransport: WebTransport {
-    /// Asks once, on a connection of its own.
+    /// Sends one request, on a connection of its own.
     ///
     /// - Parameters:
-    ///   - sent: Hears how far the file is written to the connection; the server may have less.
-    ///   - received: Takes the bytes of an answer that is the file.
+    ///   - sent: Called with the offset up to which the file is written to the connection. The server may have received less.
+    ///   - received: Called with the bytes of a response that is the file.
     func exchange(
         _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
         received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
@@ -38,7 +38,7 @@ protocol FileTransport: WebTransport {
 extension NIOTransport: FileTransport {
     private typealias Exchange = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
 
-    /// So long may nothing move.
+    /// The longest time without any transferred bytes.
     private static let stall = Duration.seconds(60)
     private static let partBytes = 256 << 10
     private static let answerBytes = 64 << 10
@@ -63,7 +63,8 @@ extension NIOTransport: FileTransport {
                         do {
                             try await Self.send(question, to: outbound, movement, sent)
                         } catch let error where !(error is PushError) {
-                            // Who has answered reads no more: the answer, or the end, is read all the same.
+                            // A server that has responded may stop reading. The response, or the end of the connection, is read
+                            // in any case.
                         }
                         return nil
                     }
@@ -144,7 +145,7 @@ extension NIOTransport: FileTransport {
         throw ChannelError.inputClosed
     }
 
-    /// When something moved last.
+    /// The time of the last transferred bytes.
     private final class Movement: Sendable {
         private let last = Mutex(ContinuousClock.now)
         var age: Duration { last.withLock { $0.duration(to: .now) } }

@@ -8,7 +8,7 @@ import NIOHTTP1
     import Foundation
 #endif
 
-/// One request and its answer (HTTP/1.1), over TLS for `https:` addresses.
+/// The exchange of one request and its response (HTTP/1.1), over TLS for `https:` addresses.
 extension NIOTransport {
     func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
         let progress = ConnectProgress()
@@ -52,11 +52,11 @@ extension WebAnswer {
     }
 }
 
-/// Reads one answer, and closes the connection.
+/// Reads one response, and closes the connection.
 private final class AnswerHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
 
-    /// It keeps what it was fulfilled with first.
+    /// A completed promise keeps its first value.
     private let answer: EventLoopPromise<WebAnswer>
     private let limit: Int
     private var head: HTTPResponseHead?
@@ -74,7 +74,7 @@ private final class AnswerHandler: ChannelInboundHandler {
             guard head != nil else { return }
             body.append(contentsOf: part.readableBytesView)
             guard body.count > limit else { return }
-            // No body of the server is so long. The status of another program's response is enough.
+            // No body of the server is this long. The status of another program's response is enough.
             body = Data()
             finish(context)
         case .end: finish(context)

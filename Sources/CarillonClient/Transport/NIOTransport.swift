@@ -10,7 +10,7 @@ struct NIOTransport: ClientTransport {
 
     /// Connects, and runs `begin` on a channel that has only TLS, or no handlers if the address does not use TLS.
     ///
-    /// - Parameter patience: How much longer `begin` may take than the rest together.
+    /// - Parameter patience: The additional time for `begin`, beyond the time limit.
     func open<Value: Sendable>(
         _ address: WebAddress, patience: Duration = .zero, _ progress: ConnectProgress,
         _ begin: @escaping @Sendable (any NIOCore.Channel) throws -> EventLoopFuture<Value>
@@ -49,7 +49,7 @@ struct NIOTransport: ClientTransport {
 
     private func secure(_ channel: any NIOCore.Channel, to address: WebAddress) throws {
         guard address.isSecure else { return }
-        // For an address without a name, the certificate must contain the IP address itself.
+        // If the address contains an IP address instead of a name, the certificate must contain this IP address.
         let isIPAddress = (try? SocketAddress(ipAddress: address.host, port: address.port)) != nil
         try channel.pipeline.syncOperations.addHandler(
             NIOSSLClientHandler(context: tls, serverHostname: isIPAddress ? nil : address.host))

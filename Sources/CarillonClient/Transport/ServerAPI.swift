@@ -7,7 +7,8 @@ import CarillonWire
     import Foundation
 #endif
 
-/// The HTTP API of one server. It sends requests, decides who sent each response, and decides whether a request is sent again.
+/// The HTTP API of one server. It sends requests, checks which program sent each response, and decides whether a request is sent
+/// again.
 struct ServerAPI: Sendable {
     /// The server's address, without a slash at its end.
     let base: String
@@ -54,7 +55,7 @@ struct ServerAPI: Sendable {
         }
     }
 
-    /// Sends one request, and decides about its response.
+    /// Sends one request, and evaluates its response.
     func send<Value>(_ question: WebQuestion, expecting success: SuccessForm<Value>) async -> ServerAnswer<Value> {
         do throws(TransportFault) {
             return await decide(on: try await transport.ask(question), from: question.address, expecting: success)
@@ -63,7 +64,7 @@ struct ServerAPI: Sendable {
         }
     }
 
-    /// Decides about a response.
+    /// Evaluates a response.
     func decide<Value>(
         on answer: WebAnswer, from address: WebAddress, isHead: Bool = false, expecting success: SuccessForm<Value>
     ) async -> ServerAnswer<Value> {
@@ -83,7 +84,7 @@ struct ServerAPI: Sendable {
         }
     }
 
-    /// Returns the error of a response that is not the server's. It names the address without its query.
+    /// Returns the error of a response of another program. It contains the address without its query.
     private static func foreign(_ address: WebAddress, _ status: Int) -> PushError {
         let place = address.text.prefix { $0 != "?" }
         return PushError(
@@ -103,12 +104,12 @@ struct ServerAPI: Sendable {
         case later(hint: Duration?)
     }
 
-    /// Sends one request that is repeated, and notes its failure or success.
+    /// Sends one request that is repeated, and records its failure or success.
     func attempt<Value>(_ question: WebQuestion, expecting success: SuccessForm<Value>) async -> Outcome<Value> {
         outcome(await send(question, expecting: success), at: question.address, bearer: question.bearer)
     }
 
-    /// Notes an answer, and returns whether the request is sent again.
+    /// Records an answer, and returns whether the request is sent again.
     func outcome<Value>(_ answer: ServerAnswer<Value>, at address: WebAddress, bearer: String?) -> Outcome<Value> {
         let failed: (error: PushError, wait: Duration?)
         switch answer {
@@ -128,7 +129,7 @@ struct ServerAPI: Sendable {
         return .later(hint: failed.wait)
     }
 
-    /// Waits before another attempt, at most until a moment, and reports the failure of the last one.
+    /// Waits before another attempt, at most until a moment, and logs the failure of the last one.
     func wait(_ schedule: inout ClientReconnectSchedule, hint: Duration?, until moment: Date = .distantFuture) async throws {
         let delay = schedule.failed(hint: hint, random: .random(in: 0..<1))
         let wait = min(delay, .seconds(max(0, moment.timeIntervalSinceNow)))

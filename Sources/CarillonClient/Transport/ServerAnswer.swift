@@ -1,19 +1,19 @@
 import CarillonWire
 
-/// What became of one request to a server.
+/// The result of one request to a server.
 enum ServerAnswer<Value: Sendable>: Sendable {
     case success(Value)
-    /// - Parameter wait: The wait that the response asks for.
+    /// - Parameter wait: The wait that the response requests.
     case refused(ServerRefusal, wait: Duration?)
     /// Another program sent the response. The request can be sent again later.
     case foreign(PushError, wait: Duration?)
-    /// There is no response, or not all of it.
+    /// There is no complete response.
     case unreachable(ConnectionFailure)
 }
 
 /// The documented form of the response of a request that succeeds.
 struct SuccessForm<Value: Sendable> {
-    /// Returns the verdict on a response, for a server that does not name itself, or for any other.
+    /// Returns the verdict on a response. `isNameless` is true for a server that does not name itself.
     let verdict: (_ answer: WebAnswer, _ isHead: Bool, _ isNameless: Bool) -> ServerResponse.Verdict<Value>
 
     /// A success with content.

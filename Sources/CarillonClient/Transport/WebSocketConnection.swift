@@ -8,7 +8,7 @@ struct WebSocketConnection: Sendable {
         case text([UInt8])
         /// A ping, which was answered, or a pong.
         case signOfLife
-        /// A binary message, which the protocol does not use: another program responds.
+        /// A binary message, which the protocol does not use: another program sent it.
         case binary
     }
 
