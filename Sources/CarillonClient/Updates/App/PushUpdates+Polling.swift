@@ -8,7 +8,7 @@ import Synchronization
     import Foundation
 #endif
 
-/// Asks the server for updates, again and again or once.
+/// The polling of the server, repeatedly or once.
 extension PushUpdates {
     private enum Polled {
         case page(UpdatePoller.Page)
@@ -24,7 +24,7 @@ extension PushUpdates {
             switch await poll(poller, worker, wait: isInForeground ? polling.waitSeconds : 0) {
             case .hinted: continue
             case .failed(let retryAfter):
-                // Nothing that comes up shortens it: the server may have asked for it.
+                // A hint does not shorten this wait, which the server may have requested.
                 try? await Task.sleep(for: schedule.failed(hint: retryAfter, random: .random(in: 0..<1)))
                 pause = .zero
             case .page(let page):
@@ -68,7 +68,7 @@ extension PushUpdates {
         }
     }
 
-    /// Nil: what the server would not take.
+    /// Returns the present parameters; nil if the server refused them less than ``refusedFor`` ago.
     private func parameters() async -> ParameterSet? {
         let (ask, refused) = state.withLock { ($0.parameters, $0.refused) }
         let present = ParameterSet(await ask(), at: Date().milliseconds)
@@ -77,7 +77,7 @@ extension PushUpdates {
     }
 
     func pollOnce() async -> PushWakeResult {
-        // Who runs beside this may have asked already: what that brings counts, too.
+        // A run beside this poll may have received updates already. They count as well.
         let earlier = state.withLock { $0.worker }
         let received = await earlier?.received ?? 0
         guard let (worker, work) = await begun() else { return .failed }
@@ -91,7 +91,7 @@ extension PushUpdates {
         return await worker.received > before ? .newData : .noData
     }
 
-    /// Who processes updates, once there is somebody; nil when there will be nobody.
+    /// Waits for the worker that processes updates. Returns nil if no updates are processed.
     private func begun() async -> (UpdateWorker, Work)? {
         while !Task.isCancelled {
             guard let work = present else { return nil }
@@ -109,17 +109,17 @@ extension PushUpdates {
 }
 
 extension PushUpdates.Settings.Polling {
-    /// How long the server may wait.
+    /// How long the server may wait before it responds.
     fileprivate var waitSeconds: Int {
         guard case .long(let duration) = self else { return 0 }
         let seconds = Double(duration.components.seconds) * Double.random(in: 0.9...1)
         return min(max(1, Int(seconds)), Limits.pollWaitSeconds)
     }
 
-    /// How long nothing is asked after an answer that took so long.
+    /// Returns the pause before the next poll, after a response that took the given time.
     fileprivate func pause(after answer: Duration) -> Duration {
         switch self {
-        // A server that does not wait is not asked without end.
+        // A server that does not wait is polled at most once a second.
         case .long: max(.zero, .seconds(1) - answer)
         case .every(let interval): max(interval, .seconds(1)) * Double.random(in: 0.9...1.1)
         }

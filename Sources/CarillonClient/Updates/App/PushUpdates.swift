@@ -9,50 +9,52 @@ import Synchronization
     public import Foundation
 #endif
 
-/// Updates that backends publish for an audience, as this device receives and processes them: ``PushClient/updates``.
+/// The audience updates that this device receives and processes: ``PushClient/updates``.
 ///
-/// Give it the app's content and its user interface with ``process(content:presenter:parameters:custom:)``. From then on, while the client
-/// runs and a user is signed in, it polls the server, keeps what comes in the durable storage, processes each update once, and notifies the
-/// server what became of it. It does so in offline mode and during a maintenance as well.
+/// Set the app's content and its user interface with ``process(content:presenter:parameters:custom:)``. From then on, while the
+/// client runs and a user is signed in, the updates are polled from the server, kept in the durable storage, and processed once
+/// each, and the server is notified of the results. This also happens in offline mode and during maintenance.
 ///
-/// It ends when the user signs out or another profile is chosen, and the updates that were not finished are removed from the device. When the
-/// user returns, the server gives them again. Results that the server has not taken, and the names of finished updates, stay on the device for
-/// each device, user and profile, so that nothing is done twice: up to 10,000 of each, for the eight that were used last. They hold no payload.
+/// Processing ends when the user signs out or another profile is set, and the unfinished updates are removed from the device.
+/// When the user returns, the server delivers these updates again. Two kinds of records stay on the device for each device, user
+/// and profile, so that no update is processed twice: the results that the server has not accepted, and the names of finished
+/// updates. Up to 10,000 of each are kept, for the eight combinations that were used last. The records contain no payload.
 public final class PushUpdates: Sendable {
-    /// How the server is asked, and where it is.
+    /// The settings of polling, and the address of the server.
     public struct Settings: Equatable, Sendable {
-        /// How it is asked while the app is in the foreground.
+        /// The way of polling while the app is in the foreground.
         public enum Polling: Equatable, Sendable {
-            /// The server answers when there is something, or after so long; a tenth less by chance.
+            /// The server responds when there is an update, or after this time; up to a tenth earlier, at random.
             case long(Duration)
-            /// The server answers at once, and is asked again after so long, a second at the least; a tenth more or less by chance.
+            /// The server responds at once, and is polled again after this time, at least a second; up to a tenth earlier or
+            /// later, at random.
             case every(Duration)
         }
 
-        /// What becomes of definitions while there are uncommitted changes in manual or offline mode.
+        /// The handling of definitions while there are uncommitted changes in manual or offline mode.
         public enum Conflicts: Equatable, Sendable {
-            /// They wait until the changes are committed.
+            /// The definitions wait until the changes are committed.
             case wait
-            /// They fail, and come again, as UBIK has it.
+            /// The definitions fail, and are delivered again, as in UBIK.
             case fail
         }
 
-        /// The server's name, where it is another than the client's.
+        /// The server's host name, if it differs from the client's.
         public var server: String?
-        /// Its port, where it is another than that of its scheme or, without ``server``, than the client's.
+        /// The server's port, if it differs from the port of its scheme, or, without ``server``, from the client's.
         public var port: Int?
-        /// The name of the service on it: the path before `/v1`.
+        /// The name of the service on the server: the path before `/v1`.
         public var service: String?
-        /// Whether updates are asked for. Switching it off ends what is under way.
+        /// Whether the server is polled. If this is set to false, running work ends.
         public var isActive: Bool
-        /// Which of several profiles on this device.
+        /// The profile, if the app has several profiles on this device.
         public var profile: String
-        /// Whether there are updates only while a user is signed in (``PushDevice/setUser(_:)``).
+        /// Whether updates are polled only while a user is signed in (``PushDevice/setUser(_:)``).
         public var needsUser: Bool
         public var polling: Polling
         public var conflicts: Conflicts
 
-        /// Makes settings; what is not given has its default.
+        /// Makes settings with default values for the parameters that are left out.
         public init(
             server: String? = nil, port: Int? = nil, service: String? = nil, isActive: Bool = true, profile: String = "",
             needsUser: Bool = true, polling: Polling = .long(.seconds(25)), conflicts: Conflicts = .wait
@@ -68,26 +70,28 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    /// Processes an update of a kind of the app's own. It is called again with the same update after a kill, and when it threw:
-    /// ``ContentFault/permanent(_:)`` says that it is of no use. After the process ended ten times while it ran for one update, it is not called
-    /// again for it: ``UpdatePresenter/crashed(_:)``.
+    /// Processes an update of the app's own kind. The handler is called again with the same update after the process was killed,
+    /// and after an error, except ``ContentFault/permanent(_:)``: this error means that another attempt is of no use. If the
+    /// process ended ten times while the handler ran for one update, the handler is not called again for this update:
+    /// ``UpdatePresenter/crashed(_:)``.
     ///
-    /// A handler that returns has processed the update, also if its task was cancelled meanwhile: the update is finished for the user who was
-    /// signed in when the handler was called. A handler that was cancelled and did not finish must throw, for instance `CancellationError`.
+    /// If a handler returns, the update is processed, also if the handler's task was cancelled meanwhile: the update is finished
+    /// for the user who was signed in when the handler was called. A handler that was cancelled and did not finish must throw an
+    /// error, such as `CancellationError`.
     public typealias CustomHandler = @Sendable (PushUpdate) async throws -> Void
 
-    /// Answers what the device says of itself now. What the user does not let the app know is left out.
+    /// Returns the present parameters of the device. Leave a parameter out if the user does not permit the app to use it.
     public typealias Parameters = @Sendable () async -> [String: UpdateParameter]
 
     struct State {
         var settings = Settings()
         var app: UpdateWorker.App?
         var parameters: Parameters = { [:] }
-        /// Another with each app.
+        /// A number that changes with each call of ``PushUpdates/process(content:presenter:parameters:custom:)``.
         var generation = 0
         var isInForeground = true
         var worker: UpdateWorker?
-        /// The parameters that the server did not take, and when. It may declare them later.
+        /// The revision of the parameters that the server refused, and the time of the refusal. The server may accept them later.
         var refused: (revision: String, at: ContinuousClock.Instant)?
         var isRunning = false
 
@@ -101,10 +105,10 @@ public final class PushUpdates: Sendable {
     private let server: WebAddress
     let api: ServerAPI
     let inbox: UpdateInbox
-    /// For how long parameters are withheld that the server did not take.
+    /// How long refused parameters are not sent.
     let refusedFor: Duration
     let state = Mutex(State())
-    /// Says that it is time to poll.
+    /// A signal that the server must be polled.
     let hints = Signal()
 
     init(
@@ -118,14 +122,14 @@ public final class PushUpdates: Sendable {
         inbox = UpdateInbox(store: store)
     }
 
-    // MARK: Saying
+    // MARK: Setting up
 
-    /// Says what updates are processed with. With another, processing begins anew.
+    /// Sets the app's parts that process updates. Each call starts the processing again with the new parts.
     /// - Parameters:
     ///   - content: The app's content.
-    ///   - presenter: Its user interface.
-    ///   - parameters: Asked before each poll; the server is notified when they changed.
-    ///   - custom: By the names of kinds: the app's own have a dot.
+    ///   - presenter: The app's user interface.
+    ///   - parameters: Called before each poll. The server is notified if the parameters changed.
+    ///   - custom: The handlers of the app's own kinds, by the names of the kinds, which contain a dot.
     public func process(
         content: any ContentStore, presenter: any UpdatePresenter, parameters: @escaping Parameters = { [:] },
         custom: [String: CustomHandler] = [:]
@@ -135,12 +139,12 @@ public final class PushUpdates: Sendable {
             state.parameters = parameters
             state.generation += 1
         }
-        // Nothing is written, so that nothing can fail.
+        // This change writes nothing to the storage, so it cannot fail.
         runner.begin({ session, _ in session.deviceWanted() }) { _ in }
         runner.updateChanges.send()
     }
 
-    /// The settings, which can be changed at any time.
+    /// The settings. They can be changed at any time.
     public var settings: Settings {
         get { state.withLock { $0.settings } }
         set {
@@ -149,7 +153,7 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    /// Whether the app is in the foreground, as it is unless it is said. In the background nothing is asked but by
+    /// Whether the app is in the foreground; true by default. In the background the server is polled only by
     /// ``performBackgroundPoll(deadline:)`` and ``poll()``.
     public var isInForeground: Bool {
         get { state.withLock { $0.isInForeground } }
@@ -159,14 +163,15 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    /// Asks the server now, and does not wait for the answer: something said that there may be updates, or parameters changed.
+    /// Polls the server now, without waiting for the response. Call this method if there may be updates, or if parameters
+    /// changed.
     public func poll() { hints.send() }
 
     // MARK: Running
 
-    /// Receives and processes updates, whoever they are for, until its task is cancelled.
+    /// Receives and processes the updates of the present owner until the task is cancelled.
     func run() async {
-        // Another run is just ending: two would process the same.
+        // Another run is about to end. Two runs would process the same updates.
         while !state.withLock({ $0.beginsRun() }) {
             do { try await Task.sleep(for: .milliseconds(50)) } catch { return }
         }
@@ -184,14 +189,15 @@ public final class PushUpdates: Sendable {
                 await group.next()
                 group.cancelAll()
             }
-            // One that could not begin is not begun again at once.
+            // Work that could not begin is not repeated at once.
             if !Task.isCancelled, isPresent(work) { try? await Task.sleep(for: api.backOff.initial) }
         }
     }
 
-    /// Asks once, processes what came, and says what became of it, as a system that lets the app run in the background wants to know it.
+    /// Polls once, processes the received updates, and returns the result for a system that runs the app in the background.
     ///
-    /// What came is durable when this returns; what could not be processed until `deadline` is when the app runs again.
+    /// Received updates are durable when the method returns. Updates that could not be processed until `deadline` are processed
+    /// when the app runs again.
     public func performBackgroundPoll(deadline: Date) async -> PushWakeResult {
         await withTaskGroup(of: PushWakeResult?.self) { group in
             group.addTask {
@@ -209,9 +215,9 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    // MARK: Whose updates
+    // MARK: Owner of the updates
 
-    /// Updates are for somebody, and the app is there.
+    /// The owner whose updates are processed, and the present settings.
     struct Work: Equatable {
         var owner: UpdateOwner
         var credential: String
@@ -219,7 +225,7 @@ public final class PushUpdates: Sendable {
         var generation: Int
     }
 
-    /// Whether there is somebody to poll for.
+    /// Whether there is an owner whose updates are polled.
     var isWanted: Bool { present != nil }
 
     private func isPresent(_ work: Work) -> Bool { present == work }
@@ -237,7 +243,7 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    /// What is to be done now; the storage is its owner's then.
+    /// Returns the present work. The storage then belongs to its owner.
     private func work() async -> Work? {
         let work = present
         do {
@@ -249,14 +255,14 @@ public final class PushUpdates: Sendable {
             return work
         } catch {
             runner.failures.note(error)
-            // Cancelled: the run ends.
+            // If the task is cancelled, the run ends.
             try? await runner.health.wait(atMost: api.backOff.initial)
             runner.updateChanges.send()
             return nil
         }
     }
 
-    /// Whether it is known that the device is no user's, or that it is no device.
+    /// Whether the device has no owner for sure: it is not registered, or no user is signed in.
     private var isNobodys: Bool {
         let scope = runner.session.updateScope
         return !scope.isUserPending && (scope.identity == nil || settings.needsUser && scope.user == nil)
@@ -322,7 +328,7 @@ public final class PushUpdates: Sendable {
                 await worker.maintenanceChanges.wait()
                 continue
             }
-            // The clock may be put forward meanwhile, where nothing is known of the server's.
+            // The device's clock can be set forward meanwhile, if the server's time is not known.
             let wait = min(max(0, left), 60)
             await withTaskGroup { group in
                 group.addTask { try? await Task.sleep(for: .seconds(wait + 0.001)) }
@@ -333,7 +339,8 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    /// What fails is reported, and tried again after a while. Returns false for work that its caller does again.
+    /// Runs work with the storage or the app. A failure is reported, and the caller can repeat the work after a wait. Returns
+    /// whether the work succeeded.
     @discardableResult
     func storing(_ worker: UpdateWorker, _ body: () async throws -> Void) async -> Bool {
         do {
@@ -351,7 +358,7 @@ public final class PushUpdates: Sendable {
 }
 
 extension PushUpdates.Settings {
-    /// Where the service is.
+    /// Returns the base address of the service.
     fileprivate func base(on address: WebAddress) -> String {
         var base = address.text
         while base.hasSuffix("/") { base.removeLast() }

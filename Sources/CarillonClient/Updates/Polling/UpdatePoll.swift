@@ -7,12 +7,12 @@ import CarillonWire
     import Foundation
 #endif
 
-/// One question to the server: what is said, and what the answer means.
+/// One poll: the request, and the meaning of its response.
 struct UpdatePoll: Sendable {
     var profile: String
     var kinds: [String]
     var position: String?
-    /// Nil: as before.
+    /// The parameters; nil if they have not changed.
     var parameters: ParameterSet?
     var results: [WaitingResult]
     var waitSeconds: Int
@@ -22,7 +22,7 @@ struct UpdatePoll: Sendable {
     static let version = 1
     static let mostResults = 200
     static let mostUpdates = 100
-    /// The most bytes of an answer: what the server puts into one, and room for JSON.
+    /// The maximum size of a response, in bytes: the updates that the server sends at once, with a margin for JSON.
     static let answerLimit = 8 << 20
 
     var body: Data {
@@ -39,7 +39,7 @@ struct UpdatePoll: Sendable {
         return Data(JSONValue.object(members).bytes)
     }
 
-    /// Nil: not what the protocol has.
+    /// Returns the response of a poll; nil if the body does not follow the protocol.
     static func answer(_ body: [UInt8]) -> PollAnswer? {
         guard let json = JSONValue(parsing: body), case .array(let envelopes)? = json["envelopes"],
             case .bool(let more)? = json["more"], case .string(let position)? = json["position"]
@@ -54,7 +54,7 @@ struct UpdatePoll: Sendable {
             answer.retryAfter = RetryAfter.duration(seconds: seconds)
         }
         for envelope in envelopes {
-            // What this version does not know it did not ask for.
+            // The poll did not request other types of envelopes.
             guard case .string("update")? = envelope["messageType"] else { continue }
             guard case .string(let version)? = envelope["version"], case .integer(let attempt)? = envelope["attempt"],
                 case .integer(let entry)? = envelope["entry"], let update = envelope["update"]
@@ -69,15 +69,15 @@ struct UpdatePoll: Sendable {
     }
 }
 
-/// Why a poll brought nothing.
+/// The reason why a poll failed.
 enum PollFault: Error, Equatable, Sendable {
-    /// The position is another's, or of no server.
+    /// The position belongs to another device or to another server.
     case positionRefused
     case failed(UpdateFailure, retryAfter: Duration?)
 
-    /// Returns what a refusal means.
+    /// Makes the fault for a refusal.
     ///
-    /// - Parameter server: As the user knows it.
+    /// - Parameter server: The server's name for the user.
     init(_ refusal: ServerRefusal, retryAfter: Duration?, hadParameters: Bool, server: String) {
         func failed(_ kind: UpdateFailure.Kind, _ what: String) -> PollFault {
             .failed(UpdateFailure(kind, "The server \(server) \(what)"), retryAfter: retryAfter)

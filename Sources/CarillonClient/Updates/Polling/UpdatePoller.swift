@@ -7,7 +7,7 @@ import CarillonWire
     import Foundation
 #endif
 
-/// Asks the server for one owner's updates, and stores what it answers.
+/// Polls the server for one owner's updates, and stores the responses.
 struct UpdatePoller: Sendable {
     let owner: UpdateOwner
     let credential: String
@@ -18,17 +18,17 @@ struct UpdatePoller: Sendable {
     struct Page: Sendable {
         var arrival: Arrival
         var more: Bool
-        /// The server has other parameters than the device has, and was not notified with this poll: it lost what it had.
+        /// Whether the server has other parameters than the device, and this poll did not send them: the server has lost them.
         var hasLostParameters: Bool
         var retryAfter: Duration?
     }
 
-    /// Nil where the server was to wait, and was not waited for any more.
+    /// Polls the server. Returns nil if a hint ended the wait for the response.
     ///
     /// - Parameters:
-    ///   - wait: How long the server may wait for something to give, in seconds; it does not where results are said.
-    ///   - parameters: What the device says of itself now; nil leaves it as it is.
-    ///   - hints: What ends the wait.
+    ///   - wait: How long the server may wait for an update, in seconds. The server does not wait if the poll reports results.
+    ///   - parameters: The present parameters of the device; nil leaves the server's parameters unchanged.
+    ///   - hints: The signal that ends the wait.
     func poll(wait: Int, parameters: ParameterSet?, hints: Signal) async throws(PollFault) -> Page? {
         let report: UpdateInbox.Report
         do {
@@ -52,7 +52,7 @@ struct UpdatePoller: Sendable {
         }
     }
 
-    /// A question that says something is not given up for another.
+    /// Returns the response to a poll. A poll that does not wait is not ended by a hint.
     private func answer(to poll: UpdatePoll, _ hints: Signal) async throws(PollFault) -> PollAnswer? {
         guard poll.waitSeconds > 0 else { return try await ask(poll) }
         let result = await withTaskGroup(of: Result<PollAnswer?, PollFault>.self) { group in
@@ -111,7 +111,7 @@ struct UpdatePoller: Sendable {
 }
 
 extension PollAnswer {
-    /// Whether the server says that it has others than these.
+    /// Whether the server reports that it has other parameters than these.
     fileprivate func lacks(_ parameters: ParameterSet?) -> Bool {
         guard let parameters else { return false }
         return switch self.parameters {
