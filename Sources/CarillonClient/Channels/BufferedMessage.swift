@@ -42,7 +42,7 @@ struct BufferUse: Equatable, Sendable {
     var checks = 0
     var isFull = false
 
-    mutating func took(_ message: BufferedMessage) {
+    mutating func added(_ message: BufferedMessage) {
         messages += 1
         bytes += message.body.count
         lastPosition = message.position
@@ -53,7 +53,7 @@ struct BufferUse: Equatable, Sendable {
         checkAt = messages > 0 ? now + backOff.delay(doublings: checks) : nil
     }
 
-    mutating func gaveUp(bytes size: Int) {
+    mutating func removed(bytes size: Int) {
         messages = max(0, messages - 1)
         bytes = max(0, bytes - size)
         isFull = false

@@ -16,7 +16,7 @@ final class ChannelInbox: Sendable {
     }
 
     /// The result of a read.
-    enum Finding: Equatable, Sendable {
+    enum ReadResult: Equatable, Sendable {
         case entry(Entry)
         /// The messages behind the position `after` are in the store, and must be loaded and passed to `fill`.
         case notLoaded(after: Int64, upTo: Int64)
@@ -45,16 +45,16 @@ final class ChannelInbox: Sendable {
         /// The number of dropped changes that were not reported to a reader yet.
         var missed = 0
         /// The iteration that reads the inbox.
-        var holder: UInt64?
-        var lastHolder: UInt64 = 0
-        var waiter: (run: UInt64, continuation: CheckedContinuation<Finding, Never>)?
+        var reader: UInt64?
+        var lastReader: UInt64 = 0
+        var waiter: (run: UInt64, continuation: CheckedContinuation<ReadResult, Never>)?
         /// The number of the present run of the client. An iteration belongs to the run in which it was made.
         var run: UInt64 = 1
         /// Iterations of this run and of earlier runs end.
         var endedRun: UInt64 = 0
 
         /// The next entry for the reader; nil if nothing waits.
-        var next: Finding? {
+        var next: ReadResult? {
             if missed > 0 { return .entry(.missed(count: missed)) }
             if let change = changes.first, change.after < (page.first?.position ?? .max),
                 !page.isEmpty || change.after <= lastLoaded || lastLoaded >= lastStored
@@ -65,7 +65,7 @@ final class ChannelInbox: Sendable {
             return lastLoaded < lastStored ? .notLoaded(after: lastLoaded, upTo: lastStored) : nil
         }
 
-        mutating func takeWaiter() -> CheckedContinuation<Finding, Never>? { waiter.take()?.continuation }
+        mutating func takeWaiter() -> CheckedContinuation<ReadResult, Never>? { waiter.take()?.continuation }
     }
 
     private let state: Mutex<State>
@@ -92,7 +92,7 @@ final class ChannelInbox: Sendable {
             let isNext = state.lastLoaded == state.lastStored
             state.lastStored = message.position
             // Without a reader, messages are not kept in memory.
-            guard state.holder != nil, isNext, state.page.count < Self.pageLimit else { return }
+            guard state.reader != nil, isNext, state.page.count < Self.pageLimit else { return }
             state.page.append(message)
             state.lastLoaded = message.position
         }
@@ -140,24 +140,24 @@ final class ChannelInbox: Sendable {
     // MARK: Readers
 
     /// Whether an iteration reads the inbox.
-    var isHeld: Bool { state.withLock { $0.holder != nil } }
+    var hasReader: Bool { state.withLock { $0.reader != nil } }
 
     /// The number of the present run, for a new iteration.
     var run: UInt64 { state.withLock { $0.run } }
 
-    /// Claims the inbox for one iteration. Returns nil if another iteration has it.
-    func claim() -> UInt64? {
+    /// Makes an iteration the reader of the inbox, and returns its number. Returns nil if the inbox has a reader.
+    func acquire() -> UInt64? {
         state.withLock { state in
-            guard state.holder == nil else { return nil }
-            state.lastHolder += 1
-            state.holder = state.lastHolder
-            return state.lastHolder
+            guard state.reader == nil else { return nil }
+            state.lastReader += 1
+            state.reader = state.lastReader
+            return state.lastReader
         }
     }
 
-    func release(_ holder: UInt64) {
+    func release(_ reader: UInt64) {
         state.withLock { state in
-            if state.holder == holder { state.holder = nil }
+            if state.reader == reader { state.reader = nil }
         }
     }
 
@@ -182,31 +182,31 @@ final class ChannelInbox: Sendable {
     /// Whether the iterations of a run end.
     func isEnded(_ run: UInt64) -> Bool { state.withLock { run <= $0.endedRun } }
 
-    /// Waits for the next entry for an iteration of a run. Only the iteration that claimed the inbox may call this.
+    /// Waits for the next entry for an iteration of a run. Only the reader of the inbox may call this.
     ///
     /// Returns `ended` when the run ends, when the task is cancelled, or when its service group shuts down gracefully.
-    func next(inRun run: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Finding {
-        let end = WaitEnd()
+    func next(inRun run: UInt64, isolation: isolated (any Actor)? = #isolation) async -> ReadResult {
+        let stop = StopFlag()
         return await withTaskCancellationOrGracefulShutdown(isolation: isolation) {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Finding, Never>) in
-                let finding = state.withLock { state -> Finding? in
+            await withCheckedContinuation { (continuation: CheckedContinuation<ReadResult, Never>) in
+                let result = state.withLock { state -> ReadResult? in
                     // A second waiter is possible only if the iterator was copied.
-                    if run <= state.endedRun || state.waiter != nil || end.hasCome { return .ended }
+                    if run <= state.endedRun || state.waiter != nil || stop.isSet { return .ended }
                     if let next = state.next { return next }
                     state.waiter = (run, continuation)
                     return nil
                 }
-                if let finding { continuation.resume(returning: finding) }
+                if let result { continuation.resume(returning: result) }
             }
         } onEnd: {
-            end.come()
+            stop.set()
             self.state.withLock { $0.takeWaiter() }?.resume(returning: .ended)
         }
     }
 
     /// Changes the state, and resumes the waiting reader if there is an entry for it.
     private func change(_ body: (inout State) -> Void) {
-        let (waiter, next) = state.withLock { state -> (CheckedContinuation<Finding, Never>?, Finding?) in
+        let (waiter, next) = state.withLock { state -> (CheckedContinuation<ReadResult, Never>?, ReadResult?) in
             body(&state)
             guard let next = state.next else { return (nil, nil) }
             return (state.takeWaiter(), next)

@@ -44,9 +44,9 @@ extension PushChannel {
         within limit: Duration, timeout: Duration? = nil, encrypted: Bool = false, wake: PushChannelWake? = nil
     ) async throws(PushError) -> PushChannelAddress {
         let changes = runner.changes(of: identifier)
-        let end = WaitEnd()
+        let stop = StopFlag()
         let timer = MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: TimeAmount(limit)) { [runner] in
-            end.come()
+            stop.set()
             runner.stopChanges(changes)
         }
         defer {
@@ -56,7 +56,7 @@ extension PushChannel {
         do throws(PushError) {
             return try await open(changes, timeout: timeout, encrypted: encrypted, wake: wake)
         } catch {
-            guard end.hasCome, !Task.isCancelled, error.code == .cancelled else { throw error }
+            guard stop.isSet, !Task.isCancelled, error.code == .cancelled else { throw error }
             throw notOpen(after: limit)
         }
     }

@@ -34,7 +34,7 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
 
         private let channel: PushChannel
         private let run: UInt64
-        private var claim: InboxClaim?
+        private var reader: InboxReader?
         private var shown: ChannelInbox.Entry?
 
         init(channel: PushChannel) {
@@ -50,20 +50,20 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(PushError) -> PushChannelEvent? {
             guard !Task.isCancelled else { return end() }
-            if claim == nil {
-                guard let fresh = InboxClaim(channel.inbox, channel.runner) else {
+            if reader == nil {
+                guard let fresh = InboxReader(channel.inbox, channel.runner) else {
                     throw PushError(
                         .alreadyIterating,
                         "The events of the channel \"\(channel.identifier)\" are being iterated already.")
                 }
-                claim = fresh
+                reader = fresh
             }
             if let shown {
                 if case .message(let message) = shown {
                     try await channel.runner.handled(message, on: channel.identifier, failure: nil)
                 }
                 channel.inbox.remove(shown)
-                claim?.isGiven(nil)
+                reader?.returned(nil)
                 self.shown = nil
             }
             var turn: Int64?
@@ -75,10 +75,10 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
                             try await channel.runner.gaveUp(message, on: channel.identifier)
                             return .other(.crashed(message.id))
                         }
-                        claim?.isGiven(message)
+                        reader?.returned(message)
                         if message.starts > 0, turn != message.position {
                             let isOver: @Sendable () -> Bool = { [inbox = channel.inbox, run] in inbox.isEnded(run) }
-                            guard await channel.runner.starts.hasTurn(message, isOver: isOver) else { return end() }
+                            guard await channel.runner.starts.waitForTurn(message, isOver: isOver) else { return end() }
                             // The client may have stopped meanwhile.
                             turn = message.position
                             continue
@@ -98,33 +98,33 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
         }
 
         private mutating func end() -> PushChannelEvent? {
-            claim = nil
+            reader = nil
             shown = nil
             return nil
         }
     }
 }
 
-/// The right of one iteration to read the inbox. It is released with the iteration.
-private final class InboxClaim: Sendable {
+/// Registers one iteration as the reader of the inbox, and unregisters it when the iteration is released.
+private final class InboxReader: Sendable {
     private let inbox: ChannelInbox
     private let runner: SessionRunner
-    private let holder: UInt64
+    private let number: UInt64
     /// The position of the last message that the iteration returned.
-    private let given = Mutex<Int64?>(nil)
+    private let lastReturned = Mutex<Int64?>(nil)
 
     init?(_ inbox: ChannelInbox, _ runner: SessionRunner) {
-        guard let holder = inbox.claim() else { return nil }
+        guard let number = inbox.acquire() else { return nil }
         self.inbox = inbox
         self.runner = runner
-        self.holder = holder
+        self.number = number
     }
 
-    func isGiven(_ message: BufferedMessage?) { given.withLock { $0 = message?.position } }
+    func returned(_ message: BufferedMessage?) { lastReturned.withLock { $0 = message?.position } }
 
     deinit {
         // A message that was not handled is delivered to the next iteration. It did not end the process.
-        if let position = given.withLock({ $0 }) { runner.startTakenBack(position) }
-        inbox.release(holder)
+        if let position = lastReturned.withLock({ $0 }) { runner.startTakenBack(position) }
+        inbox.release(number)
     }
 }

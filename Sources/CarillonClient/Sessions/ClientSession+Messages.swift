@@ -46,7 +46,7 @@ extension ClientSession {
                 + (isNews ? [.noteFullBuffer(of: identifier, waiting: use.messages)] : [])
         }
         messages.lastPosition = message.position
-        use.took(message)
+        use.added(message)
         if use.checkAt == nil { use.scheduleCheck(from: now, settings.readerDelay) }
         let answer = MessageAnswer(id: message.id, code: ResultCode.delivered)
         return [
@@ -63,7 +63,7 @@ extension ClientSession {
         _ message: BufferedMessage, of identifier: String, failure: Int?, isStored: Bool
     ) -> [SessionAction] {
         guard isStored else { return [] }
-        messages.buffers[identifier]?.gaveUp(bytes: message.body.count)
+        messages.buffers[identifier]?.removed(bytes: message.body.count)
         var actions: [SessionAction] = [.write(.removeMessage(position: message.position))]
         guard let failure else { return actions }
         let answer = MessageAnswer(id: message.id, code: failure)

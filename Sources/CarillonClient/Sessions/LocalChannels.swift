@@ -41,7 +41,7 @@ struct LocalChannels: Sendable {
     /// Returns whether to log a warning that the app does not read a channel. It is logged once for each channel.
     mutating func warns(of identifier: String) -> Bool {
         change(identifier) { channel in
-            guard !channel.isWarned, !channel.inbox.isHeld else { return false }
+            guard !channel.isWarned, !channel.inbox.hasReader else { return false }
             channel.isWarned = true
             return true
         }

@@ -16,7 +16,7 @@ extension SessionRunner {
             PushChannelSummary(
                 identifier: identifier, state: PushChannelState(machines[identifier]?.state ?? .none),
                 waitingMessages: buffers[identifier]?.messages ?? 0, waitingBytes: buffers[identifier]?.bytes ?? 0,
-                isBeingRead: inbox(of: identifier).isHeld)
+                isBeingRead: inbox(of: identifier).hasReader)
         }
     }
 

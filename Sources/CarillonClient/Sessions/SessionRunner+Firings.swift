@@ -8,26 +8,26 @@ extension SessionRunner {
     ///
     /// If the storage cannot be written, the app receives the firing as well.
     func beginFiring(
-        _ entry: FiringQueue.Entry, by holder: StartHolder = .reader, isOver: @Sendable () -> Bool
+        _ entry: FiringQueue.Entry, by recipient: EntryRecipient = .reader, isOver: @Sendable () -> Bool
     ) async -> Bool {
         while await firings.isResumed(isOver: isOver) {
             if entry.starts > 0 {
-                guard await firingStarts.hasTurn(entry, isOver: isOver) else { return false }
+                guard await firingStarts.waitForTurn(entry, isOver: isOver) else { return false }
             }
-            await storeStart(of: entry, by: holder)
+            await storeStart(of: entry, by: recipient)
             guard firings.isPaused else { return true }
             // The app has named another user.
-            takeBackStart(of: entry, by: holder)
+            takeBackStart(of: entry, by: recipient)
         }
         return false
     }
 
-    private func takeBackStart(of entry: FiringQueue.Entry, by holder: StartHolder) {
-        if let started = firingStarts.released(entry.suspect, by: holder) { takeBack(started) }
+    private func takeBackStart(of entry: FiringQueue.Entry, by recipient: EntryRecipient) {
+        if let started = firingStarts.released(entry.suspect, by: recipient) { takeBack(started) }
     }
 
-    private func storeStart(of entry: FiringQueue.Entry, by holder: StartHolder) async {
-        guard firingStarts.began(entry, by: holder) else { return }
+    private func storeStart(of entry: FiringQueue.Entry, by recipient: EntryRecipient) async {
+        guard firingStarts.began(entry, by: recipient) else { return }
         do throws(PushError) {
             try await perform(mustReachDisk: false) { [firingStarts] _, context throws(PushError) in
                 // If the client has stopped, no start is stored. The server does not send an answered firing again.
@@ -35,7 +35,7 @@ extension SessionRunner {
                 return [.write(.saveFiringStarts(id: entry.id, entry.starts + 1))]
             }
         } catch {
-            _ = firingStarts.released(entry.suspect, by: holder)
+            _ = firingStarts.released(entry.suspect, by: recipient)
             logger.warning(
                 "cannot store that the app is given a firing",
                 metadata: ["id": "\(entry.id)", "reason": "\(error.message)"])

@@ -10,7 +10,7 @@ typealias MessageStarts = ReaderStarts<BufferedMessage>
 typealias FiringStarts = ReaderStarts<FiringQueue.Entry>
 
 /// The code of the app that handles an entry.
-enum StartHolder: Hashable, Sendable {
+enum EntryRecipient: Hashable, Sendable {
     case delegate, reader
 }
 
@@ -19,7 +19,7 @@ enum StartHolder: Hashable, Sendable {
 final class ReaderStarts<Entry: CountedEntry>: Sendable {
     private struct State {
         var entries: [SuspectTurns.Entry: Entry] = [:]
-        var holders: [SuspectTurns.Entry: Set<StartHolder>] = [:]
+        var recipients: [SuspectTurns.Entry: Set<EntryRecipient>] = [:]
         /// Whether the client stopped. An end of the process is not counted then.
         var isStopped = false
     }
@@ -31,7 +31,7 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
 
     /// Waits until the app can receive an entry that was being handled when the process ended. Returns false if the task is
     /// cancelled, its service group shuts down, or the iteration is over.
-    func hasTurn(_ entry: Entry, isOver: @Sendable () -> Bool) async -> Bool {
+    func waitForTurn(_ entry: Entry, isOver: @Sendable () -> Bool) async -> Bool {
         while !suspects.begin(entry.suspect, at: .now) {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return false }
             if Task.isShuttingDownGracefully || isOver() { return false }
@@ -43,11 +43,11 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
     func resume() { state.withLock { $0.isStopped = false } }
 
     /// Records that the app receives an entry. Returns false, and no start is stored, between the end of a run and the next run.
-    func began(_ entry: Entry, by holder: StartHolder = .reader) -> Bool {
+    func began(_ entry: Entry, by recipient: EntryRecipient = .reader) -> Bool {
         state.withLock { state in
             guard !state.isStopped else { return false }
             state.entries[entry.suspect] = entry
-            state.holders[entry.suspect, default: []].insert(holder)
+            state.recipients[entry.suspect, default: []].insert(recipient)
             return true
         }
     }
@@ -61,25 +61,25 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
     func take(_ suspect: SuspectTurns.Entry) -> Entry? {
         suspects.end(suspect)
         return state.withLock { state in
-            state.holders[suspect] = nil
+            state.recipients[suspect] = nil
             return state.entries.removeValue(forKey: suspect)
         }
     }
 
-    /// Records that one holder no longer handles an entry. Returns the entry if no other holder handles it and its start must be
-    /// removed.
-    func released(_ suspect: SuspectTurns.Entry, by holder: StartHolder) -> Entry? {
-        let isHeld = state.withLock { state in
-            state.holders[suspect]?.remove(holder)
-            return state.holders[suspect]?.isEmpty == false
+    /// Records that one recipient no longer handles an entry. Returns the entry if no other recipient handles it, so that its
+    /// start must be removed.
+    func released(_ suspect: SuspectTurns.Entry, by recipient: EntryRecipient) -> Entry? {
+        let hasRecipient = state.withLock { state in
+            state.recipients[suspect]?.remove(recipient)
+            return state.recipients[suspect]?.isEmpty == false
         }
-        return isHeld ? nil : take(suspect)
+        return hasRecipient ? nil : take(suspect)
     }
 
     /// Records that the client stops. Returns the entries whose starts must be removed.
     func stop() -> [Entry] {
         let all = state.withLock { state in
-            defer { (state.entries, state.holders) = ([:], [:]) }
+            defer { (state.entries, state.recipients) = ([:], [:]) }
             state.isStopped = true
             return Array(state.entries.values)
         }

@@ -10,7 +10,7 @@ struct ChannelInboxTests {
 
     private static func claimed(lastStored: Int64 = 0) -> ChannelInbox {
         let inbox = ChannelInbox(lastStored: lastStored)
-        _ = inbox.claim()
+        _ = inbox.acquire()
         return inbox
     }
 
@@ -93,7 +93,7 @@ struct ChannelInboxTests {
         let inbox = ChannelInbox()
         for position in 1...3 { inbox.append(Self.message(Int64(position))) }
         inbox.append(.notifyClosed(token: ""))
-        _ = inbox.claim()
+        _ = inbox.acquire()
         #expect(await drain(inbox, [1, 2, 3]) == ["load", "1", "2", "3"])
     }
 

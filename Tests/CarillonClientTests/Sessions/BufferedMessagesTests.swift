@@ -204,7 +204,7 @@ struct BufferedMessagesTests {
     @Test func `a channel without messages has no check`() {
         var use = BufferUse(messages: 1)
         use.scheduleCheck(from: Self.start, .seconds(30))
-        use.gaveUp(bytes: 0)
+        use.removed(bytes: 0)
         #expect(use.checkAt == nil)
         use.scheduleCheck(from: Self.start, .seconds(30))
         #expect(use.checkAt == nil)

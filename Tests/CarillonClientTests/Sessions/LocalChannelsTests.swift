@@ -39,9 +39,9 @@ struct LocalChannelsTests {
     @Test func `a channel without a reader causes one warning`() {
         var channels = LocalChannels()
         let inbox = channels.inbox(of: "a")
-        let holder = inbox.claim()
+        let reader = inbox.acquire()
         #expect({ !channels.warns(of: "a") }())
-        if let holder { inbox.release(holder) }
+        if let reader { inbox.release(reader) }
         #expect({ channels.warns(of: "a") }())
         #expect({ !channels.warns(of: "a") }())
         #expect({ channels.warns(of: "b") }())

@@ -53,9 +53,9 @@ extension ServiceEngine {
         }
     }
 
-    private func begin(_ id: String, with holder: UnconfirmedResults.Holder) async {
+    private func begin(_ id: String, with recipient: UnconfirmedResults.Recipient) async {
         await waitForTurn(of: id)
-        guard isRunning, !Task.isCancelled, results.unconfirmed.begins(id, with: holder) else {
+        guard isRunning, !Task.isCancelled, results.unconfirmed.begins(id, with: recipient) else {
             // If the result is started, the turn belongs to other code of the app.
             if !results.unconfirmed.started.contains(id) { suspects.end(.result(id)) }
             return
@@ -81,8 +81,8 @@ extension ServiceEngine {
     }
 
     /// Records that the app's code ended without the process, and did not confirm the result.
-    func released(_ id: String, by holder: UnconfirmedResults.Holder) {
-        guard results.unconfirmed.released(id, by: holder) else { return }
+    func released(_ id: String, by recipient: UnconfirmedResults.Recipient) {
+        guard results.unconfirmed.released(id, by: recipient) else { return }
         suspects.end(.result(id))
         box.scheduleEnd(ofResults: [id], logger: logger)
     }

@@ -13,35 +13,35 @@ struct UnconfirmedResults {
     private var suspects: Set<String> = []
 
     /// The code of the app that handles a result.
-    enum Holder: Hashable, Sendable {
+    enum Recipient: Hashable, Sendable {
         case delegate, reader
     }
 
     /// The results whose starts are stored, with the code that handles them.
-    private var holders: [String: Set<Holder>] = [:]
+    private var recipients: [String: Set<Recipient>] = [:]
 
     /// The results that the app is handling.
-    var started: Set<String> { Set(holders.keys) }
+    var started: Set<String> { Set(recipients.keys) }
 
     /// Records that a delegate is called with a result, or that a reader receives it. Returns whether a start must be stored:
     /// only for the first of them, and for a stored result.
-    mutating func begins(_ id: String, with holder: Holder) -> Bool {
+    mutating func begins(_ id: String, with recipient: Recipient) -> Bool {
         guard ids.contains(id) else { return false }
-        let isFirst = holders[id] == nil
-        holders[id, default: []].insert(holder)
+        let isFirst = recipients[id] == nil
+        recipients[id, default: []].insert(recipient)
         return isFirst
     }
 
     /// Records that the app's code ended without a confirmation of the result. Returns whether the start must be removed.
-    mutating func released(_ id: String, by holder: Holder) -> Bool {
-        guard holders[id]?.remove(holder) != nil, holders[id]?.isEmpty == true else { return false }
-        holders[id] = nil
+    mutating func released(_ id: String, by recipient: Recipient) -> Bool {
+        guard recipients[id]?.remove(recipient) != nil, recipients[id]?.isEmpty == true else { return false }
+        recipients[id] = nil
         return true
     }
 
     /// Removes all starts. Returns their results.
     mutating func takeStarted() -> Set<String> {
-        defer { holders = [:] }
+        defer { recipients = [:] }
         return started
     }
 
@@ -66,7 +66,7 @@ struct UnconfirmedResults {
     mutating func ended(_ id: String) -> Bool {
         notified.remove(id)
         postponed.remove(id)
-        holders[id] = nil
+        recipients[id] = nil
         suspects.remove(id)
         return ids.remove(id) != nil
     }

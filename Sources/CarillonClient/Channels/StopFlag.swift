@@ -4,12 +4,12 @@ import Synchronization
 /// A flag that ends a wait, also if the wait has not begun yet.
 ///
 /// It is separate from the service group's flag, which must not be read under a lock that the group's handler takes.
-final class WaitEnd: Sendable {
+final class StopFlag: Sendable {
     private let flag = Atomic(false)
 
-    var hasCome: Bool { flag.load(ordering: .acquiring) }
+    var isSet: Bool { flag.load(ordering: .acquiring) }
 
-    func come() { flag.store(true, ordering: .releasing) }
+    func set() { flag.store(true, ordering: .releasing) }
 }
 
 /// Runs an operation, and calls `onEnd` when the task is cancelled or its service group shuts down gracefully; at once if that
