@@ -158,7 +158,7 @@ public final class PushDevice: Sendable {
     /// The device's subscriptions on items, whose conditions the server evaluates. After the first use of this property, the
     /// client requests them from the server, and reports ``PushDeviceEvent/subscriptionsUpdated`` each time that all are known.
     public var subscriptions: NotificationSubscriptions {
-        runner.subscriptions.wanted()
+        runner.subscriptions.requested()
         return runner.subscriptions
     }
 
@@ -175,7 +175,7 @@ public final class PushDevice: Sendable {
     /// Adds a delegate for the events of the device. The delegate is referenced weakly. If it was added already, nothing changes.
     public func addDelegate(_ delegate: any PushDeviceDelegate) {
         listeners.add(delegate, to: self)
-        runner.subscriptions.wanted()
+        runner.subscriptions.requested()
     }
 
     /// Removes a delegate. If it was not added, nothing changes.

@@ -74,7 +74,7 @@ extension SessionRunner {
     }
 
     /// An iteration ended before the app had handled its last firing. The server sends the firing again on the next connection.
-    func firingBrokeOff(_ entry: FiringQueue.Entry) {
+    func firingAbandoned(_ entry: FiringQueue.Entry) {
         guard let started = firingStarts.released(entry.suspect, by: .reader) else { return firings.released(entry) }
         // Another iteration receives the firing only after its former starts are stored.
         takeBack(started) { [firings] in firings.released(entry) }

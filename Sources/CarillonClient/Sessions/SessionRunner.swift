@@ -95,7 +95,7 @@ final class SessionRunner: Sendable {
             own.runner?.begin({ session, _ in session.asked(request) }) { _ in }
         } notify: { events in
             listeners.notify(events)
-        } want: {
+        } connect: {
             // The step stores nothing and cannot fail.
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
@@ -104,7 +104,7 @@ final class SessionRunner: Sendable {
             .init(
                 begins: { entry, isOver in await own.runner?.beginFiring(entry, isOver: isOver) ?? false },
                 handled: { entry in own.runner?.firingHandled(entry) },
-                brokeOff: { entry in own.runner?.firingBrokeOff(entry) }))
+                abandoned: { entry in own.runner?.firingAbandoned(entry) }))
         firings.setPaused(session.user.isOtherPending)
         own.set(self)
         shareKeys()

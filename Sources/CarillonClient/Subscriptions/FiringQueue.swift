@@ -21,7 +21,7 @@ final class FiringQueue: Sendable {
         /// Called when the app has handled a firing.
         var handled: @Sendable (Entry) -> Void = { _ in }
         /// Called when the iteration ended before the app had handled a firing. ``FiringQueue/released(_:)`` follows.
-        var brokeOff: @Sendable (Entry) -> Void = { _ in }
+        var abandoned: @Sendable (Entry) -> Void = { _ in }
     }
 
     private struct Notified {
@@ -33,7 +33,7 @@ final class FiringQueue: Sendable {
     private struct State {
         var waiting: [Entry] = []
         /// The firings that were delivered to the app and are not handled yet.
-        var inHand: [String: Entry] = [:]
+        var unhandled: [String: Entry] = [:]
         /// The bytes of the firings that wait and of those that the app is handling.
         var bytes = 0
         var readers: [(number: Int, continuation: CheckedContinuation<Entry?, Never>)] = []
@@ -53,7 +53,7 @@ final class FiringQueue: Sendable {
         var pausedReaders: [Int: CheckedContinuation<Void, Never>] = [:]
 
         mutating func release(_ id: String) {
-            if let entry = inHand.removeValue(forKey: id) { bytes -= entry.firing.bytes }
+            if let entry = unhandled.removeValue(forKey: id) { bytes -= entry.firing.bytes }
         }
 
         mutating func dropWaiting() {
@@ -79,17 +79,17 @@ final class FiringQueue: Sendable {
         calls.handled(entry)
     }
 
-    func brokeOff(_ entry: Entry) { calls.brokeOff(entry) }
+    func abandoned(_ entry: Entry) { calls.abandoned(entry) }
 
     /// Removes a firing that the app has not handled and does not have any more.
     func released(_ entry: Entry) { state.withLock { $0.release(entry.id) } }
 
     /// Whether the app has a firing, and has not handled it.
-    func isInHand(_ id: String) -> Bool { state.withLock { $0.inHand[id] != nil } }
+    func isUnhandled(_ id: String) -> Bool { state.withLock { $0.unhandled[id] != nil } }
 
     /// Returns the starts that ended with the process before the firing arrived; nil if it did not arrive in this process. The
     /// starts of this process are not counted.
-    func starts(of id: String) -> Int? { state.withLock { $0.inHand[id]?.starts ?? $0.notified[id]?.starts } }
+    func starts(of id: String) -> Int? { state.withLock { $0.unhandled[id]?.starts ?? $0.notified[id]?.starts } }
 
     /// Returns the firing for the listeners of its subscription; nil if they received it before.
     func notifies(_ firing: SubscriptionFiring, starts: Int) -> Entry? {
@@ -116,10 +116,10 @@ final class FiringQueue: Sendable {
     @discardableResult func add(_ firing: SubscriptionFiring, starts: Int = 0) -> Bool {
         let (entry, isNew, reader) = state.withLock { state -> (Entry, Bool, CheckedContinuation<Entry?, Never>?) in
             let entry = Entry(firing: firing, starts: starts, owner: state.owner)
-            guard state.inHand[entry.id] == nil, !state.waiting.contains(where: { $0.id == entry.id }) else {
+            guard state.unhandled[entry.id] == nil, !state.waiting.contains(where: { $0.id == entry.id }) else {
                 return (entry, false, nil)
             }
-            guard state.waiting.count + state.inHand.count < Self.limit,
+            guard state.waiting.count + state.unhandled.count < Self.limit,
                 state.bytes == 0 || state.bytes + firing.bytes <= Self.byteLimit
             else { return (entry, false, nil) }
             state.bytes += firing.bytes
@@ -127,7 +127,7 @@ final class FiringQueue: Sendable {
                 state.waiting.append(entry)
                 return (entry, true, nil)
             }
-            state.inHand[entry.id] = entry
+            state.unhandled[entry.id] = entry
             return (entry, true, state.readers.removeFirst().continuation)
         }
         reader?.resume(returning: entry)
@@ -135,7 +135,7 @@ final class FiringQueue: Sendable {
     }
 
     /// Whether an iteration waits.
-    var isAwaited: Bool { state.withLock { !$0.readers.isEmpty } }
+    var hasReader: Bool { state.withLock { !$0.readers.isEmpty } }
 
     /// Ends the waiting iterations.
     func endIterations() {
@@ -226,11 +226,11 @@ final class FiringQueue: Sendable {
             let isOver: @Sendable () -> Bool = { [self] in
                 state.withLock { $0.ends != ends || $0.owner != entry.owner }
             }
-            let mayBeGiven = await calls.begins(entry, isOver)
+            let mayDeliver = await calls.begins(entry, isOver)
             // The owner may have changed while a start was stored.
             let isFormer = !isCurrent(entry)
-            if mayBeGiven, !isFormer { return entry }
-            if mayBeGiven { brokeOff(entry) } else { released(entry) }
+            if mayDeliver, !isFormer { return entry }
+            if mayDeliver { abandoned(entry) } else { released(entry) }
             guard isFormer else { return nil }
         }
         return nil
@@ -248,7 +248,7 @@ final class FiringQueue: Sendable {
                     if Task.isCancelled || state.ends != ends { return .some(nil) }
                     if !state.waiting.isEmpty {
                         let entry = state.waiting.removeFirst()
-                        state.inHand[entry.id] = entry
+                        state.unhandled[entry.id] = entry
                         return .some(entry)
                     }
                     state.readers.append((number, continuation))
@@ -283,6 +283,6 @@ final class FiringReading: Sendable {
     }
 
     deinit {
-        if let before = present.withLock({ $0.take() }) { queue.brokeOff(before) }
+        if let before = present.withLock({ $0.take() }) { queue.abandoned(before) }
     }
 }

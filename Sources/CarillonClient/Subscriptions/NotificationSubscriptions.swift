@@ -37,24 +37,24 @@ public final class NotificationSubscriptions: Sendable {
     }
 
     private let state = Mutex(State())
-    private let ask: @Sendable (ClientFrame.Request) -> Void
+    private let send: @Sendable (ClientFrame.Request) -> Void
     private let notify: @Sendable ([PushDeviceEvent]) -> Void
-    private let want: @Sendable () -> Void
+    private let connect: @Sendable () -> Void
     private let shared: SharedFolder?
 
     /// - Parameters:
-    ///   - ask: Sends a request on the live session. ``disconnected()`` reports that the connection and its pending request are
+    ///   - send: Sends a request on the live session. ``disconnected()`` reports that the connection and its pending request are
     ///     lost.
-    ///   - want: Registers the device, if it is not registered.
+    ///   - connect: Registers the device, if it is not registered.
     ///   - shared: The folder with the keys of private formats.
     init(
-        shared: SharedFolder? = nil, ask: @escaping @Sendable (ClientFrame.Request) -> Void,
+        shared: SharedFolder? = nil, send: @escaping @Sendable (ClientFrame.Request) -> Void,
         notify: @escaping @Sendable ([PushDeviceEvent]) -> Void,
-        want: @escaping @Sendable () -> Void = {}
+        connect: @escaping @Sendable () -> Void = {}
     ) {
-        self.ask = ask
+        self.send = send
         self.notify = notify
-        self.want = want
+        self.connect = connect
         self.shared = shared
     }
 
@@ -118,7 +118,7 @@ public final class NotificationSubscriptions: Sendable {
     /// Removes many subscriptions: all of the device's on the server, those with the status triggered, or those with the status
     /// subscribed.
     public func unsubscribeAll(_ filter: Filter = .all) {
-        perform { state in state.machine.wanted() + state.machine.unsubscribedMany(filter.own) }
+        perform { state in state.machine.requested() + state.machine.unsubscribedMany(filter.own) }
     }
 
     /// Changes the condition. If the subscription is active, the server is notified, and evaluates the condition anew. If several
@@ -193,7 +193,7 @@ public final class NotificationSubscriptions: Sendable {
     /// Returns the subscriptions on the server, one object for each: the app's own object if the app made it.
     public func all(_ filter: Filter = .all) -> [NotificationSubscription] {
         state.withLock { state in
-            state.objects.sorted { $0.key < $1.key }.map(\.value).filter { filter.own.takes($0.status) }
+            state.objects.sorted { $0.key < $1.key }.map(\.value).filter { filter.own.matches($0.status) }
         }
     }
 
@@ -205,7 +205,7 @@ public final class NotificationSubscriptions: Sendable {
 
     // MARK: The session
 
-    func wanted() { perform { $0.machine.wanted() } }
+    func requested() { perform { $0.machine.requested() } }
     func connected(version: Int, isRestored: Bool = false) {
         perform { $0.machine.connected(version: version, isRestored: isRestored) }
     }
@@ -240,7 +240,7 @@ public final class NotificationSubscriptions: Sendable {
 
     private func perform(_ action: SubscriptionsMachine.Action, _ start: DelegateStart?, _ state: inout State) {
         switch action {
-        case .ask(let request): ask(request)
+        case .send(let request): send(request)
         case .notify(let number, let entry, let events):
             guard let object = state.objects[number] else { return }
             object.set(.init(entry))
@@ -248,7 +248,7 @@ public final class NotificationSubscriptions: Sendable {
         case .found(let number, let entry): state.objects[number] = NotificationSubscription(.init(entry))
         case .forget(let number): state.objects[number] = nil
         case .listed: notify([.subscriptionsUpdated])
-        case .want: want()
+        case .connect: connect()
         case .wait(let seconds):
             MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: .seconds(Int64(seconds))) { [weak self] in
                 self?.perform { $0.machine.timePassed() }

@@ -39,10 +39,10 @@ struct SubscriptionsMachine: Sendable {
         case status(NotificationSubscription.Status)
     }
 
-    private typealias Question = SubscriptionQuestion
+    private typealias Operation = SubscriptionOperation
 
     enum Action: Equatable, Sendable {
-        case ask(ClientFrame.Request)
+        case send(ClientFrame.Request)
         /// The new state of an entry, and its events.
         case notify(Int, Entry, [NotificationSubscriptionEvent])
         /// A subscription that the app did not make was found on the server.
@@ -54,19 +54,19 @@ struct SubscriptionsMachine: Sendable {
         /// Call ``timePassed()`` after this many seconds.
         case wait(seconds: Int)
         /// Register the device and connect.
-        case want
+        case connect
     }
 
     private(set) var entries: [Int: Entry] = [:]
     private var nextNumber = 0
     private var nextID = 0
-    private var questions: [Question] = []
-    private var underWay: (id: Int, question: Question)?
+    private var operations: [Operation] = []
+    private var underWay: (id: Int, operation: Operation)?
     /// Whether the server supports subscriptions; nil without a connection.
     private var isSupported: Bool?
     private var isWaiting = false
     /// Whether the app requested the subscriptions, which are listed at each connection then.
-    private var isWanted = false
+    private var isRequested = false
     /// The entries that the app declared to be all that have a key.
     private var declared: [Int]?
     private var seen: Set<Int> = []
@@ -80,30 +80,30 @@ struct SubscriptionsMachine: Sendable {
     // MARK: Inputs from the app
 
     /// The app uses the subscriptions.
-    mutating func wanted() -> [Action] {
-        guard !isWanted else { return [] }
-        isWanted = true
+    mutating func requested() -> [Action] {
+        guard !isRequested else { return [] }
+        isRequested = true
         return refreshed()
     }
 
     /// The app requests the present subscriptions.
     mutating func refreshed() -> [Action] {
-        isWanted = true
-        let isAsked = questions.contains { if case .list = $0 { true } else { false } }
-        return isSupported == true && !isAsked ? ask(.list(after: nil)) : []
+        isRequested = true
+        let isQueued = operations.contains { if case .list = $0 { true } else { false } }
+        return isSupported == true && !isQueued ? enqueue(.list(after: nil)) : []
     }
 
     mutating func subscribed(_ definition: SubscriptionDefinition) -> (number: Int, actions: [Action]) {
         nextNumber += 1
         let number = nextNumber
         entries[number] = Entry(definition: definition)
-        return (number, set(number, .active) + ask(.put(number)) + (isSupported == nil ? [.want] : []))
+        return (number, set(number, .active) + enqueue(.put(number)) + (isSupported == nil ? [.connect] : []))
     }
 
     /// The app declares all subscriptions that have a key.
     mutating func declared(_ definitions: [SubscriptionDefinition]) -> (numbers: [Int], actions: [Action]) {
         // Entries of the former declaration that the server never had are removed here. The list removes the others.
-        var actions = (declared ?? []).filter { entries[$0]?.id == nil }.flatMap { lose($0) }
+        var actions = (declared ?? []).filter { entries[$0]?.id == nil }.flatMap { removeEnded($0) }
         var numbers: [Int] = []
         for definition in definitions {
             nextNumber += 1
@@ -112,41 +112,41 @@ struct SubscriptionsMachine: Sendable {
             actions += set(nextNumber, .active)
         }
         declared = numbers
-        questions.removeAll { $0 == .compare }
-        return (numbers, actions + ask(.compare) + (isSupported == nil ? [.want] : []))
+        operations.removeAll { $0 == .compare }
+        return (numbers, actions + enqueue(.compare) + (isSupported == nil ? [.connect] : []))
     }
 
     /// The app declares the object of an entry anew.
     mutating func dropped(_ number: Int) {
         entries[number] = nil
         declared?.removeAll { $0 == number }
-        questions.removeAll { $0.number == number }
+        operations.removeAll { $0.number == number }
     }
 
     mutating func unsubscribed(_ number: Int) -> [Action] {
         guard let entry = entries[number] else { return [] }
         let isDeclared = declared?.contains(number) == true
         declared?.removeAll { $0 == number }
-        questions.removeAll { $0.number == number }
+        operations.removeAll { $0.number == number }
         // The server never had the subscription.
-        if entry.id == nil, !entry.wasSent, !isDeclared { return lose(number) }
-        return ask(.remove(number))
+        if entry.id == nil, !entry.wasSent, !isDeclared { return removeEnded(number) }
+        return enqueue(.remove(number))
     }
 
-    mutating func unsubscribedMany(_ filter: Filter) -> [Action] { ask(.removeMany(filter)) }
+    mutating func unsubscribedMany(_ filter: Filter) -> [Action] { enqueue(.removeMany(filter)) }
 
     /// Several waiting changes are sent as one, with the last value of each property.
     mutating func changed(_ number: Int, _ change: Change, _ definition: SubscriptionDefinition) -> [Action] {
         guard entries[number] != nil else { return [] }
         entries[number]?.definition = definition
         // A subscription that is not sent yet is sent with its definition at that time.
-        if questions.contains(.put(number)) {
+        if operations.contains(.put(number)) {
             return [.notify(number, entries[number] ?? Entry(definition: definition), [])]
         }
         entries[number]?.changed.insert(change)
-        let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
+        let isQueued = operations.contains { if case .change(number, _) = $0 { true } else { false } }
         let notifications: [Action] = entries[number].map { [.notify(number, $0, [])] } ?? []
-        return notifications + (isAsked ? [] : ask(.change(number, [])))
+        return notifications + (isQueued ? [] : enqueue(.change(number, [])))
     }
 
     // MARK: Inputs from the connection
@@ -157,65 +157,65 @@ struct SubscriptionsMachine: Sendable {
         isSupported = version >= Self.requestVersion
         isWaiting = false
         guard isSupported == true else { return refuseAll() }
-        questions.removeAll { if case .list = $0 { true } else { false } }
+        operations.removeAll { if case .list = $0 { true } else { false } }
         if declared != nil {
             // The declaration is repeated at each connection, for any device. A list follows it.
-            questions.removeAll { $0 == .compare }
-            questions.insert(.compare, at: 0)
-        } else if isWanted || self.isRestored {
-            questions.insert(.list(after: nil), at: 0)
+            operations.removeAll { $0 == .compare }
+            operations.insert(.compare, at: 0)
+        } else if isRequested || self.isRestored {
+            operations.insert(.list(after: nil), at: 0)
         }
         return next()
     }
 
     private mutating func refuseAll() -> [Action] {
-        let asked = questions
-        questions = []
+        let asked = operations
+        operations = []
         let error = PushError(.serverTooOld, "The server is of a version that has no subscriptions.")
-        return asked.flatMap { question in failed(question, error) }
+        return asked.flatMap { operation in failed(operation, error) }
     }
 
     mutating func disconnected() -> [Action] {
         isSupported = nil
         isWaiting = false
-        guard let (_, question) = underWay else { return [] }
+        guard let (_, operation) = underWay else { return [] }
         underWay = nil
-        if case .put(let number) = question, let entry = entries[number], entry.definition.key == nil {
-            return failed(question, PushError(.interrupted, "The connection ended before the server's answer."))
+        if case .put(let number) = operation, let entry = entries[number], entry.definition.key == nil {
+            return failed(operation, PushError(.interrupted, "The connection ended before the server's answer."))
         }
-        askAgain(question)
+        requeue(operation)
         return []
     }
 
-    /// - Parameter isLast: Whether a `put` is repeated after the waiting questions. Other questions are repeated before them.
-    private mutating func askAgain(_ question: Question, isLast: Bool = false) {
-        switch question {
+    /// - Parameter isLast: Whether a `put` is repeated after the waiting operations. Other operations are repeated before them.
+    private mutating func requeue(_ operation: Operation, isLast: Bool = false) {
+        switch operation {
         case .change(let number, let changes):
             entries[number]?.changed.formUnion(changes)
-            let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
-            if !isAsked { questions.insert(.change(number, []), at: 0) }
+            let isQueued = operations.contains { if case .change(number, _) = $0 { true } else { false } }
+            if !isQueued { operations.insert(.change(number, []), at: 0) }
         // The app removed the subscription meanwhile.
-        case .put(let number) where questions.contains(.remove(number)): break
-        case .put where isLast: questions.append(question)
-        default: questions.insert(question, at: 0)
+        case .put(let number) where operations.contains(.remove(number)): break
+        case .put where isLast: operations.append(operation)
+        default: operations.insert(operation, at: 0)
         }
     }
 
-    /// The device was signed out: all subscriptions and questions are removed.
+    /// The device was signed out: all subscriptions and operations are removed.
     mutating func signedOut() -> [Action] {
-        (questions, underWay, declared) = ([], nil, nil)
-        return entries.keys.sorted().flatMap { lose($0) }
+        (operations, underWay, declared) = ([], nil, nil)
+        return entries.keys.sorted().flatMap { removeEnded($0) }
     }
 
     /// The server does not know the device any more, or the device has another user: the server has none of its subscriptions.
     mutating func deviceLost() -> [Action] {
-        questions.removeAll { question in
-            switch question {
+        operations.removeAll { operation in
+            switch operation {
             case .put, .compare: false
             default: true
             }
         }
-        let waiting = Set(questions.compactMap { if case .put(let number) = $0 { number } else { nil } })
+        let waiting = Set(operations.compactMap { if case .put(let number) = $0 { number } else { nil } })
         var actions: [Action] = []
         for number in entries.keys.sorted() where !waiting.contains(number) {
             if declared?.contains(number) == true {
@@ -223,11 +223,11 @@ struct SubscriptionsMachine: Sendable {
                 entries[number]?.actual = nil
                 actions += set(number, .active)
             } else {
-                actions += lose(number)
+                actions += removeEnded(number)
             }
         }
-        if declared != nil, !questions.contains(.compare) { questions.append(.compare) }
-        return actions + (questions.isEmpty ? [] : [.want])
+        if declared != nil, !operations.contains(.compare) { operations.append(.compare) }
+        return actions + (operations.isEmpty ? [] : [.connect])
     }
 
     mutating func timePassed() -> [Action] {
@@ -237,73 +237,73 @@ struct SubscriptionsMachine: Sendable {
 
     // MARK: Requests
 
-    private mutating func ask(_ question: Question) -> [Action] {
+    private mutating func enqueue(_ operation: Operation) -> [Action] {
         if isSupported == false {
-            return failed(question, PushError(.serverTooOld, "The server is of a version that has no subscriptions."))
+            return failed(operation, PushError(.serverTooOld, "The server is of a version that has no subscriptions."))
         }
-        questions.append(question)
+        operations.append(operation)
         return next()
     }
 
     private mutating func next() -> [Action] {
         var actions: [Action] = []
-        while isSupported == true, underWay == nil, !isWaiting, !questions.isEmpty {
-            var question = questions.removeFirst()
-            if case .change(let number, let before) = question {
+        while isSupported == true, underWay == nil, !isWaiting, !operations.isEmpty {
+            var operation = operations.removeFirst()
+            if case .change(let number, let before) = operation {
                 // The request waits until the id of the subscription is known.
                 guard entries[number]?.id != nil else { continue }
-                question = .change(number, before.union(entries[number]?.changed ?? []))
+                operation = .change(number, before.union(entries[number]?.changed ?? []))
                 entries[number]?.changed = []
             }
-            guard let request = request(of: question) else {
-                if case .remove(let number) = question { actions += lose(number) }
+            guard let request = request(of: operation) else {
+                if case .remove(let number) = operation { actions += removeEnded(number) }
                 continue
             }
             guard ClientFrame.request(request).text.count <= Limits.clientFrameBytes else {
                 let error = PushError(
                     .subscriptionInvalid,
                     "What is said to the server at once may have \(Limits.clientFrameBytes) bytes.")
-                actions += failed(question, error)
+                actions += failed(operation, error)
                 continue
             }
-            if case .put(let number) = question { entries[number]?.wasSent = true }
-            underWay = (request.id, question)
-            return actions + [.ask(request)]
+            if case .put(let number) = operation { entries[number]?.wasSent = true }
+            underWay = (request.id, operation)
+            return actions + [.send(request)]
         }
         return actions
     }
 
-    private mutating func request(of question: Question) -> ClientFrame.Request? {
+    private mutating func request(of operation: Operation) -> ClientFrame.Request? {
         nextID += 1
-        if question == .list(after: nil) { seen = [] }
-        return question.request(id: nextID, about: entries, declared)
+        if operation == .list(after: nil) { seen = [] }
+        return operation.request(id: nextID, about: entries, declared)
     }
 
     // MARK: Responses
 
     mutating func answered(_ answer: ServerFrame.Answer) -> [Action] {
-        guard let (id, question) = underWay, id == answer.id else { return [] }
+        guard let (id, operation) = underWay, id == answer.id else { return [] }
         underWay = nil
         switch answer.status {
-        case 200..<300: return succeeded(question, answer.body) + next()
+        case 200..<300: return succeeded(operation, answer.body) + next()
         case 429, 500...:
-            if answer.status != 429, case .put(let number) = question, entries[number]?.definition.key == nil {
+            if answer.status != 429, case .put(let number) = operation, entries[number]?.definition.key == nil {
                 // The server may have made the subscription, which must not be made twice.
-                return failed(question, PushError(.serverUnavailable, "The server answered \(answer.status).")) + next()
+                return failed(operation, PushError(.serverUnavailable, "The server answered \(answer.status).")) + next()
             }
-            // The question is repeated after a while. A question that may take long, because the server calls an approval hook,
+            // The operation is repeated after a while. An operation that may take long, because the server calls an approval hook,
             // does not delay others.
-            askAgain(question, isLast: answer.status != 429)
+            requeue(operation, isLast: answer.status != 429)
             isWaiting = true
             return [.wait(seconds: Self.retrySeconds)]
-        case 409 where replaces(question, answer.body):
+        case 409 where replaces(operation, answer.body):
             return next()
         case 404:
             // The subscription ended meanwhile.
-            if let number = question.number, entries[number]?.id != nil { return lose(number) + next() }
+            if let number = operation.number, entries[number]?.id != nil { return removeEnded(number) + next() }
             // The position in the list does not exist any more. The list is requested from its beginning.
-            if case .list(.some) = question {
-                questions.insert(.list(after: nil), at: 0)
+            if case .list(.some) = operation {
+                operations.insert(.list(after: nil), at: 0)
                 return next()
             }
             fallthrough
@@ -314,40 +314,40 @@ struct SubscriptionsMachine: Sendable {
             let error = PushError(
                 .subscriptionRefused, text("code").map { "\($0): \(detail)" } ?? detail, serverCode: text("code"),
                 appCode: text("appCode"))
-            return failed(question, error) + next()
+            return failed(operation, error) + next()
         }
     }
 
     /// Returns whether a declared subscription must replace the one with the same key on the server. Its items and fields cannot
     /// be changed.
-    private mutating func replaces(_ question: Question, _ answer: [UInt8]) -> Bool {
-        guard case .put(let number) = question, declared?.contains(number) == true, entries[number]?.wasReplaced == false,
+    private mutating func replaces(_ operation: Operation, _ answer: [UInt8]) -> Bool {
+        guard case .put(let number) = operation, declared?.contains(number) == true, entries[number]?.wasReplaced == false,
             JSONValue(parsing: answer)?["code"] == .string(ErrorCode.subscriptionFrozen.rawValue)
         else { return false }
         entries[number]?.wasReplaced = true
-        questions.insert(contentsOf: [.removeKey(number), .put(number)], at: 0)
+        operations.insert(contentsOf: [.removeKey(number), .put(number)], at: 0)
         return true
     }
 
-    private mutating func succeeded(_ question: Question, _ answer: [UInt8]) -> [Action] {
-        switch question {
+    private mutating func succeeded(_ operation: Operation, _ answer: [UInt8]) -> [Action] {
+        switch operation {
         case .put(let number):
-            guard let body: SubscriptionBody = Self.decode(answer) else { return failed(question, Self.unreadable) }
+            guard let body: SubscriptionBody = Self.decode(answer) else { return failed(operation, Self.unreadable) }
             return take(body, as: number)
         case .change(let number, let changes):
-            guard let body: SubscriptionBody = Self.decode(answer) else { return failed(question, Self.unreadable) }
+            guard let body: SubscriptionBody = Self.decode(answer) else { return failed(operation, Self.unreadable) }
             return take(body, as: number, changes.map(\.property).sorted { $0.rawValue < $1.rawValue })
-        case .remove(let number): return lose(number)
+        case .remove(let number): return removeEnded(number)
         case .removeKey: return []
-        case .removeMany: return ask(.list(after: nil))
+        case .removeMany: return enqueue(.list(after: nil))
         case .compare:
             guard case .array(let keys)? = JSONValue(parsing: answer)?["wanted"], let declared else { return [] }
-            let wanted = Set(keys.compactMap { if case .string(let key) = $0 { key } else { nil } })
+            let requested = Set(keys.compactMap { if case .string(let key) = $0 { key } else { nil } })
             let puts = declared.filter { number in
-                entries[number]?.definition.key.map(wanted.contains) == true && !questions.contains(.put(number))
+                entries[number]?.definition.key.map(requested.contains) == true && !operations.contains(.put(number))
             }
             // The server has the others, which the list will contain. Both requests come before later requests of the app.
-            questions.insert(contentsOf: puts.map { .put($0) } + [.list(after: nil)], at: 0)
+            operations.insert(contentsOf: puts.map { .put($0) } + [.list(after: nil)], at: 0)
             return []
         case .list: return listed(answer)
         }
@@ -366,13 +366,13 @@ struct SubscriptionsMachine: Sendable {
             let number: Int
             if let waiting = entries.first(where: {
                 $0.value.id == nil && $0.value.definition.key != nil && $0.value.definition.key == body.key
-                    && !questions.contains(.put($0.key))
+                    && !operations.contains(.put($0.key))
             })?.key {
                 // The app's latest definition replaces the listed one.
                 number = waiting
             } else if let known = entries.first(where: { $0.value.id == body.id })?.key {
                 number = known
-            } else if declared == nil, !isWanted {
+            } else if declared == nil, !isRequested {
                 // The app does not use other subscriptions.
                 continue
             } else {
@@ -387,28 +387,28 @@ struct SubscriptionsMachine: Sendable {
             actions += take(body, as: number)
         }
         if let next = list.next {
-            questions.insert(.list(after: next), at: 0)
+            operations.insert(.list(after: next), at: 0)
             return actions
         }
         // Entries that are not in the list have ended.
         for number in entries.keys.sorted() where !seen.contains(number) {
             let isKnown = entries[number]?.id != nil || declared?.contains(number) == true
-            if isKnown, isRestored, !questions.contains(where: { $0.number == number }) {
-                actions += makeAgain(number)
+            if isKnown, isRestored, !operations.contains(where: { $0.number == number }) {
+                actions += recreate(number)
                 continue
             }
-            if isKnown, !questions.contains(.put(number)), !questions.contains(.compare) { actions += lose(number) }
+            if isKnown, !operations.contains(.put(number)), !operations.contains(.compare) { actions += removeEnded(number) }
         }
         isRestored = false
         return actions + [.listed]
     }
 
     /// The server lost an entry, which is made again.
-    private mutating func makeAgain(_ number: Int) -> [Action] {
+    private mutating func recreate(_ number: Int) -> [Action] {
         entries[number]?.id = nil
         entries[number]?.actual = nil
         entries[number]?.changed = []
-        questions.append(.put(number))
+        operations.append(.put(number))
         return set(number, .active)
     }
 
@@ -457,8 +457,8 @@ struct SubscriptionsMachine: Sendable {
         }
         events += changed.map { .propertyChanged($0) }
         // Sends the changes that the app made before the id of the subscription was known.
-        let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
-        if !entry.changed.isEmpty, !isAsked { questions.append(.change(number, [])) }
+        let isQueued = operations.contains { if case .change(number, _) = $0 { true } else { false } }
+        if !entry.changed.isEmpty, !isQueued { operations.append(.change(number, [])) }
         return actions + [.notify(number, entry, events)]
     }
 
@@ -487,16 +487,16 @@ struct SubscriptionsMachine: Sendable {
     }
 
     /// Removes an entry that has ended.
-    private mutating func lose(_ number: Int) -> [Action] {
+    private mutating func removeEnded(_ number: Int) -> [Action] {
         guard var entry = entries.removeValue(forKey: number) else { return [] }
         declared?.removeAll { $0 == number }
-        questions.removeAll { $0.number == number }
+        operations.removeAll { $0.number == number }
         (entry.status, entry.statusAt, entry.id, entry.actual) = (.unknown, nil, nil, nil)
         return [.notify(number, entry, [.statusChanged(.unknown), .unsubscribed]), .forget(number)]
     }
 
-    private mutating func failed(_ question: Question, _ error: PushError) -> [Action] {
-        switch question {
+    private mutating func failed(_ operation: Operation, _ error: PushError) -> [Action] {
+        switch operation {
         // If the former subscription still exists, the `put` that follows is rejected.
         case .removeKey: return []
         case .put(let number):
@@ -519,7 +519,7 @@ struct SubscriptionsMachine: Sendable {
             return entries[number].map { [.notify(number, $0, [.unsubscriptionFailed(error)])] } ?? []
         case .removeMany(let filter):
             return entries.keys.sorted().flatMap { number -> [Action] in
-                guard let entry = entries[number], filter.takes(entry.status) else { return [] }
+                guard let entry = entries[number], filter.matches(entry.status) else { return [] }
                 return [.notify(number, entry, [.unsubscriptionFailed(error)])]
             }
         case .compare: return (declared ?? []).flatMap { failed(.put($0), error) }
@@ -529,10 +529,10 @@ struct SubscriptionsMachine: Sendable {
 }
 
 extension SubscriptionsMachine.Filter {
-    func takes(_ status: NotificationSubscription.Status) -> Bool {
+    func matches(_ status: NotificationSubscription.Status) -> Bool {
         switch self {
         case .all: status == .subscribed || status == .triggered
-        case .status(let wanted): status == wanted
+        case .status(let requested): status == requested
         }
     }
 }

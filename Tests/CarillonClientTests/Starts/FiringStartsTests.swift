@@ -76,7 +76,7 @@ struct FiringStartsTests {
                 #expect(try await starts(of: "a", in: fixture.store) == 4)
                 break
             }
-            try await eventually { !runner.firings.isInHand("a") }
+            try await eventually { !runner.firings.isUnhandled("a") }
             #expect(try await starts(of: "a", in: fixture.store) == 3)
         }
     }
@@ -108,14 +108,14 @@ struct FiringStartsTests {
         try await send("a", starts: 1, fixture)
         #expect(runner.suspects.begin(.message(1), at: .now))
         let waiting = Task { await FiringReading(runner.firings).next()?.id }
-        try await eventually { runner.firings.isInHand("a") }
+        try await eventually { runner.firings.isUnhandled("a") }
         runner.firings.endIterations()
         #expect(await waiting.value == nil)
-        try await eventually { !runner.firings.isInHand("a") }
+        try await eventually { !runner.firings.isUnhandled("a") }
         #expect(try await starts(of: "a", in: fixture.store) == 0)
         try await send("a", starts: 1, fixture)
         let next = Task { await FiringReading(runner.firings).next()?.id }
-        try await eventually { runner.firings.isInHand("a") }
+        try await eventually { runner.firings.isUnhandled("a") }
         runner.suspects.end(.message(1))
         #expect(await next.value == "a")
     }
@@ -150,7 +150,7 @@ struct FiringStartsTests {
         try await send("b", fixture)
         #expect(runner.suspects.begin(.message(1), at: .now))
         let waiting = Task { await FiringReading(runner.firings).next()?.id }
-        try await eventually { runner.firings.isInHand("a") }
+        try await eventually { runner.firings.isUnhandled("a") }
         try await changeOwner(fixture, bySigningOut: isSignedOut)
         runner.suspects.end(.message(1))
         try await send("c", fixture)
@@ -188,7 +188,7 @@ struct FiringStartsTests {
         #expect(runner.firings.isPaused)
         let waiting = Task { await FiringReading(runner.firings).next()?.id }
         let delegates = Task { await start.begins() }
-        try await eventually { runner.firings.isInHand("a") }
+        try await eventually { runner.firings.isUnhandled("a") }
         for _ in 0..<10 { await runner.settle() }
         #expect(try await starts(of: "a", in: fixture.store) == 0)
         #expect(try await starts(of: "d", in: fixture.store) == 0)
@@ -209,7 +209,7 @@ struct FiringStartsTests {
         try await send("a", starts: 2, fixture)
         #expect(runner.suspects.begin(.message(1), at: .now))
         let waiting = Task { await FiringReading(runner.firings).next()?.id }
-        try await eventually { runner.firings.isInHand("a") }
+        try await eventually { runner.firings.isUnhandled("a") }
         // The firing waits for its turn.
         try await nameBob(runner)
         runner.suspects.end(.message(1))
@@ -230,7 +230,7 @@ struct FiringStartsTests {
         let waiting = Task { await FiringReading(runner.firings).next()?.id }
         let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("d"), starts: 0))
         let delegates = Task { await start.begins() }
-        try await eventually { runner.firings.isInHand("a") }
+        try await eventually { runner.firings.isUnhandled("a") }
         if isCancelled {
             waiting.cancel()
             delegates.cancel()
@@ -241,7 +241,7 @@ struct FiringStartsTests {
         // The delegates may have begun to wait after the iterations ended.
         delegates.cancel()
         #expect(await !delegates.value)
-        #expect(!runner.firings.isInHand("a"))
+        #expect(!runner.firings.isUnhandled("a"))
     }
 
     @Test func `a run begins without firings if an earlier one named another user`() async throws {
@@ -268,7 +268,7 @@ struct FiringStartsTests {
             try await changeOwner(fixture, bySigningOut: isSignedOut)
             break
         }
-        try await eventually { !runner.firings.isInHand("a") }
+        try await eventually { !runner.firings.isUnhandled("a") }
         #expect(try await starts(of: "a", in: fixture.store) == 0)
     }
 
@@ -283,11 +283,11 @@ struct FiringStartsTests {
                     if entry.id == "a" { queues.withLock { $0.first }?.ownerChanged() }
                     return true
                 },
-                brokeOff: { entry in takenBack.withLock { $0.append(entry.id) } }))
+                abandoned: { entry in takenBack.withLock { $0.append(entry.id) } }))
         queues.withLock { $0 = [queue] }
         queue.add(try firing("a"))
         let waiting = Task { await queue.next()?.id }
-        try await eventually { queue.isAwaited }
+        try await eventually { queue.hasReader }
         queue.add(try firing("b"))
         #expect(await waiting.value == "b")
         #expect(takenBack.withLock { $0 } == ["a"])
@@ -334,7 +334,7 @@ struct FiringStartsTests {
         _ = await reading.next()
         #expect(!queue.add(try firing("e")), "the app has it")
         let next = Task { await reading.next()?.id }
-        try await eventually { queue.isAwaited }
+        try await eventually { queue.hasReader }
         #expect(queue.add(try firing("e")))
         #expect(await next.value == "e")
     }
@@ -427,7 +427,7 @@ struct FiringStartsTests {
             #expect(try await starts(of: "a", in: fixture.store) == 3)
             break
         }
-        try await eventually { !runner.firings.isInHand("a") }
+        try await eventually { !runner.firings.isUnhandled("a") }
         await runner.settle()
         #expect(try await starts(of: "a", in: fixture.store) == 3, "the delegates have it")
         start.ended()

@@ -34,7 +34,7 @@ struct SubscriptionsMachineTests {
     }
 
     private static func requests(_ actions: [Action]) -> [ClientFrame.Request] {
-        actions.compactMap { if case .ask(let request) = $0 { request } else { nil } }
+        actions.compactMap { if case .send(let request) = $0 { request } else { nil } }
     }
 
     private static func events(_ actions: [Action]) -> [NotificationSubscriptionEvent] {
@@ -126,7 +126,7 @@ struct SubscriptionsMachineTests {
         #expect(first.method == "PATCH" && first.path.hasSuffix("/01"))
         for trigger in ["price > 3.0", "price > 4.0"] {
             let actions = machine.changed(number, .trigger, Self.definition("k", trigger))
-            #expect(!actions.contains { if case .ask = $0 { true } else { false } }, "one is under way")
+            #expect(!actions.contains { if case .send = $0 { true } else { false } }, "one is under way")
         }
         var last = Self.definition("k", "price > 4.0")
         last.format = NotificationFormat(title: "other")
@@ -170,7 +170,7 @@ struct SubscriptionsMachineTests {
     }
 
     @Test mutating func `what the server has is found page by page, and what it has not is gone`() throws {
-        _ = machine.wanted()
+        _ = machine.requested()
         let (own, _) = machine.subscribed(Self.definition(nil))
         let list = try Self.request(machine.connected(version: 3))
         #expect(list.path == "/v1/device/subscriptions?limit=100")
@@ -231,7 +231,7 @@ struct SubscriptionsMachineTests {
     }
 
     @Test mutating func `an object of the app's stands for the one that was found`() throws {
-        _ = machine.wanted()
+        _ = machine.requested()
         let list = try Self.request(machine.connected(version: 3))
         _ = try answer(list, 200, SubscriptionList(subscriptions: [Self.body("01", Self.definition("k"))], next: nil))
         let (number, actions) = machine.subscribed(Self.definition("k"))
@@ -311,7 +311,7 @@ struct SubscriptionsMachineTests {
         let (second, actions) = machine.declared([Self.definition("b")])
         #expect(Self.events(actions) == [.statusChanged(.unknown), .unsubscribed, .statusChanged(.active)])
         #expect(machine.entries[first[0]] == nil && machine.entries[second[0]]?.status == .active)
-        #expect(actions.last == .want)
+        #expect(actions.last == .connect)
     }
 
     @Test mutating func `what the app says behind a declared set comes behind its puts`() throws {
@@ -360,7 +360,7 @@ struct SubscriptionsMachineTests {
     }
 
     @Test mutating func `a list that cannot go on begins anew`() throws {
-        _ = machine.wanted()
+        _ = machine.requested()
         let list = try Self.request(machine.connected(version: 3))
         let next = try Self.request(
             try answer(list, 200, SubscriptionList(subscriptions: [Self.body("01", Self.definition("x"))], next: "01")))
@@ -463,7 +463,7 @@ struct SubscriptionsMachineTests {
     }
 
     @Test mutating func `a newer server's words are taken as unknown`() throws {
-        _ = machine.wanted()
+        _ = machine.requested()
         let list = try Self.request(machine.connected(version: 3))
         let body = #"""
             {"subscriptions":[{"id":"01","items":["i"],"fields":["f"],"mode":"command","format":{"title":"t","hologram":7},
@@ -602,7 +602,7 @@ struct SubscriptionFiringTests {
         queue.add(try firing("c"))
         #expect(await waiting.value == "c")
         let last = Task { await queue.next()?.id }
-        while !queue.isAwaited { await Task.yield() }
+        while !queue.hasReader { await Task.yield() }
         queue.endIterations()
         #expect(await last.value == nil)
     }

@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonWire
 
 /// A request to the server about subscriptions.
-enum SubscriptionQuestion: Equatable, Sendable {
+enum SubscriptionOperation: Equatable, Sendable {
     case put(Int)
     case change(Int, Set<SubscriptionsMachine.Change>)
     case remove(Int)
@@ -23,7 +23,7 @@ enum SubscriptionQuestion: Equatable, Sendable {
     private static let path = "/v1/device/subscriptions"
     private static let listedAtOnce = 100
 
-    /// Returns the HTTP-like request for the question; nil if no request is necessary.
+    /// Returns the HTTP-like request for the operation; nil if no request is necessary.
     ///
     /// - Parameter declared: The entries that the app declared to be all that have a key.
     func request(
