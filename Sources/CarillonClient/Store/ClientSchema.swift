@@ -65,7 +65,7 @@ enum ClientSchema {
         }
         if found < 7 {
             try database.inTransaction(.immediate) {
-                try database.execute(sql: UpdateInboxSchema.absorbed + "PRAGMA user_version = 7;")
+                try database.execute(sql: UpdateInboxSchema.coalesced + "PRAGMA user_version = 7;")
                 return .commit
             }
         }
@@ -238,7 +238,7 @@ enum ClientSchema {
                     \(device)
                     \(user)
                     \(UpdateInboxSchema.sql)
-                    \(UpdateInboxSchema.absorbed)
+                    \(UpdateInboxSchema.coalesced)
                     \(ServiceBoxSchema.sql)
                     \(UpdateInboxSchema.serverTime)
                     \(UpdateInboxSchema.owners)

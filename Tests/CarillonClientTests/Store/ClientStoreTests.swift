@@ -199,9 +199,9 @@ struct ClientStoreTests {
         let frame = ProcessingFixture.frame("a", "content", #"{"action":"roots"}"#)
         do {
             let inbox = UpdateInbox(store: try open().0)
-            try await inbox.belong(to: owner)
+            try await inbox.setOwner(owner)
             _ = try await inbox.received(
-                PollAnswer(updates: [frame], position: "p"), to: nil, by: owner, said: [], parameters: nil)
+                PollAnswer(updates: [frame], position: "p"), to: nil, by: owner, reported: [], parameters: nil)
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
@@ -213,10 +213,10 @@ struct ClientStoreTests {
         }
         try queue.close()
         let inbox = UpdateInbox(store: try open().0)
-        try await inbox.belong(to: owner)
+        try await inbox.setOwner(owner)
         let later = ProcessingFixture.frame("b", "content", #"{"action":"roots"}"#)
         _ = try await inbox.received(
-            PollAnswer(updates: [later], position: "q"), to: "p", by: owner, said: [], parameters: nil)
+            PollAnswer(updates: [later], position: "q"), to: "p", by: owner, reported: [], parameters: nil)
         #expect(try await inbox.next()?.key.update == "b", "it stands for the first")
     }
 

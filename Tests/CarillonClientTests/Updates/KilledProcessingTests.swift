@@ -68,11 +68,11 @@ struct KilledProcessingTests {
         try await fixture.run(fixture.worker(), until: isOver)
         if try await !isOver() {
             // As a new process finds it.
-            try await fixture.inbox.belong(to: Fixture.owner)
+            try await fixture.inbox.setOwner(Fixture.owner)
             fixture.content.state.withLock { $0.kill = nil }
             try await fixture.run(fixture.worker(), until: isOver)
         }
-        _ = try await fixture.worker().tendMaintenance()
+        _ = try await fixture.worker().advanceMaintenance()
         return (
             End(content: fixture.content.content, results: try await fixture.results()),
             fixture.content.state.withLock { $0.actions }

@@ -37,7 +37,7 @@ struct MaintenanceTimeTests {
 
         /// Does what is due; whether the maintenance is under way.
         func isUnderWay() async throws -> Bool {
-            _ = try await worker.tendMaintenance()
+            _ = try await worker.advanceMaintenance()
             let isUnderWay = try await world.inbox.maintenance()?.hasBegun == true
             #expect(isUnderWay == (world.content.content.mode == .offline))
             return isUnderWay
@@ -100,7 +100,7 @@ struct MaintenanceTimeTests {
         let announced = try await Announced(off: 60 * Self.minute)
         let measured = try #require(try await announced.world.inbox.serverTime())
         #expect(measured.server == announced.server && measured.wall == announced.server + 60 * Self.minute)
-        try await announced.world.inbox.belong(to: UpdateOwner(device: "e", user: "", profile: ""))
+        try await announced.world.inbox.setOwner(UpdateOwner(device: "e", user: "", profile: ""))
         #expect(try await announced.world.inbox.serverTime() == nil)
         let earlier = ServerTime(server: 1000, wall: 5000, uptime: .init(milliseconds: 70, boot: "b"))
         #expect(earlier.now(wall: 9000, uptime: .init(milliseconds: 90, boot: "b")) == 1020)

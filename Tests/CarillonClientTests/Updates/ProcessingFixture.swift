@@ -33,7 +33,7 @@ final class ProcessingFixture: Sendable {
     init(_ content: ContentFixture = ContentFixture()) async throws {
         self.content = content
         store = try ClientStore(directory: directory.path, patience: 60)
-        try await inbox.belong(to: Self.owner)
+        try await inbox.setOwner(Self.owner)
     }
 
     /// What the server would say in a poll.
@@ -55,7 +55,7 @@ final class ProcessingFixture: Sendable {
     func receive(_ frames: UpdateFrame...) async throws -> Arrival {
         let asked = try await inbox.report(results: 0).position
         return try await inbox.received(
-            PollAnswer(updates: frames, position: "p"), to: asked, by: Self.owner, said: [], parameters: nil)
+            PollAnswer(updates: frames, position: "p"), to: asked, by: Self.owner, reported: [], parameters: nil)
     }
 
     func worker(

@@ -33,7 +33,8 @@ struct ProcessingTests {
         try await fixture.receive(Fixture.frame("a", "content", Self.refresh))
         try await fixture.process()
         let word = try await fixture.inbox.report(results: 10)
-        _ = try await fixture.inbox.received(PollAnswer(), to: nil, by: Fixture.owner, said: word.results, parameters: nil)
+        _ = try await fixture.inbox.received(
+            PollAnswer(), to: nil, by: Fixture.owner, reported: word.results, parameters: nil)
         #expect(try await fixture.results().isEmpty)
         let arrival = try await fixture.receive(Fixture.frame("a", "content", Self.refresh, attempt: 2))
         #expect(arrival.counts.isEmpty)
@@ -181,7 +182,7 @@ struct ProcessingTests {
             Fixture.frame("a", "content", Self.refresh), Fixture.frame("b", "content", #"{"action":"roots"}"#),
             Fixture.frame("c", "content", #"{"action":"remove","object":"pump"}"#))
         #expect(try await fixture.inbox.next()?.key.update == "b")
-        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.inbox.setOwner(Fixture.owner)
         let first = try #require(try await fixture.inbox.next())
         #expect(first.key.update == "b", "a start changes nothing of it")
         try await fixture.inbox.finished(first, .done())
@@ -243,7 +244,7 @@ struct ProcessingTests {
             fixture.content.state.withLock { $0.content.mode = mode }
             try await worker.happened(.modeChanged(mode))
         }
-        _ = try await worker.tendMaintenance()
+        _ = try await worker.advanceMaintenance()
         try await fixture.receive(Fixture.frame("b", "status", #"{"status":"over"}"#))
         try await fixture.process()
         #expect(fixture.content.content.mode == .offline)
@@ -263,7 +264,7 @@ struct ProcessingTests {
             (now + 900, .manual, nil),
         ] {
             fixture.clock.withLock { $0 = moment }
-            #expect(try await worker.tendMaintenance() == next)
+            #expect(try await worker.advanceMaintenance() == next)
             #expect(fixture.content.content.mode == mode)
         }
         // One that is over when it is heard of is nothing.
@@ -301,7 +302,7 @@ struct ProcessingTests {
         try await fixture.run(worker) { false }
         #expect(try await fixture.results().isEmpty)
         // Started again.
-        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.inbox.setOwner(Fixture.owner)
         #expect(try await fixture.inbox.isAllProcessed() == false)
     }
 
@@ -335,7 +336,7 @@ struct ProcessingTests {
         try await fixture.run(fixture.worker()) { fixture.presenter.seen.shown != nil }
         #expect(try await fixture.results().isEmpty)
         // Started again.
-        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.inbox.setOwner(Fixture.owner)
         fixture.presenter.state.withLock { $0.shown = nil }
         try await fixture.run(fixture.worker()) {
             fixture.presenter.seen.shown?.press()
@@ -382,7 +383,7 @@ struct ProcessingTests {
         await worker.arrived(try await fixture.receive(Fixture.frame("a", "popup", attempt: 0)))
         #expect(fixture.presenter.seen.dismissed == 1)
         try await eventually { fixture.presenter.seen.shown?.id == .init(key: UpdateKey(update: "b", entry: 1)) }
-        await worker.left()
+        await worker.endWork()
         #expect(fixture.presenter.seen.dismissed == 2 && fixture.presenter.seen.shown == nil)
     }
 

@@ -199,9 +199,9 @@ struct PushUpdatesTests {
         let world = try World(door)
         let parameters = ParameterSet(["region": .text("north")], at: 0)
         let owner = UpdateOwner(device: "d", user: "", profile: "")
-        try await world.inbox.belong(to: owner)
+        try await world.inbox.setOwner(owner)
         _ = try await world.inbox.received(
-            PollAnswer(position: "p"), to: nil, by: owner, said: [], parameters: parameters.revision)
+            PollAnswer(position: "p"), to: nil, by: owner, reported: [], parameters: parameters.revision)
         world.updates.settings.polling = .every(.seconds(1000))
         world.begin { ["region": .text("north")] }
         await world.run(asked: door) { door.count >= 2 }
@@ -251,13 +251,13 @@ struct PushUpdatesTests {
 
     @Test func `where nothing fits in, nothing is asked for`() async throws {
         let world = try World(Door { _, _ in nil })
-        try await world.inbox.belong(to: ProcessingFixture.owner)
+        try await world.inbox.setOwner(ProcessingFixture.owner)
         for start in stride(from: 0, to: UpdateInbox.mostWaiting, by: 500) {
             let frames = (start..<start + 500).map {
                 ProcessingFixture.frame("u\($0)", "popup", #"{"style":"failure","title":"t"}"#)
             }
             _ = try await world.inbox.received(
-                PollAnswer(updates: frames), to: nil, by: ProcessingFixture.owner, said: [], parameters: nil)
+                PollAnswer(updates: frames), to: nil, by: ProcessingFixture.owner, reported: [], parameters: nil)
         }
         #expect(try await world.inbox.report(results: 3).room == 0)
     }
@@ -321,7 +321,7 @@ struct PushUpdatesTests {
         let directory = TemporaryDirectory()
         let inbox = UpdateInbox(store: try ClientStore(directory: directory.path))
         let owner = UpdateOwner(device: "d", user: "", profile: "")
-        try await inbox.belong(to: owner)
+        try await inbox.setOwner(owner)
         let failures = FailureNote()
         let poller = UpdatePoller(
             owner: owner, credential: "c", base: "http://host:1", kinds: ["content"], inbox: inbox,
@@ -337,7 +337,7 @@ struct PushUpdatesTests {
         let directory = TemporaryDirectory()
         let inbox = UpdateInbox(store: try ClientStore(directory: directory.path))
         let owner = UpdateOwner(device: "d", user: "", profile: "")
-        try await inbox.belong(to: owner)
+        try await inbox.setOwner(owner)
         let poller = UpdatePoller(
             owner: owner, credential: "c", base: "http://host:1", kinds: ["content"], inbox: inbox,
             transport: Door { _, _ in .problem(.credentialInvalid) }
@@ -441,10 +441,10 @@ struct PushUpdatesTests {
         let world = try World(door)
         world.updates.settings.needsUser = true
         world.begin()
-        try await world.inbox.belong(to: UpdateOwner(device: "d", user: "ada", profile: ""))
+        try await world.inbox.setOwner(UpdateOwner(device: "d", user: "ada", profile: ""))
         _ = try await world.inbox.received(
             PollAnswer(updates: [ProcessingFixture.frame("a", "definitions")]), to: nil,
-            by: UpdateOwner(device: "d", user: "ada", profile: ""), said: [], parameters: nil)
+            by: UpdateOwner(device: "d", user: "ada", profile: ""), reported: [], parameters: nil)
         await world.run { try await world.inbox.next() == nil }
         await world.run(for: .milliseconds(200))
         #expect(door.count == 0)

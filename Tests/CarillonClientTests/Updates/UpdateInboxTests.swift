@@ -16,16 +16,16 @@ struct UpdateInboxTests {
         try await fixture.receive(Fixture.frame("a", "definitions"), Fixture.frame("b", "hologram"))
         let update = try #require(try await inbox.next())
         try await inbox.setAway(update)
-        try await inbox.belong(to: Fixture.owner)
+        try await inbox.setOwner(Fixture.owner)
         #expect(try await inbox.next() == update, "whoever is started again looks at it again")
         #expect(try await inbox.report(results: 9).position == "p")
         for other in [
             UpdateOwner(device: "d", user: "bob", profile: ""), UpdateOwner(device: "e", user: "ada", profile: ""),
             UpdateOwner(device: "d", user: "ada", profile: "other"), nil,
         ] {
-            try await inbox.belong(to: Fixture.owner)
+            try await inbox.setOwner(Fixture.owner)
             try await fixture.receive(Fixture.frame("a", "definitions"), Fixture.frame("b", "hologram"))
-            try await inbox.belong(to: other)
+            try await inbox.setOwner(other)
             #expect(try await inbox.next() == nil)
             let word = try await inbox.report(results: 9)
             #expect(word.position == nil && word.results.isEmpty && word.parameters == nil)
@@ -34,7 +34,7 @@ struct UpdateInboxTests {
 
     @Test func `an answer to a question of somebody who left is not stored`() async throws {
         let fixture = try await Fixture()
-        try await fixture.inbox.belong(to: UpdateOwner(device: "d", user: "bob", profile: ""))
+        try await fixture.inbox.setOwner(UpdateOwner(device: "d", user: "bob", profile: ""))
         let arrival = try await fixture.receive(Fixture.frame("a", "definitions"))
         #expect(!arrival.isStored && arrival.counts.isEmpty)
         #expect(try await fixture.inbox.next() == nil)
@@ -47,10 +47,12 @@ struct UpdateInboxTests {
         let inbox = fixture.inbox
         let asked = try await inbox.report(results: 9).position
         _ = try await inbox.received(
-            PollAnswer(updates: [Fixture.frame("a", "definitions")], position: "2"), to: asked, by: Fixture.owner, said: [],
+            PollAnswer(updates: [Fixture.frame("a", "definitions")], position: "2"), to: asked, by: Fixture.owner,
+            reported: [],
             parameters: nil)
         let late = try await inbox.received(
-            PollAnswer(updates: [Fixture.frame("b", "definitions")], position: "1"), to: asked, by: Fixture.owner, said: [],
+            PollAnswer(updates: [Fixture.frame("b", "definitions")], position: "1"), to: asked, by: Fixture.owner,
+            reported: [],
             parameters: "r1")
         #expect(late.isStored && late.counts.isEmpty)
         let word = try await inbox.report(results: 9)
@@ -70,7 +72,7 @@ struct UpdateInboxTests {
         let said = try await inbox.report(results: 1).results
         #expect(said.count == 1)
         try await inbox.finished(one, .done())
-        _ = try await inbox.received(PollAnswer(), to: nil, by: Fixture.owner, said: said, parameters: "r1")
+        _ = try await inbox.received(PollAnswer(), to: nil, by: Fixture.owner, reported: said, parameters: "r1")
         #expect(try await fixture.results() == ["a done"])
         #expect(try await inbox.report(results: 9).parameters == "r1")
     }
@@ -137,7 +139,7 @@ struct UpdateInboxTests {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         let frames = (0..<UpdateInbox.mostWaiting).map { Fixture.frame("u\($0)", "definitions") }
-        _ = try await inbox.received(PollAnswer(updates: frames), to: nil, by: Fixture.owner, said: [], parameters: nil)
+        _ = try await inbox.received(PollAnswer(updates: frames), to: nil, by: Fixture.owner, reported: [], parameters: nil)
         #expect(try await inbox.report(results: 0).room == 0)
         let update = try #require(try await inbox.next())
         try await inbox.finished(update, .done())
@@ -155,7 +157,7 @@ struct UpdateInboxTests {
             try await inbox.finished(update, .failed(isPermanent: true, reason: "r"))
         }
         #expect(try await inbox.report(results: 0).room == UpdateInbox.mostWaiting)
-        try await inbox.belong(to: Fixture.owner)
+        try await inbox.setOwner(Fixture.owner)
         #expect(try await inbox.next() == nil, "a start is no reason to try again")
         try await fixture.receive(Fixture.frame("u1", "definitions"))
         #expect(try await inbox.next() == nil)

@@ -27,9 +27,9 @@ struct UpdateOwnersTests {
         #expect(fixture.content.content.applied.count == 1)
         let results = try await fixture.results()
         #expect(Set(results) == ["a done", "b unsupported"])
-        try await inbox.belong(to: other)
+        try await inbox.setOwner(other)
         #expect(try await fixture.results().isEmpty, "they are not another's")
-        try await inbox.belong(to: Fixture.owner)
+        try await inbox.setOwner(Fixture.owner)
         let word = try await inbox.report(results: 9)
         #expect(word.position == nil)
         #expect(try await fixture.results() == results)
@@ -49,8 +49,8 @@ struct UpdateOwnersTests {
             fixture.presenter.seen.shown?.press()
             return fixture.presenter.seen.dismissed > 0
         }
-        try await fixture.inbox.belong(to: nil)
-        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.inbox.setOwner(nil)
+        try await fixture.inbox.setOwner(Fixture.owner)
         try await fixture.receive(popup)
         #expect(try await fixture.inbox.isAllProcessed())
         #expect(try await fixture.results() == ["a done"])
@@ -61,13 +61,13 @@ struct UpdateOwnersTests {
         let bob = UpdateOwner(device: "d", user: "bob", profile: "")
         try await fixture.receive(Fixture.frame("a", "definitions"))
         try await fixture.inbox.finished(try #require(try await fixture.inbox.next()), .done())
-        try await fixture.inbox.belong(to: bob)
+        try await fixture.inbox.setOwner(bob)
         _ = try await fixture.inbox.received(
-            PollAnswer(updates: [Fixture.frame("a", "definitions")]), to: nil, by: bob, said: [], parameters: nil)
+            PollAnswer(updates: [Fixture.frame("a", "definitions")]), to: nil, by: bob, reported: [], parameters: nil)
         let update = try #require(try await fixture.inbox.next())
         try await fixture.inbox.finished(update, .failed(isPermanent: false, reason: "r"))
         #expect(try await fixture.results() == ["a failed (r)"])
-        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.inbox.setOwner(Fixture.owner)
         #expect(try await fixture.results() == ["a done"])
     }
 
@@ -77,9 +77,9 @@ struct UpdateOwnersTests {
         try await fixture.inbox.finished(try #require(try await fixture.inbox.next()), .done())
         let word = try await fixture.inbox.report(results: 9)
         _ = try await fixture.inbox.received(
-            PollAnswer(), to: word.position, by: Fixture.owner, said: word.results, parameters: nil)
-        try await fixture.inbox.belong(to: nil)
-        try await fixture.inbox.belong(to: Fixture.owner)
+            PollAnswer(), to: word.position, by: Fixture.owner, reported: word.results, parameters: nil)
+        try await fixture.inbox.setOwner(nil)
+        try await fixture.inbox.setOwner(Fixture.owner)
         #expect(try await fixture.results().isEmpty)
     }
 
@@ -88,18 +88,18 @@ struct UpdateOwnersTests {
         let inbox = fixture.inbox
         func owner(_ number: Int) -> UpdateOwner { UpdateOwner(device: "d", user: "user\(number)", profile: "") }
         func finishOne(_ owner: UpdateOwner) async throws {
-            try await inbox.belong(to: owner)
+            try await inbox.setOwner(owner)
             _ = try await inbox.received(
-                PollAnswer(updates: [Fixture.frame("a", "definitions")]), to: nil, by: owner, said: [], parameters: nil)
+                PollAnswer(updates: [Fixture.frame("a", "definitions")]), to: nil, by: owner, reported: [], parameters: nil)
             try await inbox.finished(try #require(try await inbox.next()), .done())
         }
         for number in 1...UpdateInbox.rememberedOwners { try await finishOne(owner(number)) }
         // The first one is used again: the second one is the oldest then.
-        try await inbox.belong(to: owner(1))
+        try await inbox.setOwner(owner(1))
         #expect(try await fixture.results() == ["a done"])
         try await finishOne(owner(9))
         for (number, isKnown) in [(1, true), (3, true), (9, true), (2, false)] {
-            try await inbox.belong(to: owner(number))
+            try await inbox.setOwner(owner(number))
             #expect(try await fixture.results() == (isKnown ? ["a done"] : []), "\(number)")
         }
         let counts = try await inbox.store.inStep { db in
@@ -113,8 +113,8 @@ struct UpdateOwnersTests {
     @Test func `of an owner's results the newest ten thousand are stored, whatever others have`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
-        try await inbox.belong(to: UpdateOwner(device: "d", user: "bob", profile: ""))
-        try await inbox.belong(to: Fixture.owner)
+        try await inbox.setOwner(UpdateOwner(device: "d", user: "bob", profile: ""))
+        try await inbox.setOwner(Fixture.owner)
         try await inbox.store.inStep { db in
             try db.inTransaction {
                 for number in 0..<UpdateInbox.rememberedDone {
@@ -142,8 +142,8 @@ struct UpdateOwnersTests {
     @Test func `an owner's finished updates remove none of others`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
-        try await inbox.belong(to: UpdateOwner(device: "d", user: "bob", profile: ""))
-        try await inbox.belong(to: Fixture.owner)
+        try await inbox.setOwner(UpdateOwner(device: "d", user: "bob", profile: ""))
+        try await inbox.setOwner(Fixture.owner)
         try await inbox.store.inStep { db in
             for (owner, number, id) in [(1, UpdateInbox.rememberedDone + 1, "old"), (2, 1, "of bob")] {
                 try db.execute(
@@ -164,7 +164,7 @@ struct UpdateOwnersTests {
         try await fixture.receive(
             Fixture.frame("a", "content", Self.refresh), Fixture.frame("b", "com.example.x", #"{"secret":"pump"}"#))
         try await fixture.process()
-        try await fixture.inbox.belong(to: nil)
+        try await fixture.inbox.setOwner(nil)
         func rows() async throws -> [String] {
             try await fixture.inbox.store.inStep { db in
                 try ["update_inbox", "update_place", "update_owner", "update_done", "update_result"].flatMap { table in
@@ -183,7 +183,7 @@ struct UpdateOwnersTests {
         do {
             let store = try ClientStore(directory: directory.path)
             let inbox = UpdateInbox(store: store)
-            try await inbox.belong(to: Fixture.owner)
+            try await inbox.setOwner(Fixture.owner)
             try await store.inStep { db in
                 try ClientSchemaUndo.version12(db)
                 try ClientSchemaUndo.version11(db)
@@ -196,10 +196,11 @@ struct UpdateOwnersTests {
             }
         }
         let inbox = UpdateInbox(store: try ClientStore(directory: directory.path, patience: 60))
-        try await inbox.belong(to: Fixture.owner)
+        try await inbox.setOwner(Fixture.owner)
         #expect(try await inbox.report(results: 9).results.count == 1)
         _ = try await inbox.received(
-            PollAnswer(updates: [Fixture.frame("a", "definitions")]), to: nil, by: Fixture.owner, said: [], parameters: nil)
+            PollAnswer(updates: [Fixture.frame("a", "definitions")]), to: nil, by: Fixture.owner, reported: [],
+            parameters: nil)
         #expect(try await inbox.next() == nil)
     }
 }

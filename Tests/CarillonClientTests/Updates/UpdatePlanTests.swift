@@ -89,7 +89,7 @@ struct UpdatePlanTests {
         let waits = UpdateOutcome.deferred(until: .maintenanceOver, reason: "maintenance")
         #expect(UpdatePlan(for: .definitions, in: situation) == UpdatePlan([], .finish(waits)))
         // One that was announced and has not begun is no reason.
-        let announced = UpdateSituation(mode: .manual, isDirty: false, isMaintenanceKnown: true)
+        let announced = UpdateSituation(mode: .manual, isDirty: false, isMaintenanceAnnounced: true)
         #expect(UpdatePlan(for: .definitions, in: announced).end == .finish(.done()))
     }
 
@@ -160,7 +160,7 @@ struct UpdatePlanTests {
                 #expect(UpdatePlan(for: .status(.over), in: without) == UpdatePlan([], .finish(.done())))
                 for isBegun in [false, true] {
                     let with = UpdateSituation(
-                        mode: mode, isDirty: isDirty, isInMaintenance: isBegun, isMaintenanceKnown: true)
+                        mode: mode, isDirty: isDirty, isInMaintenance: isBegun, isMaintenanceAnnounced: true)
                     #expect(UpdatePlan(for: .status(.over), in: with) == UpdatePlan([.leaveMaintenance], .finish(.done())))
                 }
             }
@@ -181,7 +181,7 @@ struct UpdatePlanTests {
                             #expect(UpdatePlan(for: .popup(popup), in: situation) == UpdatePlan([], .show(popup)))
                         }
                     }
-                    #expect(UpdatePlan(for: .open(.object([])), in: situation) == UpdatePlan([], .handOver))
+                    #expect(UpdatePlan(for: .open(.object([])), in: situation) == UpdatePlan([], .callHandler))
                 }
             }
         }

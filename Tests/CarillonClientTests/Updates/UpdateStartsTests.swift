@@ -36,7 +36,7 @@ struct UpdateStartsTests {
             let update = try #require(try await fixture.inbox.next())
             try await fixture.inbox.setAway(update)
             try await fixture.inbox.started(update)
-            try await fixture.inbox.belong(to: Fixture.owner)
+            try await fixture.inbox.setOwner(Fixture.owner)
         }
     }
 
@@ -129,8 +129,8 @@ struct UpdateStartsTests {
         try await fixture.run(worker) { false }
         #expect(try await fixture.results() == ["a done"])
         // The user signs out and in, and the server gives the update again.
-        try await fixture.inbox.belong(to: nil)
-        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.inbox.setOwner(nil)
+        try await fixture.inbox.setOwner(Fixture.owner)
         try await fixture.receive(Fixture.frame("a", Self.kind, attempt: 2))
         #expect(try await fixture.inbox.isAllProcessed())
         #expect(record.all == ["a"])
@@ -210,7 +210,7 @@ struct UpdateStartsTests {
             try await fixture.inbox.started(update)
             try await fixture.inbox.setAway(update)
         }
-        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.inbox.setOwner(Fixture.owner)
         let (record, isReleased) = (Record(), Record())
         let worker = fixture.worker(custom: [
             Self.kind: { update in
@@ -239,7 +239,7 @@ struct UpdateStartsTests {
         fixture.content.state.withLock {
             $0.beforeMode = { record.add("\((try? await fixture.inbox.maintenance()?.starts) ?? -1)") }
         }
-        let next = try await fixture.worker().tendMaintenance()
+        let next = try await fixture.worker().advanceMaintenance()
         #expect(next == nil)
         let maintenance = try await fixture.inbox.maintenance()
         guard times == 10 else {

@@ -161,7 +161,7 @@ struct WithdrawnUpdateTests {
         try await eventually { try await fixture.inbox.isAllProcessed() }
         fixture.content.state.withLock { $0.die }?()
         try await run.value
-        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.inbox.setOwner(Fixture.owner)
         #expect(try await fixture.inbox.next()?.starts == 3)
     }
 

@@ -248,9 +248,9 @@ public final class PushUpdates: Sendable {
         let work = present
         do {
             if let work {
-                try await inbox.belong(to: work.owner)
-            } else if isNobodys {
-                try await inbox.belong(to: nil)
+                try await inbox.setOwner(work.owner)
+            } else if hasNoOwner {
+                try await inbox.setOwner(nil)
             }
             return work
         } catch {
@@ -263,7 +263,7 @@ public final class PushUpdates: Sendable {
     }
 
     /// Whether the device has no owner for sure: it is not registered, or no user is signed in.
-    private var isNobodys: Bool {
+    private var hasNoOwner: Bool {
         let scope = runner.session.updateScope
         return !scope.isUserPending && (scope.identity == nil || settings.needsUser && scope.user == nil)
     }
@@ -278,7 +278,7 @@ public final class PushUpdates: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.pollLoop(poller, worker, work.settings.polling) }
             group.addTask { await self.processLoop(worker) }
-            group.addTask { await self.tendMaintenance(worker) }
+            group.addTask { await self.runMaintenance(worker) }
             group.addTask {
                 guard let content else { return }
                 for await event in await content.events() {
@@ -289,7 +289,7 @@ public final class PushUpdates: Sendable {
             group.cancelAll()
         }
         state.withLock { if $0.worker === worker { $0.worker = nil } }
-        await worker.left()
+        await worker.endWork()
     }
 
     private func makeWorker(_ work: Work) -> UpdateWorker? {
@@ -316,12 +316,12 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    private func tendMaintenance(_ worker: UpdateWorker) async {
+    private func runMaintenance(_ worker: UpdateWorker) async {
         while !Task.isCancelled {
             var left: Double?
             let isDone = await storing(worker) {
                 left = nil
-                if let next = try await worker.tendMaintenance() { left = try await worker.seconds(until: next) }
+                if let next = try await worker.advanceMaintenance() { left = try await worker.seconds(until: next) }
             }
             guard isDone else { continue }
             guard let left else {

@@ -8,7 +8,7 @@ extension UpdateInbox {
     static let rememberedOwners = 8
 
     /// Changes the owner; nil if the inbox has no owner. Updates and the position of the former owner are removed.
-    func belong(to owner: UpdateOwner?) async throws(PushError) {
+    func setOwner(_ owner: UpdateOwner?) async throws(PushError) {
         try await store.write { db in
             let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
             let present = row.map { UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }

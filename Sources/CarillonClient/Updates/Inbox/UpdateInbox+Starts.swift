@@ -16,13 +16,13 @@ extension UpdateInbox {
 
     /// Removes a start that did not end with the process. Does nothing if it was removed before, or the update is finished.
     func ended(_ update: WaitingUpdate) async throws(PushError) {
-        try await store.write(reachingDisk: false) { db in try Self.takeBack(update, db) }
+        try await store.write(reachingDisk: false) { db in try Self.removeStart(of: update, db) }
     }
 
     /// Schedules the same change, for code that was cancelled and has not ended yet.
     func scheduleEnd(of update: WaitingUpdate, logger: Logger) {
         store.scheduleWrite(orLog: "cannot store that an update was cancelled", logger) { db in
-            try Self.takeBack(update, db)
+            try Self.removeStart(of: update, db)
         }
     }
 
@@ -42,7 +42,7 @@ extension UpdateInbox {
         }
     }
 
-    private static func takeBack(_ update: WaitingUpdate, _ db: Database) throws {
+    private static func removeStart(of update: WaitingUpdate, _ db: Database) throws {
         try db.execute(
             sql: "UPDATE update_inbox SET starts = ? WHERE number = ? AND id = ? AND entry = ? AND starts = ?",
             arguments: [update.starts, update.number, update.key.update, update.key.entry, update.starts + 1])

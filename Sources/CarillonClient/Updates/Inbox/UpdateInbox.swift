@@ -57,7 +57,8 @@ struct UpdateInbox: Sendable {
     ///   - said: The results that the server accepted with the poll.
     ///   - parameters: The revision that was reported to the server. A revision in the response takes precedence.
     func received(
-        _ answer: PollAnswer, to asked: String?, by owner: UpdateOwner, said: [WaitingResult], parameters: String?
+        _ answer: PollAnswer, to asked: String?, by owner: UpdateOwner, reported results: [WaitingResult],
+        parameters: String?
     ) async throws(PushError) -> Arrival {
         try await store.write { db in
             let row = try Row.fetchOne(db, sql: "SELECT device, user, profile, position FROM update_place")
@@ -65,7 +66,7 @@ struct UpdateInbox: Sendable {
                 return Arrival()
             }
             var arrival = Arrival(isStored: true)
-            for result in said {
+            for result in results {
                 try db.execute(sql: "DELETE FROM update_result WHERE number = ?", arguments: [result.number])
             }
             var known = parameters
@@ -97,7 +98,7 @@ struct UpdateInbox: Sendable {
         let key = UpdateKey(update: id, entry: frame.entry)
         if frame.attempt == 0 {
             if let number = try number(of: key, db) {
-                try revive(absorbedBy: number, db)
+                try revive(coalescedBy: number, db)
                 try db.execute(sql: "DELETE FROM update_inbox WHERE number = ?", arguments: [number])
             }
             arrival.retracted.append(key)
@@ -147,7 +148,7 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    private static func revive(absorbedBy number: Int64, _ db: Database) throws {
+    private static func revive(coalescedBy number: Int64, _ db: Database) throws {
         try db.execute(
             sql: "UPDATE update_inbox SET state = 'new', absorbed_by = NULL WHERE absorbed_by = ? AND state = 'absorbed'",
             arguments: [number])
@@ -260,17 +261,17 @@ struct UpdateInbox: Sendable {
         case .failed:
             try set(.failed, nil, update, db)
             try db.execute(sql: "UPDATE update_inbox SET starts = 0 WHERE number = ?", arguments: [update.number])
-            try revive(absorbedBy: update.number, db)
+            try revive(coalescedBy: update.number, db)
             try db.execute(
                 sql: """
                     DELETE FROM update_inbox WHERE number IN
                     (SELECT number FROM update_inbox WHERE state = 'failed' ORDER BY number DESC LIMIT -1 OFFSET ?)
                     """, arguments: [rememberedFailed])
         case .unsupported:
-            try revive(absorbedBy: update.number, db)
+            try revive(coalescedBy: update.number, db)
             try remove(update, db)
         case .done:
-            for absorbed in try coalesced(by: update.number, db) { try finish(absorbed, .done(code: "absorbed"), db) }
+            for earlier in try coalesced(by: update.number, db) { try finish(earlier, .done(code: "absorbed"), db) }
             try remove(update, db)
             try remember(result, of: update.key, db)
         }

@@ -67,7 +67,7 @@ enum UpdateInboxSchema {
         """
 
     /// The changes of version 7.
-    static let absorbed = """
+    static let coalesced = """
         -- Of content for which a later one stands: the number of that.
         ALTER TABLE update_inbox ADD COLUMN absorbed_by INTEGER;
         CREATE INDEX update_inbox_absorbed ON update_inbox (absorbed_by) WHERE absorbed_by NOT NULL;

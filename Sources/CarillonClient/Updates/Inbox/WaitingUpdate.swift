@@ -19,7 +19,7 @@ struct WaitingUpdate: Equatable, Sendable {
         /// Failed; the server sends it again.
         case failed
         /// Replaced by a later update. It finishes with the later update, and is processed again if that one is withdrawn.
-        case absorbed
+        case coalesced = "absorbed"
     }
 
     var number: Int64

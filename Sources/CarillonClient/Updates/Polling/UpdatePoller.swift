@@ -36,17 +36,18 @@ struct UpdatePoller: Sendable {
         } catch {
             throw Self.storage(error)
         }
-        let said = parameters?.revision == report.parameters ? nil : parameters
+        let changedParameters = parameters?.revision == report.parameters ? nil : parameters
         let poll = UpdatePoll(
-            profile: owner.profile, kinds: kinds, position: report.position, parameters: said, results: report.results,
+            profile: owner.profile, kinds: kinds, position: report.position, parameters: changedParameters,
+            results: report.results,
             waitSeconds: report.results.isEmpty ? wait : 0, room: report.room)
         guard let answer = try await answer(to: poll, hints) else { return nil }
         do {
             let arrival = try await inbox.received(
-                answer, to: report.position, by: owner, said: report.results, parameters: said?.revision)
+                answer, to: report.position, by: owner, reported: report.results, parameters: changedParameters?.revision)
             return Page(
                 arrival: arrival, more: answer.more && report.room > 0,
-                hasLostParameters: said == nil && answer.lacks(parameters), retryAfter: answer.retryAfter)
+                hasLostParameters: changedParameters == nil && answer.lacks(parameters), retryAfter: answer.retryAfter)
         } catch {
             throw Self.storage(error)
         }

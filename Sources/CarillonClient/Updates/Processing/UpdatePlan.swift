@@ -27,7 +27,7 @@ struct UpdatePlan: Equatable, Sendable {
         /// Shows a dialog, which decides the result.
         case show(Popup)
         /// Calls the app's own code, which decides the result.
-        case handOver
+        case callHandler
     }
 
     var steps: [Step]
@@ -66,7 +66,7 @@ struct UpdateSituation: Equatable, Sendable {
     /// Whether an announced maintenance has begun.
     var isInMaintenance: Bool
     /// Whether a maintenance was announced.
-    var isMaintenanceKnown: Bool
+    var isMaintenanceAnnounced: Bool
     /// Whether the maintenance that the update announces is over.
     var isOver: Bool
     /// The user's answer; nil if the user was not asked yet.
@@ -81,13 +81,14 @@ struct UpdateSituation: Equatable, Sendable {
     }
 
     init(
-        mode: SyncMode, isDirty: Bool, isInMaintenance: Bool = false, isMaintenanceKnown: Bool? = nil, isOver: Bool = false,
+        mode: SyncMode, isDirty: Bool, isInMaintenance: Bool = false, isMaintenanceAnnounced: Bool? = nil,
+        isOver: Bool = false,
         consent: CommitConsent? = nil, commit: CommitOutcome? = nil, settings: Settings = Settings()
     ) {
         self.mode = mode
         self.isDirty = isDirty
         self.isInMaintenance = isInMaintenance
-        self.isMaintenanceKnown = isMaintenanceKnown ?? isInMaintenance
+        self.isMaintenanceAnnounced = isMaintenanceAnnounced ?? isInMaintenance
         self.isOver = isOver
         self.consent = consent
         self.commit = commit
@@ -103,12 +104,12 @@ extension UpdatePlan {
         case .definitions: self = Self.definitions(situation)
         case .status(.maintenance(let from, let until)): self = Self.maintenance(from, until, situation)
         case .status(.over):
-            self.init(situation.isMaintenanceKnown ? [.leaveMaintenance] : [], .finish(.done()))
+            self.init(situation.isMaintenanceAnnounced ? [.leaveMaintenance] : [], .finish(.done()))
         case .popup(let popup):
             self =
                 popup.style == .notification
                 ? .init([.notify(popup)], .finish(.done())) : .init([], .show(popup))
-        case .open: self.init([], .handOver)
+        case .open: self.init([], .callHandler)
         }
     }
 

@@ -6,7 +6,7 @@ import Logging
 extension UpdateWorker {
     func setMode(_ mode: SyncMode) async throws {
         guard try await app.content.mode() != mode else { return }
-        ownMode = mode
+        modeSetByWorker = mode
         try await app.content.setMode(mode)
     }
 
@@ -62,7 +62,7 @@ extension UpdateWorker {
     func seconds(until moment: Int64) async throws(PushError) -> Double { Double(moment - (try await now())) / 1000 }
 
     /// Makes the changes that are due. Returns the time of the next change by the server's clock, in milliseconds since 1970.
-    func tendMaintenance() async throws -> Int64? {
+    func advanceMaintenance() async throws -> Int64? {
         try await maintain { () async throws -> Int64? in
             guard var maintenance = try await inbox.maintenance() else { return nil }
             let starts = maintenance.starts

@@ -61,7 +61,7 @@ extension UpdateWorker {
             await withTaskCancellationHandler {
                 await presenter.show(dialog)
             } onCancel: {
-                takeBack(update)
+                removeStart(of: update)
             }
         }
         await end(update)
@@ -117,7 +117,7 @@ extension UpdateWorker {
                 return await group.next() ?? .unwanted
             }
         } onCancel: {
-            takeBack(update)
+            removeStart(of: update)
         }
         await end(update)
         guard !Task.isCancelled, sideWork[key] === dialog else { return }

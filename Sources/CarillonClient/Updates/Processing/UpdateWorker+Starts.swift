@@ -51,7 +51,7 @@ extension UpdateWorker {
     private static var storagePause: Duration { .seconds(1) }
 
     /// Removes the start for code that was cancelled and has not ended yet.
-    nonisolated func takeBack(_ update: WaitingUpdate) { inbox.scheduleEnd(of: update, logger: logger) }
+    nonisolated func removeStart(of update: WaitingUpdate) { inbox.scheduleEnd(of: update, logger: logger) }
 
     /// Removes the start when the last part of the app's code for the update has ended.
     func end(_ update: WaitingUpdate) async {

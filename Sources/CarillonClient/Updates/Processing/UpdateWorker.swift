@@ -46,7 +46,7 @@ actor UpdateWorker {
     /// The number of calls to show or change a dialog.
     var displays = 0
     var failures = FailureNotes()
-    var ownMode: SyncMode?
+    var modeSetByWorker: SyncMode?
     /// The running change of the maintenance.
     var maintaining: Task<Void, Never>?
     /// The number of updates that arrived.
@@ -112,15 +112,15 @@ actor UpdateWorker {
             try await inbox.happened(.mode)
             // In this mode the uncommitted changes are committed automatically.
             if mode == .automatic { try await inbox.happened(.committed) }
-            let isChosen = mode != ownMode
-            ownMode = nil
+            let isChosen = mode != modeSetByWorker
+            modeSetByWorker = nil
             if isChosen { try await modeChosen() }
         }
         arrivals.send()
     }
 
     /// Ends the work for a former owner, and dismisses its dialogs.
-    func left() async {
+    func endWork() async {
         waiting = [:]
         for key in sideWork.keys { endSideWork(of: key) }
         await perform(popups.removedAll())
@@ -147,7 +147,7 @@ actor UpdateWorker {
                 return .failure(error)
             }
         } onCancel: {
-            takeBack(update)
+            removeStart(of: update)
         }
         await end(update)
         do {
@@ -184,7 +184,7 @@ actor UpdateWorker {
             let maintenance = try await inbox.maintenance()
             let situation = UpdateSituation(
                 mode: try await mode(for: update, in: maintenance), isDirty: !changes.isEmpty,
-                isInMaintenance: maintenance?.hasBegun ?? false, isMaintenanceKnown: maintenance != nil,
+                isInMaintenance: maintenance?.hasBegun ?? false, isMaintenanceAnnounced: maintenance != nil,
                 isOver: update.payload.isOver(at: try await now()), consent: consents[update.key], commit: commit,
                 settings: settings)
             let plan = UpdatePlan(for: update.payload, in: situation)
@@ -206,7 +206,7 @@ actor UpdateWorker {
                 try await finish(update, outcome)
                 return
             case .show(let popup): return try await show(popup, of: update)
-            case .handOver: return try await handOver(update)
+            case .callHandler: return try await callHandler(update)
             }
         }
         try await finish(update, .deferred(until: .committed, reason: "edited meanwhile"))
@@ -330,7 +330,7 @@ actor UpdateWorker {
                     return await group.next().flatMap { $0 }
                 }
             } onCancel: {
-                self.takeBack(update)
+                self.removeStart(of: update)
             }
             await self.end(update)
             if let consent, !Task.isCancelled { await self.answered(update, question, consent) }
@@ -348,7 +348,7 @@ actor UpdateWorker {
         arrivals.send()
     }
 
-    private func handOver(_ update: WaitingUpdate) async throws(PushError) {
+    private func callHandler(_ update: WaitingUpdate) async throws(PushError) {
         guard case .custom(let name, _) = update.update.kind, let handler = app.custom[name] else {
             try await finish(update, .unsupported)
             return
@@ -366,7 +366,7 @@ actor UpdateWorker {
                     return .failed(isPermanent: isPermanent, reason: reason)
                 }
             } onCancel: {
-                self.takeBack(update)
+                self.removeStart(of: update)
             }
             await self.end(update)
             // A cancelled handler that threw an error may have processed half of the update. The inbox keeps its owner until all
