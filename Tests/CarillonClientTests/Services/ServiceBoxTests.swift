@@ -75,7 +75,7 @@ struct ServiceBoxTests {
         #expect(try await !take(request(1), at: day))
         _ = try await box.trust(of: peer, [1], user: nil, at: 1)
         #expect(try await !take(request(1), at: day), "it was met, and nobody vouched for it")
-        try await box.vouch(peer.device, at: 5)
+        try await box.authorizeLocalRequests(of: peer.device, at: 5)
         #expect(try await take(request(1), at: day + 4))
         #expect(try await !take(request(1), at: day + 5))
         #expect(try await box.events(after: 0, at: 1, limit: 10).events.map(\.isLocal) == [true])
@@ -104,7 +104,7 @@ struct ServiceBoxTests {
     @Test func `of this machine so many events wait, and no more`() async throws {
         let box = try box()
         _ = try await box.trust(of: peer, [1], user: nil, at: 1)
-        try await box.vouch(peer.device, at: 5)
+        try await box.authorizeLocalRequests(of: peer.device, at: 5)
         let event = try request(1)
         for _ in 0..<1000 { #expect(try await box.addLocal(event, event.body, at: 6)) }
         #expect(try await !box.addLocal(event, event.body, at: 6))

@@ -57,12 +57,12 @@ struct ServiceEngineBoundsTests {
         for seconds in [60, 8 * 86_400] as [Int64] {
             let old = try bundle(ServiceEngine.now - kept - seconds * 1000)
             let error = await #expect(throws: ServiceError.self) {
-                try await fixture.engine.believe(old, of: peer, user: nil)
+                try await fixture.engine.authenticate(old, of: peer, user: nil)
             }
             #expect(error?.code == .providerKeyChanged)
         }
         for until in [ServiceEngine.now - kept + 60_000, ServiceEngine.now + 60_000] {
-            try await fixture.engine.believe(try bundle(until), of: peer, user: nil)
+            try await fixture.engine.authenticate(try bundle(until), of: peer, user: nil)
         }
     }
 }

@@ -131,23 +131,23 @@ struct ServiceEngineTests {
                 Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
                 device: other.device, by: identity)
         }
-        func isBelieved(_ bundle: KeyBundle, _ user: String?) async throws -> Bool {
+        func isAuthentic(_ bundle: KeyBundle, _ user: String?) async throws -> Bool {
             do {
-                try await engine.believe(bundle, of: other, user: user)
+                try await engine.authenticate(bundle, of: other, user: user)
                 return true
             } catch let error as ServiceError where error.code == .identityChanged {
                 return false
             }
         }
         let (ada, ben) = (try bundle(.init()), try bundle(.init()))
-        #expect(try await isBelieved(ada, "ada"))
-        #expect(try await isBelieved(ben, "ben"))
-        #expect(try await isBelieved(ada, "ada"))
-        #expect(try await !isBelieved(ben, "ada"))
-        #expect(try await !isBelieved(ada, "ben"), "what was believed of one user is not of the other")
-        #expect(try await isBelieved(ada, nil))
-        #expect(try await isBelieved(ben, nil), "the phone that they share is called without a user")
-        #expect(try await !isBelieved(try bundle(.init()), nil))
+        #expect(try await isAuthentic(ada, "ada"))
+        #expect(try await isAuthentic(ben, "ben"))
+        #expect(try await isAuthentic(ada, "ada"))
+        #expect(try await !isAuthentic(ben, "ada"))
+        #expect(try await !isAuthentic(ada, "ben"), "what was believed of one user is not of the other")
+        #expect(try await isAuthentic(ada, nil))
+        #expect(try await isAuthentic(ben, nil), "the phone that they share is called without a user")
+        #expect(try await !isAuthentic(try bundle(.init()), nil))
     }
 
     @Test func `an identity that another one replaced is believed no more`() async throws {
@@ -156,9 +156,9 @@ struct ServiceEngineTests {
                 Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
                 device: other.device, by: Curve25519.Signing.PrivateKey())
         }
-        func isBelieved(_ bundle: KeyBundle) async throws -> Bool {
+        func isAuthentic(_ bundle: KeyBundle) async throws -> Bool {
             do {
-                try await engine.believe(bundle, of: other, user: nil)
+                try await engine.authenticate(bundle, of: other, user: nil)
                 return true
             } catch let error as ServiceError where error.code == .identityChanged {
                 return false
@@ -166,11 +166,11 @@ struct ServiceEngineTests {
         }
         let (former, present) = (try bundle(), try bundle())
         // The second time the engine remembers the identity.
-        for _ in 0..<2 { #expect(try await isBelieved(former)) }
-        #expect(try await !isBelieved(present))
+        for _ in 0..<2 { #expect(try await isAuthentic(former)) }
+        #expect(try await !isAuthentic(present))
         #expect(try await engine.accept(other.device))
-        #expect(try await !isBelieved(former))
-        #expect(try await isBelieved(present))
+        #expect(try await !isAuthentic(former))
+        #expect(try await isAuthentic(present))
     }
 
     @Test func `a server knows an identity for the user whose devices it asked for`() async throws {
@@ -203,7 +203,7 @@ struct ServiceEngineTests {
         let believing = (0..<3).map { _ in
             Task { () async throws -> Bool in
                 do {
-                    try await engine.believe(bundle, of: peer, user: nil)
+                    try await engine.authenticate(bundle, of: peer, user: nil)
                     return true
                 } catch let error as ServiceError where error.code == .identityChanged {
                     return false

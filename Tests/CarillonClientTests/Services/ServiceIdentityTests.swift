@@ -43,7 +43,7 @@ struct ServiceIdentityTests {
         try await apply([.saveTakenUser("ada")], to: box)
         #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .first)
         let day: Int64 = 86_400_000
-        try await box.vouch(peer.device, at: day)
+        try await box.authorizeLocalRequests(of: peer.device, at: day)
         try await apply([.saveTakenUser(nil), .saveTakenUser("ada")], to: box)
         #expect(try await box.trust(of: peer, [2], user: nil, at: 2) == .changed(isNew: true))
         #expect(try await box.trust(of: peer, [1], user: nil, at: 3) == .known)
@@ -53,7 +53,7 @@ struct ServiceIdentityTests {
                 service: try #require(ServiceID("com.example.a")), version: try #require(ServiceVersion("1")),
                 method: try #require(MethodName("m"))), from: peer, expiresAt: 1, content)
         #expect(try await !box.addLocal(event, event.body, at: day + 1), "the server vouched for it before")
-        try await box.vouch(peer.device, at: day)
+        try await box.authorizeLocalRequests(of: peer.device, at: day)
         #expect(try await box.addLocal(event, event.body, at: day + 1))
     }
 

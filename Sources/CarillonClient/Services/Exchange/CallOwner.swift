@@ -1,7 +1,7 @@
 /// The user for whom the app made a request.
 enum CallOwner: Equatable, Sendable {
     /// The user of the device, as the server reported it.
-    case present(ServiceMemory.Owner)
+    case present(ServiceCache.Owner)
     /// The user that the app set and that the server has neither accepted nor rejected yet, as a number of ``UserNumbers``.
     case named(UInt64)
 }

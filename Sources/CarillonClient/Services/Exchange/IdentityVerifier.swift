@@ -4,7 +4,7 @@ import CarillonWire
 struct IdentityVerifier {
     /// A question to the app about an identity.
     struct Question: Hashable {
-        var owner: ServiceMemory.Owner
+        var owner: ServiceCache.Owner
         var peer: ServicePeer
         var user: String?
         var fingerprint: String

@@ -106,7 +106,7 @@ extension ServiceEngine {
     }
 
     private func isKnownHere(_ id: String) -> Bool {
-        requestIDs.isOpen(id) || outgoing.underWay[id] != nil || ownMemory.calls[id] != nil
+        requestIDs.isOpen(id) || outgoing.underWay[id] != nil || ownCache.calls[id] != nil
     }
 
     /// The progress of a request of another device. The stream of an unknown or ended request ends at once.

@@ -24,7 +24,7 @@ extension ServiceEngine {
             try await send(call, names, to: peer, keys, result)
         } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
             // Another device may provide the service since the lookup.
-            known.remove(peer)
+            providerCache.remove(peer)
             let (newPeer, newKeys) = try await storing(of: call) { try await provider(of: call) }
             guard newPeer != peer else { throw error }
             outgoing.underWay[call.id]?.peer = newPeer
@@ -68,7 +68,7 @@ extension ServiceEngine {
                     try await seal(request, payload, whole, to: peer, keys)
                 }
                 try Task.checkCancellation()
-                ownMemory.calls[call.id] = stored
+                ownCache.calls[call.id] = stored
                 let keptUntil = Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000
                 try await storing(of: call) {
                     try await box.save(stored, body: body, claiming: uploads, keptUntil: keptUntil)
@@ -80,7 +80,7 @@ extension ServiceEngine {
             await files.confirm(left)
         } catch {
             outgoing.pending[call.id] = nil
-            if Self.mayHaveArrived(error), let stored = ownMemory.calls[call.id] {
+            if Self.mayHaveArrived(error), let stored = ownCache.calls[call.id] {
                 takeBack(stored)
             } else {
                 await forgetCall(call.id)
@@ -99,7 +99,7 @@ extension ServiceEngine {
         } catch let error as ServiceError where error.code == .providerKeyChanged {
             var again = call
             again.to.device = peer.device
-            known.remove(peer)
+            providerCache.remove(peer)
             let another = again
             let (_, newKeys) = try await storing(of: call) { try await provider(of: another, anew: true) }
             guard newKeys.id != keys.id else { throw error }
@@ -187,7 +187,7 @@ extension ServiceEngine {
             attachments: call.attachments.map { box.store.paths.kept($0) },
             parameters: String(decoding: call.parameters.json.bytes, as: UTF8.self),
             files: whole.files.map(\.manifest.id) + payload.attachedIDs,
-            until: Int64(call.endDate.timeIntervalSince1970 * 1000), user: ownMemory.namedUsers[peer.device])
+            until: Int64(call.endDate.timeIntervalSince1970 * 1000), user: ownCache.namedUsers[peer.device])
         return (body, stored)
     }
 

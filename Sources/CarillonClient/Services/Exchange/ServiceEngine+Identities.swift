@@ -4,7 +4,7 @@ import CarillonWire
 extension ServiceEngine {
     func setVerifier(_ verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?) {
         self.verifier.verify = verifier
-        ownMemory.forgetBelieved()
+        ownCache.clearTrust()
     }
 
     /// Accepts the newest other identity that a device presented. Returns false if it presented only the accepted one.
@@ -13,8 +13,8 @@ extension ServiceEngine {
     func accept(_ device: String, fingerprint: String? = nil) async throws -> Bool {
         let isAccepted = try await box.accept(device, fingerprint: fingerprint.map { Fingerprint.standard($0) })
         // The former identity is not trusted any more, and recent search results contain its key.
-        ownMemory.forgetBelieved()
-        if isAccepted { known.removeAll() }
+        ownCache.clearTrust()
+        if isAccepted { providerCache.removeAll() }
         return isAccepted
     }
 
@@ -33,11 +33,11 @@ extension ServiceEngine {
     /// - Parameter user: The user of the device, if this device is a backend device and knows the user.
     /// - Throws: ``ServiceError`` with ``ServiceError/Code/sealInvalid`` if the key is not signed, and with
     ///   ``ServiceError/Code/identityChanged``.
-    func believe(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) async throws {
+    func authenticate(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) async throws {
         guard bundle.until > Self.now - ServiceBox.keptSeconds * 1000 else {
             throw ServiceError(.providerKeyChanged, "The other's key is too old.")
         }
-        if ownMemory.isBelieved(bundle, of: peer, user: user) { return }
+        if ownCache.isTrusted(bundle, of: peer, user: user) { return }
         guard bundle.isSigned(for: peer.device) else {
             throw ServiceError(.sealInvalid, "The other's key is not signed by its identity.")
         }
@@ -45,20 +45,20 @@ extension ServiceEngine {
         let (application, fingerprint) = (ServiceApplication(peer), Fingerprint.text(of: bundle.identity))
         while true {
             // An identity that the app has not accepted is not stored: another request and the next run verify it again.
-            let acceptsFirst = verifier.verify == nil || ownMemory.isVerified(bundle.identity, of: peer, user: user)
+            let acceptsFirst = verifier.verify == nil || ownCache.isVerified(bundle.identity, of: peer, user: user)
             let trust = try await box.trust(
                 of: peer, bundle.identity, user: user, at: Self.now, acceptsFirst: acceptsFirst)
             let isAccepted: Bool
             switch trust {
             case .known:
                 // Another user of this device has other identities.
-                if owner == presentOwner { ownMemory.believe(bundle, of: peer, user: user) }
+                if owner == presentOwner { ownCache.trust(bundle, of: peer, user: user) }
                 return
             case .first where acceptsFirst: return
             case .first:
                 isAccepted = await verify(
                     IdentityVerifier.Question(owner: owner, peer: peer, user: user, fingerprint: fingerprint, isFirst: true))
-                if isAccepted, owner == presentOwner { ownMemory.verify(bundle.identity, of: peer, user: user) }
+                if isAccepted, owner == presentOwner { ownCache.verify(bundle.identity, of: peer, user: user) }
             case .changed(let isNew):
                 isAccepted = await verify(
                     IdentityVerifier.Question(owner: owner, peer: peer, user: user, fingerprint: fingerprint, isFirst: false)

@@ -72,8 +72,8 @@ extension ServiceEngine {
         // If this change is not stored, the next run also sends the request through the server, as the same request.
         await storage.change("note request as sent") { [box] in try await box.sentLocally(call.id, until: until) }
         // The result may have arrived already.
-        guard ownMemory.calls[call.id] != nil else { return true }
-        ownMemory.calls[call.id]?.localUntil = until
+        guard ownCache.calls[call.id] != nil else { return true }
+        ownCache.calls[call.id]?.localUntil = until
         keepTime(of: call.id, until: until)
         return true
     }

@@ -28,7 +28,7 @@ extension ServiceEngine {
         }
         if presentOwner.user == nil, let user = query.first(where: { $0.0 == "user" })?.1 {
             for (provider, _) in found where provider.type == .application {
-                ownMemory.name(user, of: provider.application.device ?? "")
+                ownCache.name(user, of: provider.application.device ?? "")
             }
         }
         return found
@@ -39,8 +39,10 @@ extension ServiceEngine {
     /// - Parameter anew: Whether the server is asked even if the cache has a recent answer.
     func provider(of call: ServiceCall, anew: Bool = false) async throws -> (peer: ServicePeer, keys: KeyBundle) {
         let wanted = ProviderCache.Wanted(application: call.to, service: call.method.service)
-        if !anew, let known = known[wanted] { return known }
-        if !anew, let local, let earlier = known.earlier(wanted), local.isThere(earlier.peer.device) { return earlier }
+        if !anew, let known = providerCache[wanted] { return known }
+        if !anew, let local, let earlier = providerCache.earlier(wanted), local.isThere(earlier.peer.device) {
+            return earlier
+        }
         let found = try await find([("app", call.to.app), ("device", call.to.device)], for: call)
         let offering = found.first { $0.provider.services.contains { $0.id == call.method.service } } ?? found.first
         guard let offering, let device = offering.provider.application.device else {
@@ -50,10 +52,10 @@ extension ServiceEngine {
         guard call.to.device == nil || call.to.device == device, peer.app == call.to.app else {
             throw ServiceError(.applicationNotFound, "The server found another provider than was asked for.")
         }
-        try await believe(offering.keys, of: peer, user: ownMemory.namedUsers[device])
-        try await vouch(for: peer)
+        try await authenticate(offering.keys, of: peer, user: ownCache.namedUsers[device])
+        try await authorizeLocalRequests(of: peer)
         let exact = ProviderCache.Wanted(application: ServiceApplication(peer), service: call.method.service)
-        for wanted in [wanted, exact] { known[wanted] = (peer, offering.keys) }
+        for wanted in [wanted, exact] { providerCache[wanted] = (peer, offering.keys) }
         return (peer, offering.keys)
     }
 
@@ -75,7 +77,7 @@ extension ServiceEngine {
         var schedule = ClientReconnectSchedule(server.api.backOff)
         while !Task.isCancelled {
             await runner.providerChanges.wait()
-            known.removeAll()
+            providerCache.removeAll()
             while providerWatchers.areThere, !Task.isCancelled {
                 do {
                     providerWatchers.notify(try await find([]).map(\.provider))

@@ -75,13 +75,13 @@ extension ServiceEngine {
 
     /// Notifies the app that the provider received the whole request.
     func notifyReceived(_ id: String, _ event: Int64?) async {
-        if event == nil, let call = ownMemory.calls[id] {
+        if event == nil, let call = ownCache.calls[id] {
             // The stored call is removed with its result.
             guard !call.isReceived else { return }
-            ownMemory.calls[id]?.isReceived = true
+            ownCache.calls[id]?.isReceived = true
             return notifyReceived(call)
         }
-        ownMemory.calls[id]?.isReceived = true
+        ownCache.calls[id]?.isReceived = true
         await storage.change("note request as received") { [weak self, box] in
             if let call = try await box.received(id, event: event) { await self?.notifyReceived(call) }
         }
@@ -107,7 +107,7 @@ extension ServiceEngine {
         guard let own = ownPeer, let key = try await agreementKey(named: content.keyID), key.name == call.key else {
             throw ServiceError(.sealInvalid, "The reply is sealed to another key than the request named.")
         }
-        try await believe(content.sender, of: call.peer, user: call.user)
+        try await authenticate(content.sender, of: call.peer, user: call.user)
         let context = SealContext(
             direction: .reply, id: call.id, consumer: own, provider: call.peer, senderKey: content.sender.id,
             receiverKey: key.name, method: call.serviceMethod, deadlineSeconds: call.deadlineSeconds,

@@ -221,8 +221,8 @@ extension ServiceEngine {
         let id = header.id.description
         let method = ServiceMethod(header.service.text, header.version.text, header.method.text)
         try await storing(for: id) {
-            try await believe(content.sender, of: from, user: header.user)
-            if !stored.isLocal { try await vouch(for: from) }
+            try await authenticate(content.sender, of: from, user: header.user)
+            if !stored.isLocal { try await authorizeLocalRequests(of: from) }
         }
         guard incoming[id]?.isOneTooMany == false else {
             throw ServiceError(.providerBusy, "The provider has too much to do.")
@@ -317,7 +317,7 @@ extension ServiceEngine {
         until deadline: Date
     ) async throws {
         try await storage.storing(until: { deadline }) {
-            try await believe(content.sender, of: from, user: header.user)
+            try await authenticate(content.sender, of: from, user: header.user)
             _ = try await open(header, from, content, stored.number)
         }
         providerListeners.notify([.frontRequested(by: ServiceApplication(from))])

@@ -30,7 +30,7 @@ extension ServiceEngine {
         let paths = (try? result.get())?.attachments.map(inbox.relative) ?? []
         let kept = isAwaited || isDelivered ? nil : KeptResult(call, result, files: paths, fileBytes: fileBytes)
         let ended: EndedCall
-        ownMemory.calls[id] = nil
+        ownCache.calls[id] = nil
         outgoing.cancelTimer(of: id)
         do {
             ended = try await storage.storing(until: { kept == nil ? .distantFuture : lastMoment(to: result, of: call) }) {

@@ -35,13 +35,13 @@ extension ServiceEngine {
     /// and a later result is dropped.
     func takeBack(_ id: String) {
         outgoing.pending[id] = nil
-        guard let call = ownMemory.calls[id] else { return }
+        guard let call = ownCache.calls[id] else { return }
         takeBack(call)
     }
 
     func takeBack(_ call: StoredCall) {
         clientProgress.ended(call.id)
-        ownMemory.calls[call.id] = nil
+        ownCache.calls[call.id] = nil
         outgoing.cancelTimer(of: call.id)
         guard outgoing.takingBack[call.id] == nil else { return }
         let work = outgoing.underWay[call.id]?.work
@@ -80,7 +80,7 @@ extension ServiceEngine {
         }
         let peer = ServicePeer(app: application.app, device: device)
         let early = cancelUnderWay(to: peer)
-        for call in ownMemory.calls.values where call.peer == peer {
+        for call in ownCache.calls.values where call.peer == peer {
             _ = await cancelLocally(call)
         }
         let answer = try await server.persist(

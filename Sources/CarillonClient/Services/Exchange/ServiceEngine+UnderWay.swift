@@ -35,7 +35,7 @@ extension ServiceEngine {
             throw ServiceError(
                 .fieldInvalid, "The id of a request must be 32 hexadecimal digits in lower case; makeRequestID() makes one.")
         }
-        guard outgoing.underWay[call.id] == nil, ownMemory.calls[call.id] == nil, outgoing.takingBack[call.id] == nil else {
+        guard outgoing.underWay[call.id] == nil, ownCache.calls[call.id] == nil, outgoing.takingBack[call.id] == nil else {
             throw Self.idIsInUse
         }
         let owner = callOwner
@@ -123,7 +123,7 @@ extension ServiceEngine {
     /// Cancels the requests to a device that are being sent. Returns their number.
     func cancelUnderWay(to peer: ServicePeer) -> Int {
         let ids = outgoing.underWay.filter { id, call in
-            ownMemory.calls[id]?.peer == peer || call.peer == peer || call.to == ServiceApplication(peer)
+            ownCache.calls[id]?.peer == peer || call.peer == peer || call.to == ServiceApplication(peer)
         }.keys
         for id in ids { outgoing.underWay[id]?.end(with: Self.wasCancelled) }
         return ids.count

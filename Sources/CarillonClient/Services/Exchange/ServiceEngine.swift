@@ -43,10 +43,10 @@ actor ServiceEngine {
     nonisolated var inbox: MessageFiles { files.inbox }
     nonisolated var health: StorageHealth { storage.health }
     private(set) var isRunning = false
-    private(set) var owner: ServiceMemory.Owner
-    var memory: ServiceMemory
+    private(set) var owner: ServiceCache.Owner
+    var cache: ServiceCache
     /// The providers that this device called recently.
-    var known = ProviderCache()
+    var providerCache = ProviderCache()
     nonisolated let providerWatchers = ProviderWatchers()
     var verifier = IdentityVerifier()
 
@@ -73,7 +73,7 @@ actor ServiceEngine {
         incoming = IncomingRequests(limit: mostRequests)
         let scope = runner.session.updateScope
         owner = .init(device: scope.identity?.device, user: scope.user)
-        memory = ServiceMemory(owner: owner)
+        cache = ServiceCache(owner: owner)
     }
 
     deinit {
@@ -172,7 +172,7 @@ actor ServiceEngine {
         Task { await dropDataOfOtherOwner(present) }
     }
 
-    private func dropDataOfOtherOwner(_ present: ServiceMemory.Owner) {
+    private func dropDataOfOtherOwner(_ present: ServiceCache.Owner) {
         // If there was another change since, its own call finds no data to drop.
         defer {
             owner = presentOwner
@@ -182,8 +182,8 @@ actor ServiceEngine {
         incoming.cancelAll()
         outgoing.cancelTimers()
         files.removeAll()
-        known.removeAll()
-        memory = ServiceMemory(owner: present)
+        providerCache.removeAll()
+        cache = ServiceCache(owner: present)
         late.removeAll()
         // Pending calls of delegates are cancelled, and iterations lose their waiting events.
         for id in results.unconfirmed.notified { delegateResults.removed(id) }

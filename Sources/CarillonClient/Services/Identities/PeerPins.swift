@@ -31,10 +31,10 @@ struct PeerPins: Equatable, Sendable {
 
     /// Returns the user whose identity the device must have.
     ///
-    /// - Parameter said: The user of a request, or the user that the app set; nil if neither is known.
-    private func user(_ said: String?) -> String {
+    /// - Parameter reportedUser: The user of a request, or the user that the app set; nil if neither is known.
+    private func user(_ reportedUser: String?) -> String {
         if !ownUser.isEmpty { return ownUser }
-        return said ?? pins.first?.user ?? ""
+        return reportedUser ?? pins.first?.user ?? ""
     }
 
     /// The pins for the present user of this device.
@@ -45,9 +45,9 @@ struct PeerPins: Equatable, Sendable {
     }
 
     /// Compares the identity that the device presents. If no user is known, the identity of any user of the device counts.
-    mutating func met(_ identity: [UInt8], said: String?, at now: Int64) -> PeerTrust {
-        if ownUser.isEmpty, said == nil, pins.contains(where: { $0.identity == identity }) { return .known }
-        let user = user(said)
+    mutating func presented(_ identity: [UInt8], reportedUser: String?, at now: Int64) -> PeerTrust {
+        if ownUser.isEmpty, reportedUser == nil, pins.contains(where: { $0.identity == identity }) { return .known }
+        let user = user(reportedUser)
         if !pins.contains(where: { $0.user == user }) {
             guard let earlier = pins.first(where: \.user.isEmpty) else {
                 pins.append(Pin(user: user, identity: identity, pinnedAt: now))

@@ -20,7 +20,7 @@ extension ServiceBox {
     ) async throws(PushError) -> PeerTrust {
         try await change(peer.device, peer.app) { pins in
             var present = pins
-            let trust = present.met(identity, said: user, at: now)
+            let trust = present.presented(identity, reportedUser: user, at: now)
             if trust != .first || acceptsFirst { pins = present }
             return trust
         }

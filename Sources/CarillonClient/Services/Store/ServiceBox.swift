@@ -302,7 +302,7 @@ struct ServiceBox: Sendable {
 
     /// The most unfinished events to which apps on this machine can add.
     private static let mostEvents = 1000
-    private static let vouchedSeconds: Int64 = 86_400
+    private static let authorizedSeconds: Int64 = 86_400
 
     /// Adds an event from an app on this machine: a request of a device that the server reported within a day, or an event of a
     /// known request.
@@ -313,9 +313,9 @@ struct ServiceBox: Sendable {
             let isExpected: Bool
             switch event {
             case .request(_, let from, _, _):
-                let vouchedAt = try Int64.first(
+                let authorizedAt = try Int64.first(
                     db, "SELECT max(vouched_at) FROM service_peer WHERE device = ?", [from.device])
-                isExpected = (vouchedAt ?? 0) > now - Self.vouchedSeconds * 1000
+                isExpected = (authorizedAt ?? 0) > now - Self.authorizedSeconds * 1000
             case .reply(let id, let from, _): isExpected = try Self.call(id.description, db)?.peer == from
             case .received(let id): isExpected = try Self.call(id.description, db) != nil
             case .cancelled(let id):
@@ -332,7 +332,7 @@ struct ServiceBox: Sendable {
     }
 
     /// Records that the server permits a device to call this one, because it delivered a message of the device or listed it.
-    func vouch(_ device: String, at now: Int64) async throws(PushError) {
+    func authorizeLocalRequests(of device: String, at now: Int64) async throws(PushError) {
         try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_peer SET vouched_at = ? WHERE device = ?", [now, device])
         }

@@ -54,7 +54,7 @@ struct UpdateInbox: Sendable {
     /// - Parameters:
     ///   - asked: The position with which the poll was sent. If another response changed the position meanwhile, the updates are
     ///     not stored, and the server sends them again.
-    ///   - said: The results that the server accepted with the poll.
+    ///   - reported: The results that the server accepted with the poll.
     ///   - parameters: The revision that was reported to the server. A revision in the response takes precedence.
     func received(
         _ answer: PollAnswer, to asked: String?, by owner: UpdateOwner, reported results: [WaitingResult],

@@ -1,7 +1,7 @@
 import CarillonWire
 
 /// A cache of the stored keys, identities and calls, as long as the device and its user are the same.
-struct ServiceMemory {
+struct ServiceCache {
     struct Owner: Hashable {
         var device: String?
         var user: String?
@@ -17,26 +17,26 @@ struct ServiceMemory {
     var keys: DeviceKeys?
     /// The present key, signed for other devices.
     var bundle: KeyBundle?
-    private var believed: [PeerOfUser: KeyBundle] = [:]
+    private var trusted: [PeerOfUser: KeyBundle] = [:]
     /// First identities that the app accepted, and that may not be stored yet.
     private var verified: [PeerOfUser: [UInt8]] = [:]
     /// The users of other devices that the app named in searches, if this device is a server.
     private(set) var namedUsers: [String: String] = [:]
     /// The time of the last record in the storage that the server reported a device.
-    private var vouchedAt: [String: Int64] = [:]
+    private var authorizedAt: [String: Int64] = [:]
     var calls: [String: StoredCall] = [:]
 
-    private static let mostBelieved = 256
+    private static let mostEntries = 256
 
     init(owner: Owner) { self.owner = owner }
 
-    func isBelieved(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) -> Bool {
-        believed[PeerOfUser(peer: peer, user: user)] == bundle
+    func isTrusted(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) -> Bool {
+        trusted[PeerOfUser(peer: peer, user: user)] == bundle
     }
 
-    mutating func believe(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) {
-        if believed.count >= Self.mostBelieved { believed = [:] }
-        believed[PeerOfUser(peer: peer, user: user)] = bundle
+    mutating func trust(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) {
+        if trusted.count >= Self.mostEntries { trusted = [:] }
+        trusted[PeerOfUser(peer: peer, user: user)] = bundle
     }
 
     func isVerified(_ identity: [UInt8], of peer: ServicePeer, user: String?) -> Bool {
@@ -44,7 +44,7 @@ struct ServiceMemory {
     }
 
     mutating func verify(_ identity: [UInt8], of peer: ServicePeer, user: String?) {
-        if verified.count >= Self.mostBelieved { verified = [:] }
+        if verified.count >= Self.mostEntries { verified = [:] }
         verified[PeerOfUser(peer: peer, user: user)] = identity
     }
 
@@ -57,31 +57,31 @@ struct ServiceMemory {
     private static let mostNamed = 10_000
 
     /// Returns whether the storage must record the report of the server, which is recorded once an hour.
-    mutating func vouch(_ device: String, at now: Int64) -> Bool {
-        guard now - (vouchedAt[device] ?? 0) > Self.vouchingMilliseconds else { return false }
-        if vouchedAt.count >= Self.mostBelieved { vouchedAt = [:] }
-        vouchedAt[device] = now
+    mutating func renewsAuthorization(of device: String, at now: Int64) -> Bool {
+        guard now - (authorizedAt[device] ?? 0) > Self.authorizationMilliseconds else { return false }
+        if authorizedAt.count >= Self.mostEntries { authorizedAt = [:] }
+        authorizedAt[device] = now
         return true
     }
 
-    private static let vouchingMilliseconds: Int64 = 3_600_000
+    private static let authorizationMilliseconds: Int64 = 3_600_000
 
-    mutating func forgetBelieved() { (believed, verified) = ([:], [:]) }
+    mutating func clearTrust() { (trusted, verified) = ([:], [:]) }
 }
 
 extension ServiceEngine {
-    nonisolated var presentOwner: ServiceMemory.Owner {
+    nonisolated var presentOwner: ServiceCache.Owner {
         let scope = runner.session.updateScope
         return .init(device: scope.identity?.device, user: scope.user)
     }
 
     /// The cache of the present device and user. It contains no data of another user.
-    var ownMemory: ServiceMemory {
+    var ownCache: ServiceCache {
         get {
             let owner = presentOwner
-            return memory.owner == owner ? memory : ServiceMemory(owner: owner)
+            return cache.owner == owner ? cache : ServiceCache(owner: owner)
         }
-        set { memory = newValue }
+        set { cache = newValue }
     }
 
     /// Returns the own keys, and the present one in its form for other devices.
@@ -90,29 +90,29 @@ extension ServiceEngine {
     func keysForOthers() async throws -> (keys: DeviceKeys, bundle: KeyBundle) {
         guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered.") }
         let now = Self.now
-        if let keys = ownMemory.keys, let bundle = ownMemory.bundle, keys.key.validUntil > now { return (keys, bundle) }
+        if let keys = ownCache.keys, let bundle = ownCache.bundle, keys.key.validUntil > now { return (keys, bundle) }
         let owner = presentOwner
         let keys = try await box.keys(at: now)
         let bundle = try keys.bundle(of: own.device)
-        if owner == presentOwner { (ownMemory.keys, ownMemory.bundle) = (keys, bundle) }
+        if owner == presentOwner { (ownCache.keys, ownCache.bundle) = (keys, bundle) }
         return (keys, bundle)
     }
 
     func agreementKey(named name: String) async throws -> AgreementKey? {
-        if let key = ownMemory.keys?.key, key.name == name { return key }
+        if let key = ownCache.keys?.key, key.name == name { return key }
         return try await box.key(named: name)
     }
 
     /// Records that the server delivered a message of a device, or listed the device.
-    func vouch(for peer: ServicePeer) async throws {
+    func authorizeLocalRequests(of peer: ServicePeer) async throws {
         let now = Self.now
-        guard local != nil, ownMemory.vouch(peer.device, at: now) else { return }
-        try await box.vouch(peer.device, at: now)
+        guard local != nil, ownCache.renewsAuthorization(of: peer.device, at: now) else { return }
+        try await box.authorizeLocalRequests(of: peer.device, at: now)
     }
 
     /// Returns a request of this device that has no result yet.
     func call(_ id: String) async throws -> StoredCall? {
-        if let call = ownMemory.calls[id] { return call }
+        if let call = ownCache.calls[id] { return call }
         return try await box.call(id)
     }
 
@@ -121,7 +121,7 @@ extension ServiceEngine {
     /// - Returns: False if it had ended before.
     @discardableResult
     func finishCall(_ id: String, event number: Int64? = nil) async throws -> Bool {
-        ownMemory.calls[id] = nil
+        ownCache.calls[id] = nil
         outgoing.cancelTimer(of: id)
         return try await box.finish(id, event: number)
     }
