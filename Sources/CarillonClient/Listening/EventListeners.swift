@@ -14,7 +14,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         var willHappen: @Sendable (Event, Subject) async -> Bool = { _, _ in true }
         /// Called after the delegates. No delegate received the event if all delegates were removed before their call, if
         /// ``willHappen`` returned false, if the user changed, or if the event was dropped.
-        var finished: @Sendable (Event, Subject, _ wasHeard: Bool) -> Void = { _, _, _ in }
+        var finished: @Sendable (Event, Subject, _ wasDelivered: Bool) -> Void = { _, _, _ in }
     }
 
     private struct Weak: Sendable {
@@ -169,14 +169,14 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                     let begun = isNotified ? start : nil
                     if let begun { isNotified = await begun.begins() }
                     if isNotified { isNotified = await calls.willHappen(event, subject) }
-                    var wasHeard = false
+                    var wasDelivered = false
                     // A delegate may have been removed meanwhile, and the user may have changed.
                     for delegate in present where isNotified && self.isThere(delegate) && self.isCurrent(event) {
-                        wasHeard = true
+                        wasDelivered = true
                         calls.happened(delegate, event, subject)
                     }
                     begun?.ended()
-                    calls.finished(event, subject, wasHeard)
+                    calls.finished(event, subject, wasDelivered)
                 }
             }
         }

@@ -387,7 +387,7 @@ struct DelegateCallsTests {
         #expect(reply?.id == id)
         try await runner.perform { session, context in session.userSet(bob, at: context.now) }
         delegate.hold.release()
-        try await eventually { await engine.results.heldBack[id] == .delegates }
+        try await eventually { await engine.results.deferred[id] == .delegates }
         switch end {
         case .confirmed: await reply?.confirm()
         case .removed: await engine.removed([RemovedResult(id: id, application: Self.address, files: [], reason: .limit)])
@@ -395,14 +395,14 @@ struct DelegateCallsTests {
         }
         fixture.client.removeDelegate(delegate)
         let expected: ServiceResults.Audience? = end == .kept ? .delegates : nil
-        let heldBack = await engine.results.heldBack[id]
-        #expect(heldBack == expected)
+        let deferred = await engine.results.deferred[id]
+        #expect(deferred == expected)
         try await runner.perform { session, context in
             guard let identity = session.registration.identity else { return [] }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
-        await engine.notifyHeldBackResults()
-        #expect(await engine.results.heldBack.isEmpty)
+        await engine.notifyDeferredResults()
+        #expect(await engine.results.deferred.isEmpty)
         await engine.finish(next, .success(ServiceReply("y")), nil)
         let second = await iterator.next()
         #expect(second?.id == next)

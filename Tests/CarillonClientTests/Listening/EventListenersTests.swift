@@ -33,7 +33,7 @@ struct EventListenersTests {
                 happened: { delegate, _, subject in
                     sources.withLock { $0.first }?.remove(delegate, from: subject)
                 },
-                finished: { _, _, wasHeard in heard.withLock { $0.append(wasHeard) } }))
+                finished: { _, _, wasDelivered in heard.withLock { $0.append(wasDelivered) } }))
         sources.withLock { $0 = [listeners] }
         let (subject, delegate) = (Subject(), Payload())
         #expect(!listeners.deliver([Notice()]), "there is no delegate")
@@ -51,7 +51,7 @@ struct EventListenersTests {
             calling: .init(
                 added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in calls.withLock { $0 += 1 } },
                 willHappen: { event, _ in event.payload == nil },
-                finished: { _, _, wasHeard in heard.withLock { $0.append(wasHeard) } }))
+                finished: { _, _, wasDelivered in heard.withLock { $0.append(wasDelivered) } }))
         let (subject, delegate) = (Subject(), Payload())
         listeners.add(delegate, to: subject)
         #expect(listeners.deliver([Notice(payload: Payload()), Notice()]))
@@ -91,7 +91,7 @@ struct EventListenersTests {
                     calls.withLock { $0 += 1 }
                     sources.withLock { $0.first }?.ownerChanged()
                 },
-                finished: { event, _, wasHeard in heard.withLock { $0.append(event.isOfUser && wasHeard) } }))
+                finished: { event, _, wasDelivered in heard.withLock { $0.append(event.isOfUser && wasDelivered) } }))
         sources.withLock { $0 = [listeners] }
         let (subject, one, two) = (Subject(), Payload(), Payload())
         listeners.add(one, to: subject)
@@ -115,7 +115,7 @@ struct EventListenersTests {
                     if event.payload != nil { sources.withLock { $0.first }?.ownerChanged() }
                     return true
                 },
-                finished: { _, _, wasHeard in heard.withLock { $0.append(wasHeard) } }))
+                finished: { _, _, wasDelivered in heard.withLock { $0.append(wasDelivered) } }))
         sources.withLock { $0 = [listeners] }
         let (subject, delegate) = (Subject(), Payload())
         listeners.add(delegate, to: subject)
@@ -133,7 +133,7 @@ struct EventListenersTests {
         let listeners = Listeners(
             calling: .init(
                 added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in steps.withLock { $0.append("called") } },
-                finished: { _, _, wasHeard in steps.withLock { $0.append("heard: \(wasHeard)") } }))
+                finished: { _, _, wasDelivered in steps.withLock { $0.append("heard: \(wasDelivered)") } }))
         let start = DelegateStart(
             begins: {
                 steps.withLock { $0.append("begins") }

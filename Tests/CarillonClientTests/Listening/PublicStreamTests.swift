@@ -246,6 +246,6 @@ struct PublicStreamTests {
 extension ServiceEngine {
     /// Notes a request of another device.
     fileprivate func noteRequest(_ id: String) {
-        incoming[id] = IncomingRequests.Work(number: 1, isUnwanted: false, isOneTooMany: false)
+        incoming[id] = IncomingRequests.Work(number: 1, isUnwanted: false, exceedsLimit: false)
     }
 }

@@ -402,7 +402,7 @@ struct KeptResultTests {
                 // A cancelled reader waits no longer.
                 try? await gate.value
                 return true
-            }, gaveBack: { id in returned.withLock { $0.append(id) } })
+            }, notDelivered: { id in returned.withLock { $0.append(id) } })
         func begin() -> Task<String?, Never> {
             let stream = replies.stream(calls)
             return Task {

@@ -13,7 +13,7 @@ struct RequestEndTests {
 
     private func deadline(_ fixture: Fixture, of id: String, in milliseconds: Int64) async throws {
         try await fixture.box.sentLocally(id, until: ServiceEngine.now + milliseconds)
-        await fixture.engine.keepTimes()
+        await fixture.engine.startDeadlines()
         #expect(await fixture.engine.outgoing.timers.count == 1)
     }
 
@@ -45,7 +45,7 @@ struct RequestEndTests {
         }
         #expect(error.code == .deadlineExceeded)
         await fixture.engine.finish(id, .success(ServiceReply("late")), nil)
-        await fixture.engine.keepTimes()
+        await fixture.engine.startDeadlines()
         #expect(await fixture.engine.outgoing.timers.isEmpty)
         #expect(delegate.ids == [id])
     }
@@ -75,7 +75,7 @@ struct RequestEndTests {
         try await fixture.receive(try reply(to: other, from: third))
         try await Task.sleep(for: .milliseconds(12_300))
         #expect(try await fixture.box.call(id) != nil)
-        await fixture.engine.keepTimes()
+        await fixture.engine.startDeadlines()
         #expect(await fixture.engine.outgoing.timers[id] == nil)
         // What a third device says does not end the time of the provider.
         try await eventually { delegate.ids == [other] }
@@ -103,8 +103,8 @@ struct RequestEndTests {
             web = fixture.web
             engine = fixture.engine
             await fixture.engine.files.removeAttachments(["1", "2"])
-            await fixture.engine.keepTime(of: Fixture.id(1), until: ServiceEngine.now + 3_600_000)
-            await fixture.engine.takeBack(Fixture.call(Fixture.id(2)))
+            await fixture.engine.startDeadline(of: Fixture.id(1), until: ServiceEngine.now + 3_600_000)
+            await fixture.engine.withdraw(Fixture.call(Fixture.id(2)))
             try await eventually { web.asked.contains { $0.hasPrefix("DELETE /v1/services/requests/") } }
             #expect(web.asked.contains("DELETE /v1/attachments/1"))
         }

@@ -187,12 +187,12 @@ struct ServiceProgressTests {
         var call = ServiceEngineFixture.call(id)
         call.files = ["7"]
         try await box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
-        await fixture.engine.takeBack(call)
+        await fixture.engine.withdraw(call)
         try await eventually { !fixture.web.asked.isEmpty }
         #expect(try await box.call(id) == nil)
-        #expect(try await box.takenBack().map(\.id) == [id])
+        #expect(try await box.withdrawnCalls().map(\.id) == [id])
         #expect(try await box.unsent(at: ServiceEngine.now).isEmpty)
-        let task = try #require(await fixture.engine.outgoing.takingBack[id])
+        let task = try #require(await fixture.engine.outgoing.withdrawals[id])
         await #expect(throws: ServiceError.self) {
             try await fixture.engine.send(
                 ServiceCall(
@@ -202,10 +202,10 @@ struct ServiceProgressTests {
         // The process ends.
         task.cancel()
         await task.value
-        try await eventually { await fixture.engine.outgoing.takingBack.isEmpty }
-        #expect(try await box.takenBack().map(\.id) == [id])
+        try await eventually { await fixture.engine.outgoing.withdrawals.isEmpty }
+        #expect(try await box.withdrawnCalls().map(\.id) == [id])
         fixture.web.on("DELETE", 204)
-        try await fixture.running { try await eventually { try await box.takenBack().isEmpty } }
+        try await fixture.running { try await eventually { try await box.withdrawnCalls().isEmpty } }
         let asked = fixture.web.asked
         #expect(asked.suffix(2) == ["DELETE /v1/services/requests/\(id)", "DELETE /v1/attachments/7"])
         #expect(try await box.results().isEmpty, "nobody waits for a result")
@@ -229,7 +229,7 @@ struct ServiceProgressTests {
         do {
             let fixture = try await ServiceEngineFixture()
             let id = try await fixture.ask(1)
-            await fixture.engine.takeBack(ServiceEngineFixture.call(id))
+            await fixture.engine.withdraw(ServiceEngineFixture.call(id))
             let web = fixture.web
             try await eventually { !web.asked.isEmpty }
             engine = fixture.engine

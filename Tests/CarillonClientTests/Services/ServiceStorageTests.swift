@@ -312,7 +312,7 @@ struct ServiceStorageTests {
         let lasted = begun.duration(to: .now)
         #expect(error?.code == .storageUnavailable)
         #expect(lasted >= .seconds(12), "\(lasted)")
-        try await eventually { await consumer.engine.outgoing.keptByStorage.isEmpty }
+        try await eventually { await consumer.engine.outgoing.waitingForStorage.isEmpty }
         #expect(consumer.web.bodies("POST /v1/services/requests").isEmpty)
     }
 

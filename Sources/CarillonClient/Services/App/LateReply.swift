@@ -46,7 +46,7 @@ final class LateReplies: Sendable {
         /// Called when the reader requests the next result, or its iteration ended.
         var ended: @Sendable (String) -> Void = { _ in }
         /// Called if a result is not delivered after ``begins``: another reader can receive it.
-        var gaveBack: @Sendable (String) async -> Void = { _ in }
+        var notDelivered: @Sendable (String) async -> Void = { _ in }
     }
 
     /// Returns a new stream, and ends the stream before it.
@@ -82,7 +82,7 @@ extension LateReplies {
     fileprivate func isPresent(_ reader: Int) -> Bool { state.withLock { $0.reader == reader } }
 
     /// Returns a result that a cancelled or replaced reader did not receive. The present reader receives it next.
-    fileprivate func giveBack(_ reply: LateReply) {
+    fileprivate func requeue(_ reply: LateReply) {
         let waiter = state.withLock { state -> CheckedContinuation<LateReply?, Never>? in
             guard !state.waiting.contains(where: { $0.id == reply.id }) else { return nil }
             if let waiter = state.waiter.take() { return waiter }
@@ -112,8 +112,8 @@ private final class LateReplyReading: Sendable {
         while let reply = await replies.next(for: number) {
             guard await calls.begins(reply.id) else { continue }
             guard replies.isPresent(number), !Task.isCancelled else {
-                await calls.gaveBack(reply.id)
-                replies.giveBack(reply)
+                await calls.notDelivered(reply.id)
+                replies.requeue(reply)
                 return nil
             }
             present.withLock { $0 = reply.id }

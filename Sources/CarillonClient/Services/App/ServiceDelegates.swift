@@ -150,9 +150,9 @@ extension ServiceClientListeners {
                     guard case .didReceive(_, _, let id) = event else { return true }
                     return await client.engine.willCallDelegate(with: id)
                 },
-                finished: { event, client, wasHeard in
+                finished: { event, client, wasDelivered in
                     guard case .didReceive(_, _, let id) = event else { return }
-                    client.engine.delegatesFinished(id, wasHeard: wasHeard)
+                    client.engine.delegatesFinished(id, wasDelivered: wasDelivered)
                 }))
     }
 }

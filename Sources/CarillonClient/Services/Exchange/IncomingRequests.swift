@@ -4,18 +4,18 @@ struct IncomingRequests {
         var number: Int64
         var isUnwanted: Bool
         /// Whether the limit of requests is exceeded, so that this one is rejected.
-        var isOneTooMany: Bool
+        var exceedsLimit: Bool
         /// Whether the whole request was received.
         var hasArrived = false
         /// Whether the handler may be called only once.
         var isOnce = false
         /// Whether the reply waits for the storage.
-        var isKeptByStorage = false
+        var isWaitingForStorage = false
         var handler: Task<ServiceReply, any Error>?
         /// The starts of the handler that ended with the process.
         var starts = 0
         /// The task that uploads the files of the reply.
-        var leaving: Task<ServiceFiles.Uploaded, any Error>?
+        var uploading: Task<ServiceFiles.Uploaded, any Error>?
     }
 
     private var work: [String: Work] = [:]
@@ -31,14 +31,14 @@ struct IncomingRequests {
 
     mutating func began(_ id: String, _ stored: StoredServiceEvent) {
         work[id] = Work(
-            number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: work.count >= limit, starts: stored.starts)
+            number: stored.number, isUnwanted: stored.isUnwanted, exceedsLimit: work.count >= limit, starts: stored.starts)
     }
 
     /// Cancels all handlers, without a reply, because the device has another user.
     mutating func cancelAll() {
         for work in work.values {
             work.handler?.cancel()
-            work.leaving?.cancel()
+            work.uploading?.cancel()
         }
         work = [:]
     }

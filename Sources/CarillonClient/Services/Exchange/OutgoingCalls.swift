@@ -5,9 +5,9 @@ struct OutgoingCalls {
     /// The requests that are being sent to the server.
     var underWay: [String: CallUnderWay] = [:]
     /// The requests that are being withdrawn from the server.
-    var takingBack: [String: Task<Void, Never>] = [:]
+    var withdrawals: [String: Task<Void, Never>] = [:]
     /// The calls that wait for the storage, or whose reply waits for it.
-    var keptByStorage: Set<String> = []
+    var waitingForStorage: Set<String> = []
     /// The deadlines of requests that were sent to apps on this machine.
     private(set) var timers: [String: Task<Void, any Error>] = [:]
 

@@ -41,24 +41,24 @@ extension ServiceEngine {
         _ result: PendingResult<ServiceReply>?
     ) async throws {
         if call.method == .frontRequest {
-            try await askToFront(call, peer, keys)
+            try await sendFrontRequest(call, peer, keys)
             result?.resume(.success(ServiceReply()))
             return
         }
         let lifetime = Duration.seconds(max(60, call.deadlineSeconds + 3600))
-        var left = try await files.leave(
+        var uploaded = try await files.upload(
             names, for: peer, lifetime: lifetime, until: { waitForStorage(of: call) },
             measuring: { consumerMeter(.sending, of: call.id, $0) }
         ) { path in
             clientListeners.notify([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
         }
         do {
-            let whole = SealedPayload(.value(call.parameters), files: left.files)
+            let whole = SealedPayload(.value(call.parameters), files: uploaded.files)
             let payload = try await files.shortened(
-                whole, call.id, for: peer, lifetime: lifetime, left: &left, until: { waitForStorage(of: call) })
+                whole, call.id, for: peer, lifetime: lifetime, uploaded: &uploaded, until: { waitForStorage(of: call) })
             try Task.checkCancellation()
             if let result { outgoing.pending[call.id] = result }
-            let uploads = left.ids
+            let uploads = uploaded.ids
             try await withKeys(of: call, peer, keys) { keys in
                 // The provider has the remaining time.
                 var timed = call
@@ -73,19 +73,19 @@ extension ServiceEngine {
                 try await storing(of: call) {
                     try await box.save(stored, body: body, claiming: uploads, keptUntil: keptUntil)
                 }
-                if await askLocally(body, stored) { return }
+                if await sendLocally(body, stored) { return }
                 try await post(body, call.id, until: call.endDate)
             }
             try Task.checkCancellation()
-            await files.confirm(left)
+            await files.confirm(uploaded)
         } catch {
             outgoing.pending[call.id] = nil
             if Self.mayHaveArrived(error), let stored = ownCache.calls[call.id] {
-                takeBack(stored)
+                withdraw(stored)
             } else {
                 await forgetCall(call.id)
             }
-            files.takeAway(left)
+            files.cancelUploads(uploaded)
             throw error
         }
     }
@@ -108,7 +108,7 @@ extension ServiceEngine {
     }
 
     /// Sends a front request, which is not stored: it is sent now or not at all.
-    private func askToFront(_ call: ServiceCall, _ peer: ServicePeer, _ keys: KeyBundle) async throws {
+    private func sendFrontRequest(_ call: ServiceCall, _ peer: ServicePeer, _ keys: KeyBundle) async throws {
         let payload = SealedPayload(.value(call.parameters), files: [])
         try await withKeys(of: call, peer, keys) { keys in
             let (body, _) = try await storing(of: call) { try await seal(call, payload, payload, to: peer, keys) }

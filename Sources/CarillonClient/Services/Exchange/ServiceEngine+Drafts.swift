@@ -19,19 +19,19 @@ extension ServiceEngine {
     }
 
     /// Uploads the files of a reply to the server. If the consumer cancels the request, the uploads that have begun are removed.
-    func leaveUnlessUnwanted(
+    func uploadFilesUnlessCancelled(
         _ draft: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer
     ) async throws -> ServiceFiles.Uploaded {
         guard !draft.files.isEmpty else { return ServiceFiles.Uploaded() }
         // The task ends with the uploads; a cancellation of the request or of this task cancels it.
-        let leaving = Task { try await self.leave(draft, of: number, for: id, to: peer) }
-        incoming[id]?.leaving = leaving
-        if incoming[id]?.isUnwanted != false { leaving.cancel() }
+        let uploading = Task { try await self.uploadFiles(of: draft, number: number, for: id, to: peer) }
+        incoming[id]?.uploading = uploading
+        if incoming[id]?.isUnwanted != false { uploading.cancel() }
         do {
             return try await withTaskCancellationHandler {
-                try await leaving.value
+                try await uploading.value
             } onCancel: {
-                leaving.cancel()
+                uploading.cancel()
             }
         } catch let error as CancellationError {
             // When the run has ended, the next one continues the uploads.
@@ -41,11 +41,11 @@ extension ServiceEngine {
     }
 
     /// Uploads the files of a reply to the server. When the run ends, the uploads stop at their offsets.
-    func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws
+    func uploadFiles(of known: ReplyDraft, number: Int64, for id: String, to peer: ServicePeer) async throws
         -> ServiceFiles.Uploaded
     {
-        var left = ServiceFiles.Uploaded()
-        guard !known.files.isEmpty else { return left }
+        var uploaded = ServiceFiles.Uploaded()
+        guard !known.files.isEmpty else { return uploaded }
         var draft = known
         var saved = known
         do {
@@ -69,22 +69,23 @@ extension ServiceEngine {
                     health.fileWritten()
                     draft.files[place].upload = upload.id
                 }
-                left.uploads.append(upload)
+                uploaded.uploads.append(upload)
                 let present = draft
                 if present != saved { try await storing(for: id) { try await box.save(present, of: number) } }
                 saved = present
                 let manifest = try await storing(for: id) { try await ServiceFiles.manifest(of: upload, meter) }
-                left.files.append(SealedPayload.File(path: known.files[place].name, manifest: manifest))
+                uploaded.files.append(SealedPayload.File(path: known.files[place].name, manifest: manifest))
             }
-            return left
+            return uploaded
         } catch {
             let fault = error as? PushError
             if error is CancellationError || fault?.code == .cancelled {
                 // The next run cannot continue an upload that was not stored.
-                files.takeAway(ServiceFiles.Uploaded(uploads: left.uploads.filter { !saved.uploads.contains($0.id) }))
+                files.cancelUploads(
+                    ServiceFiles.Uploaded(uploads: uploaded.uploads.filter { !saved.uploads.contains($0.id) }))
                 throw CancellationError()
             }
-            files.takeAway(left)
+            files.cancelUploads(uploaded)
             guard let fault else { throw error }
             throw ServiceError(fault)
         }
@@ -101,6 +102,6 @@ extension ServiceEngine {
 
     private func removeUploads(_ ids: Set<String>) throws {
         guard !ids.isEmpty else { return }
-        files.takeAway(ServiceFiles.Uploaded(uploads: try files.attachments.uploads().filter { ids.contains($0.id) }))
+        files.cancelUploads(ServiceFiles.Uploaded(uploads: try files.attachments.uploads().filter { ids.contains($0.id) }))
     }
 }

@@ -13,7 +13,7 @@ extension ServiceEngine {
                     await runner.serviceChanges.wait()
                     continue
                 }
-                await notifyHeldBackResults()
+                await notifyDeferredResults()
                 do {
                     let arrivals = activity.arrivals
                     let (events, repeated, last) = try await storage.storing {

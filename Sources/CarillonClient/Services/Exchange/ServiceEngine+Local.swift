@@ -62,7 +62,7 @@ extension ServiceEngine {
     // MARK: Asking
 
     /// Returns whether the provider has stored a request. If so, this device applies the request's deadline.
-    func askLocally(_ body: [UInt8], _ call: StoredCall) async -> Bool {
+    func sendLocally(_ body: [UInt8], _ call: StoredCall) async -> Bool {
         guard let local, local.isThere(call.device), let own = ownPeer, let json = JSONValue(parsing: body),
             let header = try? RequestHeader(json), let content = try? SealedContent(json)
         else { return false }
@@ -74,13 +74,13 @@ extension ServiceEngine {
         // The result may have arrived already.
         guard ownCache.calls[call.id] != nil else { return true }
         ownCache.calls[call.id]?.localUntil = until
-        keepTime(of: call.id, until: until)
+        startDeadline(of: call.id, until: until)
         return true
     }
 
     /// Ends a request at its deadline. The server applies the deadlines of its own requests; the consumer applies the deadlines
     /// of local requests.
-    func keepTime(of id: String, until: Int64) {
+    func startDeadline(of id: String, until: Int64) {
         // The task ends at the deadline, with the request or with the run.
         let timer = Task { [weak self] in
             try await Task.sleep(for: .milliseconds(max(0, until - Self.now)))
@@ -101,16 +101,16 @@ extension ServiceEngine {
         await finish(id, .failure(ServiceError(.deadlineExceeded, "The request's time is over.")), nil)
     }
 
-    func keepTimes() async {
+    func startDeadlines() async {
         await storage.change("read deadlines") { [weak self, box] in
             var calls: [(id: String, until: Int64)] = []
             for call in try await box.localCalls() where try await !box.hasReply(to: call.id) { calls.append(call) }
-            await self?.keepTimes(of: calls)
+            await self?.startDeadlines(of: calls)
         }
     }
 
-    private func keepTimes(of calls: [(id: String, until: Int64)]) {
-        for (id, until) in calls where !outgoing.hasTimer(id) { keepTime(of: id, until: until) }
+    private func startDeadlines(of calls: [(id: String, until: Int64)]) {
+        for (id, until) in calls where !outgoing.hasTimer(id) { startDeadline(of: id, until: until) }
     }
 
     /// Notifies the provider of the cancellation of a local request. Returns false for a request that was sent through the

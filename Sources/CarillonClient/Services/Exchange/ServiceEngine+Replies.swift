@@ -13,7 +13,7 @@ extension ServiceEngine {
     /// Handles a reply.
     func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
         let known: StoredCall?
-        defer { outgoing.keptByStorage.remove(id) }
+        defer { outgoing.waitingForStorage.remove(id) }
         do {
             known = try await storage.storing { try await call(id) }
         } catch {
@@ -33,7 +33,7 @@ extension ServiceEngine {
                 try await open(content, of: call, stored.number)
             }
             // The provider may not have reported the receipt before.
-            if payload.saysThatRequestArrived { await notifyReceived(id, nil) }
+            if payload.impliesReceipt { await notifyReceived(id, nil) }
             let application = ServiceApplication(call.peer)
             let paths = try await files.receive(
                 payload, stored, from: from, until: { waitForStorage(of: call) },

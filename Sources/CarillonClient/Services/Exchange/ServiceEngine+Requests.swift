@@ -48,7 +48,7 @@ extension ServiceEngine {
         } catch is CancellationError {
             // The run ended: the next run continues.
             guard Date.now >= deadline else { return box.scheduleEnd(of: stored, logger: logger) }
-            if incoming[id]?.isKeptByStorage == true {
+            if incoming[id]?.isWaitingForStorage == true {
                 let error = ServiceError(.storageUnavailable, "The request could not be stored until its deadline.")
                 providerListeners.notify([.requestFailed(from: ServiceApplication(from), error, id: id)])
             }
@@ -76,19 +76,19 @@ extension ServiceEngine {
             // The handler can take a while to end.
             box.scheduleEnd(of: work.number, starts: work.starts, logger: logger)
         }
-        incoming[id]?.leaving?.cancel()
+        incoming[id]?.uploading?.cancel()
         providerListeners.notify([.cancelled(id: id)])
     }
 
     /// Repeats work of a request that fails because of the storage, until the deadline of the request cancels it.
     func storing<Value: Sendable>(for id: String, _ work: () async throws -> Value) async throws -> Value {
         let value = try await storage.storing(until: { waitForStorage(id) }, work)
-        incoming[id]?.isKeptByStorage = false
+        incoming[id]?.isWaitingForStorage = false
         return value
     }
 
     private func waitForStorage(_ id: String) -> Date {
-        incoming[id]?.isKeptByStorage = true
+        incoming[id]?.isWaitingForStorage = true
         return .distantFuture
     }
 
@@ -123,7 +123,7 @@ extension ServiceEngine {
             throw ServiceError(.sealInvalid, "The consumer's key is not signed.")
         }
         var payload: SealedPayload
-        var left = ServiceFiles.Uploaded()
+        var uploaded = ServiceFiles.Uploaded()
         var attachments: [String] = []
         do {
             let id = header.id.description
@@ -139,8 +139,8 @@ extension ServiceEngine {
                 let reply = try await handle(stored, header, from, expiresAt, content)
                 draft = try await self.draft(reply, of: stored.number, for: id)
             }
-            left = try await leaveUnlessUnwanted(draft, of: stored.number, for: id, to: from)
-            payload = SealedPayload(.value(try draft.value()), files: left.files)
+            uploaded = try await uploadFilesUnlessCancelled(draft, of: stored.number, for: id, to: from)
+            payload = SealedPayload(.value(try draft.value()), files: uploaded.files)
             attachments = draft.files.map { path(of: $0) }
         } catch is CancellationError {
             guard !Task.isCancelled, incoming[header.id.description] != nil else { throw CancellationError() }
@@ -158,30 +158,30 @@ extension ServiceEngine {
         }
         // The device may have another user by now.
         guard incoming[header.id.description] != nil else {
-            files.takeAway(left)
+            files.cancelUploads(uploaded)
             throw CancellationError()
         }
         let reply: [UInt8]
-        let drafted = Set(left.ids)
+        let drafted = Set(uploaded.ids)
         var attachedIDs: [String] = []
         do {
             let id = header.id.description
-            incoming[id]?.isKeptByStorage = false
+            incoming[id]?.isWaitingForStorage = false
             let sealed: SealedPayload
             do {
                 sealed = try await files.shortened(
-                    payload, id, for: from, lifetime: .seconds(ServiceBox.resultSeconds), left: &left,
+                    payload, id, for: from, lifetime: .seconds(ServiceBox.resultSeconds), uploaded: &uploaded,
                     until: { waitForStorage(id) })
             } catch let error as ServiceError {
-                files.takeAway(left)
-                (left, payload) = (ServiceFiles.Uploaded(), SealedPayload(.error(error)))
+                files.cancelUploads(uploaded)
+                (uploaded, payload) = (ServiceFiles.Uploaded(), SealedPayload(.error(error)))
                 sealed = payload
             }
             attachedIDs = sealed.attachedIDs
             let whole = payload
             reply = try await storing(for: id) { try await seal(sealed, whole, header, from, content) }
             try await reportReceived(before: payload, header.id, from, isLocal: stored.isLocal)
-            if left.ids.isEmpty, incoming[id]?.isOnce == false {
+            if uploaded.ids.isEmpty, incoming[id]?.isOnce == false {
                 // If this change is lost, the request is handled once more.
                 Task {
                     await storage.change("note reply") { [box] in
@@ -189,21 +189,21 @@ extension ServiceEngine {
                     }
                 }
             } else {
-                let uploads = left.ids
-                let files = left.files.map(\.manifest.id) + attachedIDs
+                let uploads = uploaded.ids
+                let files = uploaded.files.map(\.manifest.id) + attachedIDs
                 try await storing(for: id) {
                     try await box.decided(stored.number, reply: reply, claiming: uploads, files: files)
                 }
             }
         } catch {
             // If the run ended, the next run continues the uploads of the draft.
-            if error is CancellationError { left.uploads.removeAll { drafted.contains($0.id) } }
-            files.takeAway(left)
+            if error is CancellationError { uploaded.uploads.removeAll { drafted.contains($0.id) } }
+            files.cancelUploads(uploaded)
             throw error
         }
-        await files.confirm(left)
+        await files.confirm(uploaded)
         return Decided(
-            reply: reply, attachments: attachments, files: left.files.map(\.manifest.id) + attachedIDs)
+            reply: reply, attachments: attachments, files: uploaded.files.map(\.manifest.id) + attachedIDs)
     }
 
     /// Returns an error with the domain of its service.
@@ -224,7 +224,7 @@ extension ServiceEngine {
             try await authenticate(content.sender, of: from, user: header.user)
             if !stored.isLocal { try await authorizeLocalRequests(of: from) }
         }
-        guard incoming[id]?.isOneTooMany == false else {
+        guard incoming[id]?.exceedsLimit == false else {
             throw ServiceError(.providerBusy, "The provider has too much to do.")
         }
         let payload = try await storing(for: id) { try await open(header, from, content, stored.number) }
@@ -258,7 +258,7 @@ extension ServiceEngine {
         while isBetweenUsers { try await Task.sleep(for: .milliseconds(100)) }
         guard incoming[id] != nil else { throw CancellationError() }
         try await storing(for: id) { try await box.begun(stored, atMostOnce: route.atMostOnce) }
-        incoming[id]?.isKeptByStorage = false
+        incoming[id]?.isWaitingForStorage = false
         let request = ServiceRequest(
             id: id, consumer: application, method: method, parameters: parameters, attachments: paths,
             foreground: .init(rawValue: header.foreground.rawValue) ?? .none, user: header.user,
@@ -296,7 +296,7 @@ extension ServiceEngine {
     private func reportReceived(
         before reply: SealedPayload, _ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool
     ) async throws {
-        guard !reply.saysThatRequestArrived, incoming[id.description]?.hasArrived == true else { return }
+        guard !reply.impliesReceipt, incoming[id.description]?.hasArrived == true else { return }
         do {
             try await reportReceived(id, from, isLocal: isLocal)
         } catch is ServiceError {

@@ -103,10 +103,10 @@ extension ServiceEngine {
 
     private func notify(_ kept: KeptResult, to audience: ServiceResults.Audience = .all) {
         guard !runner.session.user.isOtherPending else {
-            results.heldBack[kept.id] = audience
+            results.deferred[kept.id] = audience
             return
         }
-        results.heldBack[kept.id] = nil
+        results.deferred[kept.id] = nil
         let (id, result) = (kept.id, kept.result(inbox.absolute))
         // A delegate that returns is recorded after this.
         let isNotified = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
@@ -122,7 +122,7 @@ extension ServiceEngine {
     func confirm(_ id: String) async {
         defer { delegateResults.confirmed(id) }
         guard results.unconfirmed.ended(id) else { return }
-        results.heldBack[id] = nil
+        results.deferred[id] = nil
         suspects.end(.result(id))
         late.remove(id)
         clientListeners.release { $0.isResult(of: id) }
@@ -144,16 +144,16 @@ extension ServiceEngine {
     }
 
     /// Called when the delegates were called with the result of a request, or all of them were removed before.
-    nonisolated func delegatesFinished(_ id: String, wasHeard: Bool) {
+    nonisolated func delegatesFinished(_ id: String, wasDelivered: Bool) {
         delegateResults.finished(id)
         // The task ends at once.
-        if !wasHeard { Task { await missed(id) } }
+        if !wasDelivered { Task { await missed(id) } }
     }
 
     private func missed(_ id: String) {
         delegateResults.finished(id)
         if results.unconfirmed.missed(id) {
-            results.heldBack[id] = .delegates
+            results.deferred[id] = .delegates
             runner.serviceChanges.send()
         }
         released(id, by: .delegate)
@@ -169,18 +169,18 @@ extension ServiceEngine {
 
     /// Reports the results that arrived, or were kept, while another user that the app had set was pending. The device has kept
     /// its user.
-    func notifyHeldBackResults() async {
-        notifyHeldBack(results.unstored)
-        guard !results.heldBack.isEmpty else { return }
+    func notifyDeferredResults() async {
+        notifyDeferred(results.unstored)
+        guard !results.deferred.isEmpty else { return }
         await storage.change("read results") { [weak self, box] in
             let stored = try await box.results()
-            await self?.notifyHeldBack(stored)
+            await self?.notifyDeferred(stored)
         }
     }
 
-    private func notifyHeldBack(_ stored: [KeptResult]) {
+    private func notifyDeferred(_ stored: [KeptResult]) {
         for kept in stored {
-            if let audience = results.heldBack[kept.id] { notify(kept, to: audience) }
+            if let audience = results.deferred[kept.id] { notify(kept, to: audience) }
         }
     }
 
@@ -211,7 +211,7 @@ extension ServiceEngine {
             if results.unconfirmed.isDelivered(result.id) { continue }
             if results.unconfirmed.notified.contains(result.id) { delegateResults.removed(result.id) }
             _ = results.unconfirmed.ended(result.id)
-            results.heldBack[result.id] = nil
+            results.deferred[result.id] = nil
             suspects.end(.result(result.id))
             late.remove(result.id)
             clientListeners.cancelCalls { $0.isResult(of: result.id) }

@@ -33,7 +33,7 @@ extension ServiceEngine {
             .init(
                 begins: { [weak self] id in await self?.beginReading(id) ?? true },
                 ended: { [weak self] id in self?.readerEnded(id) },
-                gaveBack: { [weak self] id in await self?.released(id, by: .reader) }))
+                notDelivered: { [weak self] id in await self?.released(id, by: .reader) }))
     }
 
     /// Returns false if a result was confirmed or removed meanwhile, or belongs to a former user. Such a result is not delivered
@@ -88,7 +88,7 @@ extension ServiceEngine {
     }
 
     /// Removes the starts of delegates that did not return, and of readers, because the process may end regularly now.
-    func takeBackResultStarts() {
+    func removeResultStarts() {
         let started = results.unconfirmed.takeStarted()
         for id in started { suspects.end(.result(id)) }
         box.scheduleEnd(ofResults: started, logger: logger)

@@ -13,13 +13,13 @@ extension ServiceEngine {
 
     /// Records that a call waits for the storage before it is sent. The end of the call cancels the wait.
     func waitForStorage(of call: ServiceCall) -> Date {
-        outgoing.keptByStorage.insert(call.id)
+        outgoing.waitingForStorage.insert(call.id)
         return .distantFuture
     }
 
     /// Records that a reply waits for the storage. Returns when the reply is dropped.
     func waitForStorage(of call: StoredCall) -> Date {
-        outgoing.keptByStorage.insert(call.id)
+        outgoing.waitingForStorage.insert(call.id)
         return lastMoment(of: call)
     }
 
@@ -34,7 +34,7 @@ extension ServiceEngine {
 
     /// Returns the error of a call that ends without a result.
     func errorAtEnd(of id: String) -> ServiceError {
-        guard outgoing.keptByStorage.contains(id), health.isFailing else { return ServiceCall.timeIsOver }
+        guard outgoing.waitingForStorage.contains(id), health.isFailing else { return ServiceCall.timeIsOver }
         return ServiceError(.storageUnavailable, "The request or its reply could not be stored until the deadline.")
     }
 }

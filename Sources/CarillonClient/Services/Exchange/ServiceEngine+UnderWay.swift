@@ -35,7 +35,7 @@ extension ServiceEngine {
             throw ServiceError(
                 .fieldInvalid, "The id of a request must be 32 hexadecimal digits in lower case; makeRequestID() makes one.")
         }
-        guard outgoing.underWay[call.id] == nil, ownCache.calls[call.id] == nil, outgoing.takingBack[call.id] == nil else {
+        guard outgoing.underWay[call.id] == nil, ownCache.calls[call.id] == nil, outgoing.withdrawals[call.id] == nil else {
             throw Self.idIsInUse
         }
         let owner = callOwner
@@ -52,12 +52,12 @@ extension ServiceEngine {
                     throw Self.idIsInUse
                 }
                 try await self.sendWhole(call, result)
-                if !outcome.resume(.success(())) { self.takeBack(call.id) }
+                if !outcome.resume(.success(())) { self.withdraw(call.id) }
             } catch {
                 outcome.resume(.failure(error))
             }
             self.outgoing.underWay[call.id] = nil
-            self.outgoing.keptByStorage.remove(call.id)
+            self.outgoing.waitingForStorage.remove(call.id)
         }
         outgoing.underWay[call.id] = CallUnderWay(to: call.to, owner: owner, work: work, outcome: outcome)
         let timer = Self.timer(until: call.ends) { [self] in
@@ -85,13 +85,13 @@ extension ServiceEngine {
         try await send(call, result: result)
         let timer = Self.timer(until: call.ends) { [self] in
             let error = await errorAtEnd(of: call.id)
-            if result.resume(.failure(error)) { await takeBack(call.id) }
+            if result.resume(.failure(error)) { await withdraw(call.id) }
         }
         defer { timer.cancel() }
         do {
             return try await result.value
         } catch let error as CancellationError {
-            takeBack(call.id)
+            withdraw(call.id)
             throw error
         }
     }
@@ -132,7 +132,7 @@ extension ServiceEngine {
     /// Waits until the server has confirmed all cancellations and removals, up to a time limit.
     func waitForRemovals(atMost limit: Duration) async {
         let end = ContinuousClock.now + limit
-        while !outgoing.takingBack.isEmpty || !outgoing.underWay.isEmpty || files.isRemoving, ContinuousClock.now < end {
+        while !outgoing.withdrawals.isEmpty || !outgoing.underWay.isEmpty || files.isRemoving, ContinuousClock.now < end {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
         }
     }

@@ -77,7 +77,7 @@ actor ServiceEngine {
     }
 
     deinit {
-        for task in outgoing.takingBack.values { task.cancel() }
+        for task in outgoing.withdrawals.values { task.cancel() }
     }
 
     nonisolated static var now: Int64 { Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)) }
@@ -88,7 +88,7 @@ actor ServiceEngine {
     ///   after half a minute.
     /// - Throws: ``ServiceError`` with ``ServiceError/Code/serverUnavailable`` after half a minute, and `CancellationError`.
     func ready(isBounded: Bool = false) async throws {
-        want()
+        requestRegistration()
         let begun = ContinuousClock.now
         while true {
             let scope = runner.session.updateScope
@@ -107,7 +107,7 @@ actor ServiceEngine {
     /// The errors that prevent a registration until the app or an operator corrects their cause.
     private static let refusals: Set<PushError.Code> = [.registrationRefused, .clientKeyMissing]
 
-    private func want() {
+    private func requestRegistration() {
         // This change writes nothing to the storage, so it cannot fail.
         runner.begin({ session, _ in session.deviceWanted() }) { _ in }
     }
@@ -131,7 +131,7 @@ actor ServiceEngine {
         defer { isRunning = false }
         activity.began()
         await notifyKeptResults()
-        await keepTimes()
+        await startDeadlines()
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 group.addTask { await self.files.clear() }
@@ -140,7 +140,7 @@ actor ServiceEngine {
                     await self.sendUnsent()
                     self.activity.ended()
                 }
-                group.addTask { await self.takeBackAgain() }
+                group.addTask { await self.resumeWithdrawals() }
                 group.addTask { await self.runProviders() }
                 group.addTask { await self.runLocal() }
                 group.addTask { await self.runResultRemoval() }
@@ -150,7 +150,7 @@ actor ServiceEngine {
         } onCancel: {
             files.stopClearing()
         }
-        takeBackResultStarts()
+        removeResultStarts()
         // The next run sets the timers of the stored requests.
         outgoing.cancelTimers()
     }
@@ -159,7 +159,7 @@ actor ServiceEngine {
 
     func set(_ offer: ServiceOffering?) {
         offers.set(offer)
-        if offer != nil { want() }
+        if offer != nil { requestRegistration() }
     }
 
     /// Called when the device or its user may have changed. The storage of the former owner is deleted by now.

@@ -15,7 +15,7 @@ final class ServiceFiles: Sendable {
         /// The time in the name of the newest directory.
         var lastTime: Int64 = 0
         /// The number of groups of uploads that are being cancelled.
-        var givingUp = 0
+        var cancelling = 0
         /// The task that clears unfinished work of an earlier run; it runs once.
         var clearing: Task<Void, Never>?
     }
@@ -116,12 +116,12 @@ final class ServiceFiles: Sendable {
     }
 
     /// Uploads files to the server for another device. When this returns, the server has the files.
-    func leave(
+    func upload(
         _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration,
         until moment: () async -> Date, measuring measure: (_ total: Int64) -> ProgressMeter, starting: (String) -> Void
     ) async throws -> Uploaded {
-        var left = Uploaded()
-        guard !paths.isEmpty else { return left }
+        var uploaded = Uploaded()
+        guard !paths.isEmpty else { return uploaded }
         do {
             try await cleared()
             let meter = measure(try await Self.sealedLength(of: paths.map(\.path)))
@@ -132,13 +132,13 @@ final class ServiceFiles: Sendable {
                     try await attachments.upload(path, for: [.device(peer.device)], lifetime: lifetime)
                 }
                 storage.health.fileWritten()
-                left.uploads.append(upload)
+                uploaded.uploads.append(upload)
                 let manifest = try await storage.storing(until: moment) { try await Self.manifest(of: upload, meter) }
-                left.files.append(SealedPayload.File(path: name, manifest: manifest))
+                uploaded.files.append(SealedPayload.File(path: name, manifest: manifest))
             }
-            return left
+            return uploaded
         } catch {
-            takeAway(left)
+            cancelUploads(uploaded)
             guard let fault = error as? PushError else { throw error }
             throw fault.code == .cancelled ? CancellationError() : ServiceError(fault)
         }
@@ -173,20 +173,20 @@ final class ServiceFiles: Sendable {
     }
 
     /// Confirms uploads whose message is stored. The server keeps the files until they are fetched.
-    func confirm(_ left: Uploaded) async {
-        for upload in left.uploads { upload.confirm() }
-        await storage.change("confirm uploads") { [box = storage.box] in try await box.unclaim(left.ids) }
+    func confirm(_ uploaded: Uploaded) async {
+        for upload in uploaded.uploads { upload.confirm() }
+        await storage.change("confirm uploads") { [box = storage.box] in try await box.unclaim(uploaded.ids) }
     }
 
     /// Cancels uploads that no message will name.
-    func takeAway(_ left: Uploaded) {
-        guard !left.uploads.isEmpty else { return }
-        state.withLock { $0.givingUp += 1 }
+    func cancelUploads(_ uploaded: Uploaded) {
+        guard !uploaded.uploads.isEmpty else { return }
+        state.withLock { $0.cancelling += 1 }
         // The task ends with one request for each upload, also if the caller's task is cancelled. If the server is not reached,
         // uploads repeat the request for ten minutes, and in the next run.
         Task { [weak self, logger] in
-            for upload in left.uploads { await Self.cancel(upload, logger) }
-            self?.state.withLock { $0.givingUp -= 1 }
+            for upload in uploaded.uploads { await Self.cancel(upload, logger) }
+            self?.state.withLock { $0.cancelling -= 1 }
         }
     }
 
@@ -201,7 +201,7 @@ final class ServiceFiles: Sendable {
     }
 
     /// Whether uploads are being cancelled, or removed from the server.
-    var isRemoving: Bool { state.withLock { $0.givingUp > 0 } || attachments.isRemoving }
+    var isRemoving: Bool { state.withLock { $0.cancelling > 0 } || attachments.isRemoving }
 
     /// Removes attachments from the server that no device will fetch.
     func removeAttachments(_ ids: [String]) {
@@ -212,7 +212,7 @@ final class ServiceFiles: Sendable {
 
     /// Uploads a payload as a separate file if it is too long for an envelope.
     func shortened(
-        _ payload: SealedPayload, _ id: String, for peer: ServicePeer, lifetime: Duration, left: inout Uploaded,
+        _ payload: SealedPayload, _ id: String, for peer: ServicePeer, lifetime: Duration, uploaded: inout Uploaded,
         until moment: () async -> Date
     ) async throws -> SealedPayload {
         let bytes = payload.bytes
@@ -233,7 +233,7 @@ final class ServiceFiles: Sendable {
             let upload = try await storage.storing(until: moment) {
                 try await attachments.upload(path, for: [.device(peer.device)], lifetime: lifetime)
             }
-            left.uploads.append(upload)
+            uploaded.uploads.append(upload)
             return SealedPayload(.attached(try await storage.storing(until: moment) { try await Self.manifest(of: upload) }))
         } catch {
             guard let fault = error as? PushError else { throw error }
@@ -302,7 +302,7 @@ final class ServiceFiles: Sendable {
             let claimed = try await storage.storing { try await storage.box.claims() }
             let drafted = try await storage.storing { try await storage.box.draftUploads() }
             let uploads = try await storage.storing { try attachments.uploads() }
-            takeAway(Uploaded(uploads: uploads.filter { !claimed.contains($0.id) && !drafted.contains($0.id) }))
+            cancelUploads(Uploaded(uploads: uploads.filter { !claimed.contains($0.id) && !drafted.contains($0.id) }))
             var failed: Set<String> = []
             for upload in uploads where claimed.contains(upload.id) && !drafted.contains(upload.id) {
                 do {

@@ -9,7 +9,7 @@ struct ServiceResults {
 
     var unconfirmed = UnconfirmedResults()
     /// The results that are delivered to the app if the server rejects the user that the app set, by the id of their request.
-    var heldBack: [String: Audience] = [:]
+    var deferred: [String: Audience] = [:]
     /// The errors of requests whose result could not be stored, until the app confirms them. A request has up to one.
     private(set) var unstored: [KeptResult] = []
     /// The requests whose end is being stored.
@@ -30,5 +30,5 @@ struct ServiceResults {
     }
 
     /// Removes the results of the former user, because the device has another user. Requests whose end is being stored stay.
-    mutating func removeAll() { (unconfirmed, heldBack, unstored) = (UnconfirmedResults(), [:], []) }
+    mutating func removeAll() { (unconfirmed, deferred, unstored) = (UnconfirmedResults(), [:], []) }
 }

@@ -262,7 +262,7 @@ struct ServiceBox: Sendable {
     }
 
     /// Marks a call as cancelled. It stays until the server is notified.
-    func takeBack(_ id: String) async throws(PushError) {
+    func markWithdrawn(_ id: String) async throws(PushError) {
         try await store.write(reachingDisk: false) { db in
             guard var call = try Self.call(id, db) else { return }
             call.isUnwanted = true
@@ -271,7 +271,7 @@ struct ServiceBox: Sendable {
     }
 
     /// Returns the cancelled calls of which the server may not have been notified.
-    func takenBack() async throws(PushError) -> [StoredCall] {
+    func withdrawnCalls() async throws(PushError) -> [StoredCall] {
         try await store.write(reachingDisk: false) { db in
             try Row.all(db, "SELECT call, local_until FROM service_call WHERE body IS NULL")
                 .compactMap { row in Self.call(row) }.filter(\.isUnwanted)

@@ -33,23 +33,23 @@ extension ServiceEngine {
 
     /// Takes a request back: no task waits for its result any more. The server is notified, the files of the request are removed,
     /// and a later result is dropped.
-    func takeBack(_ id: String) {
+    func withdraw(_ id: String) {
         outgoing.pending[id] = nil
         guard let call = ownCache.calls[id] else { return }
-        takeBack(call)
+        withdraw(call)
     }
 
-    func takeBack(_ call: StoredCall) {
+    func withdraw(_ call: StoredCall) {
         clientProgress.ended(call.id)
         ownCache.calls[call.id] = nil
         outgoing.cancelTimer(of: call.id)
-        guard outgoing.takingBack[call.id] == nil else { return }
+        guard outgoing.withdrawals[call.id] == nil else { return }
         let work = outgoing.underWay[call.id]?.work
         // The task ends with the server's answers, after ten minutes for each, or with the engine, even if the caller's task is
         // cancelled. The task does not retain the engine.
-        outgoing.takingBack[call.id] = Task { [weak self, server, box] in
+        outgoing.withdrawals[call.id] = Task { [weak self, server, box] in
             // The next run continues until the server has answered.
-            await self?.storage.change("take back request") { try await box.takeBack(call.id) }
+            await self?.storage.change("take back request") { try await box.markWithdrawn(call.id) }
             // The server receives the request before its cancellation.
             await work?.value
             if let isLocal = await self?.cancelLocally(call) {
@@ -60,17 +60,17 @@ extension ServiceEngine {
                 }
                 if isDone { await self?.forgetCall(call.id) }
             }
-            await self?.tookBack(call.id)
+            await self?.withdrawn(call.id)
         }
     }
 
-    private func tookBack(_ id: String) { outgoing.takingBack[id] = nil }
+    private func withdrawn(_ id: String) { outgoing.withdrawals[id] = nil }
 
     /// Continues the cancellations of an earlier run.
-    func takeBackAgain() async {
+    func resumeWithdrawals() async {
         // If the task is cancelled, the next run continues.
-        guard let calls = try? await storage.storing({ try await box.takenBack() }) else { return }
-        for call in calls { takeBack(call) }
+        guard let calls = try? await storage.storing({ try await box.withdrawnCalls() }) else { return }
+        for call in calls { withdraw(call) }
     }
 
     func cancelAll(to application: ServiceApplication) async throws -> Int {
