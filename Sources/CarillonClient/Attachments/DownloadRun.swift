@@ -70,7 +70,7 @@ struct DownloadRun: Sendable {
                 try await DiskFile.work { () throws(PushError) in try file.take(bytes) }
                 moved(file.received)
             }
-            let outcome = try await server.ask(
+            let outcome = try await server.send(
                 "GET", location, [("Range", "bytes=\(start)-")], isFile: isFile, received: take,
                 expecting: .content { (answer: WebAnswer) -> Bool? in isFile(answer) ? true : nil })
             file.interrupted()

@@ -19,7 +19,7 @@ struct TransferAPI: Sendable {
     ///   - isFile: Whether the body of a response is passed to `received`.
     ///   - success: The documented form of a success.
     /// - Throws: The ``PushError`` of `received`, and `CancellationError`.
-    func ask<Value>(
+    func send<Value>(
         _ method: String, _ path: String, _ headers: [(name: String, value: String)] = [],
         body: (file: DiskFile, range: Range<Int64>)? = nil, sent: @escaping @Sendable (Int64) -> Void = { _ in },
         isFile: @escaping @Sendable (WebAnswer) -> Bool = { _ in false },
@@ -30,11 +30,11 @@ struct TransferAPI: Sendable {
         guard let address = WebAddress(http: api.base + path) else {
             throw PushError(.protocolViolated, "The server gave a place that is no address.")
         }
-        let question = FileQuestion(
+        let request = FileRequest(
             method: method, address: address, bearer: bearer, headers: headers, body: body, isFile: isFile)
         let answer: ServerAnswer<Value>
         do {
-            let response = try await files.exchange(question, sent: sent, received: received)
+            let response = try await files.exchange(request, sent: sent, received: received)
             answer = await api.decide(on: response, from: address, isHead: method == "HEAD", expecting: success)
         } catch let fault as TransportFault {
             try Task.checkCancellation()
@@ -45,7 +45,7 @@ struct TransferAPI: Sendable {
 
     /// Requests the server to remove an attachment or an incomplete upload.
     func remove(_ path: String) async throws -> ServerAPI.Outcome<Void> {
-        try await ask("DELETE", path, expecting: .noContent)
+        try await send("DELETE", path, expecting: .noContent)
     }
 
     /// The result of one step of a transfer.

@@ -71,7 +71,7 @@ struct UploadRun: Sendable {
                 }
             }
             guard let start = offset else {
-                let outcome = try await server.ask(
+                let outcome = try await server.send(
                     "HEAD", location, [Self.draft],
                     expecting: .content { (answer: WebAnswer) -> Int64? in
                         guard let place = Self.offset(in: answer), (0...length).contains(place) else { return nil }
@@ -99,7 +99,7 @@ struct UploadRun: Sendable {
                 Self.draft, ("Upload-Offset", String(start)), ("Upload-Complete", "?1"),
                 ("Content-Type", "application/partial-upload"),
             ]
-            let outcome = try await server.ask(
+            let outcome = try await server.send(
                 "PATCH", location, headers, body: (file, start..<length), sent: moved,
                 expecting: .content { Self.whole($0, at: location) })
             switch outcome {
@@ -124,7 +124,7 @@ struct UploadRun: Sendable {
             ("Repr-Digest", "sha-256=:\(state.digest.base64EncodedString()):"),
         ]
         let path = "/v1/attachments?readers=\(readers)&ttl=\(state.lifetimeSeconds)"
-        return try await server.ask(
+        return try await server.send(
             "POST", path, headers,
             expecting: .content { (answer: WebAnswer) -> Begun? in
                 guard answer.status == 201, let location = Self.path(in: answer), let offset = Self.offset(in: answer)

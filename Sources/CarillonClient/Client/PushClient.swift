@@ -95,7 +95,7 @@ public final class PushClient: Sendable, Service {
         attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
-            server: ServiceAPI(api: api, asks: runner.asks) { [runner] in runner.session.usableIdentity },
+            server: ServiceAPI(api: api, requester: runner.requester) { [runner] in runner.session.usableIdentity },
             files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox", logger: configuration.logger),
             local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },

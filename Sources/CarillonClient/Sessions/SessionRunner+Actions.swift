@@ -19,14 +19,14 @@ extension SessionRunner {
         case .connected(let version, let isRestored):
             subscriptions.connected(version: version, isRestored: isRestored)
         case .paused:
-            asks.disconnected()
+            requester.disconnected()
             subscriptions.disconnected()
         case .disconnected:
-            asks.disconnected()
+            requester.disconnected()
             firings.disconnected()
             subscriptions.disconnected()
         case .signedOut:
-            asks.disconnected()
+            requester.disconnected()
             firings.ownerChanged()
             deviceListeners.ownerChanged()
             subscriptions.signedOut()
@@ -34,7 +34,7 @@ extension SessionRunner {
             firings.ownerChanged()
             deviceListeners.ownerChanged()
         case .deviceLost:
-            asks.disconnected()
+            requester.disconnected()
             deviceListeners.ownerChanged()
             subscriptions.deviceLost()
         case .answered(let answer): subscriptions.answered(answer)
@@ -99,8 +99,8 @@ extension SessionRunner {
         case .notifyProviders: providerChanges.send()
         case .notifyServicesRevision(let revision, let isRestored):
             listeners.withLock { $0.servicesKnown }?(revision, isRestored)
-        case .openAsks: asks.connected()
-        case .notifyAsks(let answer): asks.answered(answer)
+        case .openAsks: requester.connected()
+        case .notifyAsks(let answer): requester.answered(answer)
         case .markInstall(let device): markInstall(device)
         case .noteCaughtUp:
             catchUps.caughtUp()

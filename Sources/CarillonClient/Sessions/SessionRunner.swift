@@ -58,7 +58,7 @@ final class SessionRunner: Sendable {
     let firings: FiringQueue
     let catchUps = CatchUps()
     let failures: FailureNote
-    let asks: SocketRequester
+    let requester: SocketRequester
     let starts: MessageStarts
     let firingStarts: FiringStarts
     /// Finds the entry that ends the process among messages, updates, requests, results and firings.
@@ -99,7 +99,7 @@ final class SessionRunner: Sendable {
             // The step stores nothing and cannot fail.
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
-        asks = SocketRequester { request in own.runner?.send(.request(request)) }
+        requester = SocketRequester { request in own.runner?.send(.request(request)) }
         firings = FiringQueue(
             .init(
                 begins: { entry, isOver in await own.runner?.beginFiring(entry, isOver: isOver) ?? false },

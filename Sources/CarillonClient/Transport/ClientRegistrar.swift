@@ -57,7 +57,7 @@ struct ClientRegistrar: Sendable {
                     "clientKey: the device is not registered, and only a key with the role client can register it."))
         }
         let body = try? JSONEncoder().encode(RegisterDevice(app: app, registration: secret))
-        return await ask(
+        return await send(
             .post, "/v1/devices", bearer: clientKey, json: body, "to register the device",
             expecting: .json(201, as: RegisteredDevice.self)
         ).answer { fault($0, $1, "register the device", .registrationRefused) }
@@ -65,7 +65,7 @@ struct ClientRegistrar: Sendable {
 
     /// Requests the server's id and the address of its sockets. The request contains no credential and no body.
     func locate() async -> Answer<ServerBody> {
-        let answer = await ask(
+        let answer = await send(
             .get, "/v1/server", bearer: nil, "to ask for its sockets", expecting: .json(200, as: ServerBody.self)
         ).answer { unavailable("answered with status \($0.status) where it says who it is", $1) }
         if case .done(let body) = answer, let error = socketFault(body.socket) { return .failed(.refused, error) }
@@ -96,7 +96,7 @@ struct ClientRegistrar: Sendable {
 
     /// - Returns: Nil if the server refuses the credential.
     private func delete(with credential: String, at address: String) async -> Answer<Void>? {
-        let reply = await ask(
+        let reply = await send(
             .delete, "/v1/device", at: address, bearer: credential, "to delete the device", expecting: .noContent)
         if case .refused(let refusal, _) = reply, refusal.code == .credentialInvalid { return nil }
         return reply.answer { unavailable("answered the deletion of the device with status \($0.status)", $1) }
@@ -116,7 +116,7 @@ struct ClientRegistrar: Sendable {
         let body = Data(JSONValue.object([.init(name: "secret", value: .string(secret))]).bytes)
         // An earlier attempt may have succeeded, and its answer was lost.
         for credential in [identity.credential, identity.renewed(with: secret)] {
-            let reply = await ask(
+            let reply = await send(
                 .put, "/v1/device/credential", bearer: credential, json: body, "to renew the credential",
                 expecting: .noContent)
             switch reply {
@@ -139,7 +139,7 @@ struct ClientRegistrar: Sendable {
     func report(
         _ report: PushDeviceMachine.Report, _ identity: DeviceIdentity
     ) async -> Answer<(status: PushDeviceStatus, since: Int64)> {
-        await ask(
+        await send(
             .put, "/v1/device", bearer: identity.credential, json: report.body, "to register the push token",
             expecting: .content { (answer: WebAnswer) -> (status: PushDeviceStatus, since: Int64)? in
                 guard let device = answer.response().json(200, as: ReportedDevice.self),
@@ -169,7 +169,7 @@ struct ClientRegistrar: Sendable {
     func report(_ claim: UserClaim, _ identity: DeviceIdentity) async -> Answer<String?> {
         let value = claim.token.map { JSONValue.string($0) } ?? .null
         let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
-        return await ask(
+        return await send(
             .patch, "/v1/device", bearer: identity.credential, json: body, "to report the user to it",
             expecting: .content { (answer: WebAnswer) -> String?? in
                 answer.response().json(200, as: ReportedUser.self).map(\.user)
@@ -184,7 +184,7 @@ struct ClientRegistrar: Sendable {
 
     /// Requests the server to start the number on the app's icon from the beginning.
     func resetBadge(_ identity: DeviceIdentity) async throws(PushError) {
-        let answer = await ask(
+        let answer = await send(
             .post, "/v1/device/badge/reset", bearer: identity.credential, "to reset the badge", expecting: .noContent
         ).answer { fault($0, $1, "reset the badge", .serverUnavailable) }
         if case .failed(_, let error) = answer { throw error }
@@ -218,15 +218,15 @@ struct ClientRegistrar: Sendable {
     }
 
     /// - Parameter address: The address of a server; nil for the configured one.
-    private func ask<Value>(
-        _ method: WebQuestion.Method, _ path: String, at address: String? = nil, bearer: String?, json: Data? = nil,
+    private func send<Value>(
+        _ method: WebRequest.Method, _ path: String, at address: String? = nil, bearer: String?, json: Data? = nil,
         _ purpose: String, expecting success: SuccessForm<Value>
     ) async -> Reply<Value> {
         let api = address.map(api.at) ?? api
-        guard let question = api.question(method, path, bearer: bearer, json: json) else {
+        guard let request = api.request(method, path, bearer: bearer, json: json) else {
             return .failed(unreachable(ConnectionFailure(TransportFault(.unreachable, nil), at: api.base), purpose))
         }
-        switch await api.send(question, expecting: success) {
+        switch await api.send(request, expecting: success) {
         case .success(let value): return .done(value)
         case .refused(let refusal, let wait): return .refused(refusal, wait: wait)
         case .foreign(let error, let wait):

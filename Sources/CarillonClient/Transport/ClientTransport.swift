@@ -10,7 +10,7 @@ import CarillonWire
 /// Sends one request over HTTP, on a connection of its own. Each attempt resolves the host name again.
 protocol WebTransport: Sendable {
     /// Sends one request. No redirect is followed.
-    func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer
+    func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer
 }
 
 /// The connections of the client to a server: single HTTP requests, and a permanent WebSocket.
@@ -23,7 +23,7 @@ protocol ClientTransport: WebTransport {
 }
 
 /// One request over HTTP.
-struct WebQuestion: Sendable {
+struct WebRequest: Sendable {
     enum Method: String, Sendable {
         case get = "GET"
         case post = "POST"

@@ -11,7 +11,7 @@ import Synchronization
 #endif
 
 /// A request whose body is a part of a file, or whose response is a file.
-struct FileQuestion: Sendable {
+struct FileRequest: Sendable {
     var method: String
     var address: WebAddress
     var bearer: String
@@ -30,7 +30,7 @@ protocol FileTransport: WebTransport {
     ///   - sent: Called with the offset up to which the file is written to the connection. The server may have received less.
     ///   - received: Called with the bytes of a response that is the file.
     func exchange(
-        _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+        _ request: FileRequest, sent: @escaping @Sendable (Int64) -> Void,
         received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
     ) async throws -> WebAnswer
 }
@@ -44,12 +44,12 @@ extension NIOTransport: FileTransport {
     private static let answerBytes = 64 << 10
 
     func exchange(
-        _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+        _ request: FileRequest, sent: @escaping @Sendable (Int64) -> Void,
         received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
     ) async throws -> WebAnswer {
         let progress = ConnectProgress()
         do {
-            let channel: Exchange = try await open(question.address, progress) { channel in
+            let channel: Exchange = try await open(request.address, progress) { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHTTPClientHandlers(leftOverBytesStrategy: .dropBytes)
                     guard progress.upgraded() else { throw TransportFault(.timeOut, nil) }
@@ -61,14 +61,14 @@ extension NIOTransport: FileTransport {
                 try await withThrowingTaskGroup(of: WebAnswer?.self) { group in
                     group.addTask {
                         do {
-                            try await Self.send(question, to: outbound, movement, sent)
+                            try await Self.send(request, to: outbound, movement, sent)
                         } catch let error where !(error is PushError) {
                             // A server that has responded may stop reading. The response, or the end of the connection, is read
                             // in any case.
                         }
                         return nil
                     }
-                    group.addTask { try await Self.read(inbound, question, movement, received) }
+                    group.addTask { try await Self.read(inbound, request, movement, received) }
                     group.addTask {
                         while movement.age < Self.stall { try await Task.sleep(for: .seconds(5)) }
                         throw TransportFault(.timeOut, nil)
@@ -88,21 +88,21 @@ extension NIOTransport: FileTransport {
     }
 
     private static func send(
-        _ question: FileQuestion, to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>, _ movement: Movement,
+        _ request: FileRequest, to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>, _ movement: Movement,
         _ sent: (Int64) -> Void
     ) async throws {
         var headers: HTTPHeaders = [
-            "Host": question.address.authority, "Connection": "close", "Authorization": "Bearer \(question.bearer)",
+            "Host": request.address.authority, "Connection": "close", "Authorization": "Bearer \(request.bearer)",
         ]
-        for (name, value) in question.headers { headers.add(name: name, value: value) }
-        let range = question.body?.range ?? 0..<0
-        if question.method != "GET", question.method != "HEAD" {
+        for (name, value) in request.headers { headers.add(name: name, value: value) }
+        let range = request.body?.range ?? 0..<0
+        if request.method != "GET", request.method != "HEAD" {
             headers.add(name: "Content-Length", value: String(range.count))
         }
         let head = HTTPRequestHead(
-            version: .http1_1, method: HTTPMethod(rawValue: question.method), uri: question.address.target, headers: headers)
+            version: .http1_1, method: HTTPMethod(rawValue: request.method), uri: request.address.target, headers: headers)
         try await outbound.write(.head(head))
-        if let (file, range) = question.body {
+        if let (file, range) = request.body {
             var offset = range.lowerBound
             while offset < range.upperBound {
                 let place = offset
@@ -120,7 +120,7 @@ extension NIOTransport: FileTransport {
     }
 
     private static func read(
-        _ inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>, _ question: FileQuestion, _ movement: Movement,
+        _ inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>, _ request: FileRequest, _ movement: Movement,
         _ received: (WebAnswer, Data) async throws(PushError) -> Void
     ) async throws -> WebAnswer {
         var answer: WebAnswer?
@@ -132,7 +132,7 @@ extension NIOTransport: FileTransport {
             case .body(let bytes):
                 guard var known = answer else { continue }
                 let data = Data(bytes.readableBytesView)
-                if question.isFile(known) {
+                if request.isFile(known) {
                     try await received(known, data)
                 } else if known.body.count + data.count <= answerBytes {
                     known.body.append(data)

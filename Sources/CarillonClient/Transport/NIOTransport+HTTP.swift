@@ -10,33 +10,33 @@ import NIOHTTP1
 
 /// The exchange of one request and its response (HTTP/1.1), over TLS for `https:` addresses.
 extension NIOTransport {
-    func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+    func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
         let progress = ConnectProgress()
         do {
-            return try await open(question.address, patience: question.patience, progress) { try Self.ask(question, on: $0) }
+            return try await open(request.address, patience: request.patience, progress) { try Self.send(request, on: $0) }
         } catch {
             throw fault(error, progress)
         }
     }
 
-    private static func ask(
-        _ question: WebQuestion, on channel: any NIOCore.Channel
+    private static func send(
+        _ request: WebRequest, on channel: any NIOCore.Channel
     ) throws -> EventLoopFuture<WebAnswer> {
         let answer = channel.eventLoop.makePromise(of: WebAnswer.self)
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHTTPClientHandlers(leftOverBytesStrategy: .dropBytes)
-        try pipeline.addHandler(AnswerHandler(answer, limit: question.answerLimit))
-        var headers: HTTPHeaders = ["Host": question.address.authority, "Connection": "close"]
-        if let bearer = question.bearer { headers.add(name: "Authorization", value: "Bearer \(bearer)") }
-        if let json = question.json {
+        try pipeline.addHandler(AnswerHandler(answer, limit: request.answerLimit))
+        var headers: HTTPHeaders = ["Host": request.address.authority, "Connection": "close"]
+        if let bearer = request.bearer { headers.add(name: "Authorization", value: "Bearer \(bearer)") }
+        if let json = request.json {
             headers.add(name: "Content-Type", value: "application/json")
             headers.add(name: "Content-Length", value: String(json.count))
         }
         let head = HTTPRequestHead(
-            version: .http1_1, method: HTTPMethod(rawValue: question.method.rawValue), uri: question.address.target,
+            version: .http1_1, method: HTTPMethod(rawValue: request.method.rawValue), uri: request.address.target,
             headers: headers)
         channel.write(HTTPClientRequestPart.head(head), promise: nil)
-        if let json = question.json {
+        if let json = request.json {
             channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(bytes: json))), promise: nil)
         }
         channel.writeAndFlush(HTTPClientRequestPart.end(nil)).cascadeFailure(to: answer)

@@ -45,22 +45,22 @@ struct ServerAPI: Sendable {
     // MARK: Answers
 
     /// Returns a request with a path below the server's address; nil if that is not a valid URL.
-    func question(
-        _ method: WebQuestion.Method, _ path: String, bearer: String?, json: Data? = nil,
+    func request(
+        _ method: WebRequest.Method, _ path: String, bearer: String?, json: Data? = nil,
         answerLimit: Int = Limits.apiBodyBytes, patience: Duration = .zero
-    ) -> WebQuestion? {
+    ) -> WebRequest? {
         WebAddress(http: base + path).map { address in
-            WebQuestion(
+            WebRequest(
                 method: method, address: address, bearer: bearer, json: json, answerLimit: answerLimit, patience: patience)
         }
     }
 
     /// Sends one request, and evaluates its response.
-    func send<Value>(_ question: WebQuestion, expecting success: SuccessForm<Value>) async -> ServerAnswer<Value> {
+    func send<Value>(_ request: WebRequest, expecting success: SuccessForm<Value>) async -> ServerAnswer<Value> {
         do throws(TransportFault) {
-            return await decide(on: try await transport.ask(question), from: question.address, expecting: success)
+            return await decide(on: try await transport.send(request), from: request.address, expecting: success)
         } catch {
-            return .unreachable(ConnectionFailure(error, at: question.address.origin))
+            return .unreachable(ConnectionFailure(error, at: request.address.origin))
         }
     }
 
@@ -71,8 +71,8 @@ struct ServerAPI: Sendable {
         let verdict = await recognition.verdict(on: answer.response(isHead: isHead), from: base) { isNameless in
             success.verdict(answer, isHead, isNameless)
         } describe: {
-            guard let question = question(.get, "/v1/server", bearer: nil) else { return nil }
-            return try? await transport.ask(question).response()
+            guard let request = request(.get, "/v1/server", bearer: nil) else { return nil }
+            return try? await transport.send(request).response()
         }
         switch verdict {
         case .success(let value): return .success(value)
@@ -105,8 +105,8 @@ struct ServerAPI: Sendable {
     }
 
     /// Sends one request that is repeated, and records its failure or success.
-    func attempt<Value>(_ question: WebQuestion, expecting success: SuccessForm<Value>) async -> Outcome<Value> {
-        outcome(await send(question, expecting: success), at: question.address, bearer: question.bearer)
+    func attempt<Value>(_ request: WebRequest, expecting success: SuccessForm<Value>) async -> Outcome<Value> {
+        outcome(await send(request, expecting: success), at: request.address, bearer: request.bearer)
     }
 
     /// Records an answer, and returns whether the request is sent again.

@@ -52,7 +52,7 @@ final class SocketRequester: Sendable {
 
     /// - Returns: Nil if the request must be sent another way: the device is not connected, the connection ended meanwhile, a
     ///   limit of pending requests is reached, or the task is cancelled. The server may have received the request in any case.
-    func ask(_ method: String, _ path: String, _ body: [UInt8]) async -> ServerFrame.Answer? {
+    func request(_ method: String, _ path: String, _ body: [UInt8]) async -> ServerFrame.Answer? {
         let bytes = body.count + path.utf8.count + Self.frameOverhead
         guard bytes <= Limits.clientFrameBytes else { return nil }
         let id = state.withLock { state -> Int? in

@@ -16,13 +16,13 @@ struct MovedTransfersTests {
         let ranges = Mutex<[String]>([])
 
         func exchange(
-            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+            _ request: FileRequest, sent: @escaping @Sendable (Int64) -> Void,
             received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
         ) async throws -> WebAnswer {
             guard !isAway.withLock({ $0 }) else { throw TransportFault(.unreachable, nil) }
-            switch question.method {
+            switch request.method {
             case "GET":
-                let range = question.headers.first { $0.name == "Range" }?.value ?? ""
+                let range = request.headers.first { $0.name == "Range" }?.value ?? ""
                 ranges.withLock { $0.append(range) }
                 let start = Int(range.drop { !$0.isNumber }.prefix { $0.isNumber }) ?? 0
                 let sealed = sealed.withLock { $0 }

@@ -22,21 +22,21 @@ struct RelayedTransferTests {
         }
 
         func exchange(
-            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+            _ request: FileRequest, sent: @escaping @Sendable (Int64) -> Void,
             received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
         ) async throws -> WebAnswer {
             let isFirst = asked.withLock { asked in
-                defer { asked.append(question.method) }
-                return !asked.contains(question.method)
+                defer { asked.append(request.method) }
+                return !asked.contains(request.method)
             }
-            let answer = isFirst ? relay.file(isHead: question.method == "HEAD") : right(question)
-            if question.isFile(answer) { try await received(answer, answer.body) }
+            let answer = isFirst ? relay.file(isHead: request.method == "HEAD") : right(request)
+            if request.isFile(answer) { try await received(answer, answer.body) }
             return answer
         }
 
-        private func right(_ question: FileQuestion) -> WebAnswer {
+        private func right(_ request: FileRequest) -> WebAnswer {
             let name = ["carillon-server": "server-1"]
-            switch question.method {
+            switch request.method {
             case "POST":
                 let fields = ["location": "/v1/attachments/x", "upload-offset": "0"]
                 return WebAnswer(status: 201, headers: name.merging(fields) { $1 })
@@ -140,11 +140,11 @@ struct RelayedTransferTests {
         init(_ answer: WebAnswer) { self.answer = answer }
 
         func exchange(
-            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+            _ request: FileRequest, sent: @escaping @Sendable (Int64) -> Void,
             received take: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
         ) async throws -> WebAnswer {
             defer { isAsked.withLock { $0 = true } }
-            if question.isFile(answer) { received.withLock { $0 += answer.body.count } }
+            if request.isFile(answer) { received.withLock { $0 += answer.body.count } }
             return answer
         }
     }

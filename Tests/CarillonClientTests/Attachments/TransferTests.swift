@@ -25,16 +25,16 @@ private final class ScriptedFiles: FileTransport {
     init(_ answers: [WebAnswer]) { self.answers = Mutex(answers) }
 
     func exchange(
-        _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+        _ request: FileRequest, sent: @escaping @Sendable (Int64) -> Void,
         received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
     ) async throws -> WebAnswer {
         asked.withLock {
-            $0.append("\(question.method) \(question.headers.first { $0.name == "Upload-Offset" }?.value ?? "")")
+            $0.append("\(request.method) \(request.headers.first { $0.name == "Upload-Offset" }?.value ?? "")")
         }
-        addresses.withLock { $0.append(question.address.text) }
+        addresses.withLock { $0.append(request.address.text) }
         let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
         guard let answer else { throw TransportFault(.unreachable, nil) }
-        if question.isFile(answer) { try await received(answer, answer.body) }
+        if request.isFile(answer) { try await received(answer, answer.body) }
         return answer
     }
 }

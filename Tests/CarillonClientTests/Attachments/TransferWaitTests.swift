@@ -14,7 +14,7 @@ struct TransferWaitTests {
         var body = Data()
 
         func exchange(
-            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+            _ request: FileRequest, sent: @escaping @Sendable (Int64) -> Void,
             received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
         ) async throws -> WebAnswer {
             WebAnswer(status: status, headers: headers, body: body)
@@ -37,7 +37,7 @@ struct TransferWaitTests {
             (Refusing(headers: ["retry-after": value, "content-type": ProblemDocument.mediaType], body: problem), wait),
             (Refusing(headers: ["retry-after": value]), wait.map { min($0, .seconds(60)) }),
         ] {
-            let outcome = try await server(refusing).ask(
+            let outcome = try await server(refusing).send(
                 "GET", "/v1/attachments/x", expecting: .content { (_: WebAnswer) -> Bool? in nil })
             guard case .later(let hint) = outcome else {
                 Issue.record("it was not to be asked again")
@@ -52,7 +52,7 @@ struct TransferWaitTests {
         for (status, wait) in [(relay.status, nil), (429, .seconds(60)), (503, .seconds(60))] as [(Int, Duration?)] {
             let answer = relay.file(isHead: false)
             let refusing = Refusing(status: status, headers: answer.headers, body: answer.body)
-            let outcome = try await server(refusing).ask(
+            let outcome = try await server(refusing).send(
                 "GET", "/v1/attachments/x", expecting: .content { (_: WebAnswer) -> Bool? in nil })
             guard case .later(let hint) = outcome else {
                 Issue.record("the response \(status) ended the transfer")

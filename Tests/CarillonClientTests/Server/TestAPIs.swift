@@ -13,8 +13,8 @@ extension WebAnswer {
 
 extension FileTransport {
     /// Sends a request as one without a file.
-    func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
-        let file = FileQuestion(method: question.method.rawValue, address: question.address, bearer: question.bearer ?? "")
+    func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
+        let file = FileRequest(method: request.method.rawValue, address: request.address, bearer: request.bearer ?? "")
         do {
             return try await exchange(file, sent: { _ in }, received: { _, _ in })
         } catch {
@@ -38,13 +38,13 @@ extension TransferAPI {
 
 extension ServiceAPI {
     init(
-        base: String, transport: any ClientTransport, backOff: PushClient.BackOff, asks: SocketRequester,
+        base: String, transport: any ClientTransport, backOff: PushClient.BackOff, requester: SocketRequester,
         failures: FailureNote = FailureNote(), identity: @escaping @Sendable () -> DeviceIdentity?,
         repeatsRegistration: @escaping @Sendable (_ credential: String) -> Bool = { _ in false }
     ) {
         let api = ServerAPI(
             base, over: transport, backOff: backOff, failures: failures, repeatsRegistration: repeatsRegistration)
-        self.init(api: api, asks: asks, identity: identity)
+        self.init(api: api, requester: requester, identity: identity)
     }
 }
 

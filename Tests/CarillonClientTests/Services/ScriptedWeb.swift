@@ -10,7 +10,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
 
     private struct State {
         var answers: [(start: String, answer: @Sendable ([UInt8]) async -> Answer?)] = []
-        var files: [String: @Sendable (FileQuestion) async throws -> WebAnswer] = [:]
+        var files: [String: @Sendable (FileRequest) async throws -> WebAnswer] = [:]
         var asked: [(path: String, body: [UInt8])] = []
         /// The bytes of attachments, by their id.
         var attachments: [String: Data] = [:]
@@ -37,7 +37,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
     }
 
     /// Answers all transfers with a method.
-    func onFile(_ method: String, _ answer: @escaping @Sendable (FileQuestion) async throws -> WebAnswer) {
+    func onFile(_ method: String, _ answer: @escaping @Sendable (FileRequest) async throws -> WebAnswer) {
         state.withLock { $0.files[method] = answer }
     }
 
@@ -61,9 +61,9 @@ final class ScriptedWeb: ClientTransport, FileTransport {
             }
             return WebAnswer(status: 201, headers: ["location": "/v1/attachments/\(start)\(number)", "upload-offset": "0"])
         }
-        onFile("PATCH") { [weak self] question in
-            let id = question.address.text.split(separator: "/").last ?? ""
-            if let (file, range) = question.body {
+        onFile("PATCH") { [weak self] request in
+            let id = request.address.text.split(separator: "/").last ?? ""
+            if let (file, range) = request.body {
                 let bytes = try file.read(at: range.lowerBound, count: range.count)
                 self?.state.withLock { $0.attachments[String(id)] = bytes }
             }
@@ -83,9 +83,9 @@ final class ScriptedWeb: ClientTransport, FileTransport {
         to address: WebAddress, _ body: (WebSocketConnection) async -> Void
     ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
 
-    func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
-        let path = "\(question.method.rawValue) \(question.address.text.dropFirst(Self.base.count))"
-        let body = question.json.map { Array($0) } ?? []
+    func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
+        let path = "\(request.method.rawValue) \(request.address.text.dropFirst(Self.base.count))"
+        let body = request.json.map { Array($0) } ?? []
         let found = state.withLock { state in
             state.asked.append((path, body))
             return state.answers.first { path.hasPrefix($0.start) }?.answer
@@ -97,26 +97,26 @@ final class ScriptedWeb: ClientTransport, FileTransport {
     }
 
     func exchange(
-        _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+        _ request: FileRequest, sent: @escaping @Sendable (Int64) -> Void,
         received: @escaping @Sendable (WebAnswer, Data) async throws(PushError) -> Void
     ) async throws -> WebAnswer {
-        let path = "\(question.method) \(question.address.text.dropFirst(Self.base.count))"
+        let path = "\(request.method) \(request.address.text.dropFirst(Self.base.count))"
         let answer = state.withLock { state in
             state.asked.append((path, []))
-            return state.files[question.method]
+            return state.files[request.method]
         }
-        let id = question.address.text.split(separator: "/").last.map { String($0) } ?? ""
-        if answer == nil, question.method == "GET", let bytes = state.withLock({ $0.attachments[id] }) {
+        let id = request.address.text.split(separator: "/").last.map { String($0) } ?? ""
+        if answer == nil, request.method == "GET", let bytes = state.withLock({ $0.attachments[id] }) {
             let range = "bytes 0-\(bytes.count - 1)/\(bytes.count)"
             let whole = WebAnswer(status: 206, headers: ["content-range": range])
             try await received(whole, bytes)
             return whole
         }
         guard let answer else { throw TransportFault(.unreachable, nil) }
-        if let range = question.body?.range {
+        if let range = request.body?.range {
             sent(range.upperBound / 2)
             sent(range.upperBound)
         }
-        return try await answer(question)
+        return try await answer(request)
     }
 }

@@ -44,7 +44,7 @@ final class ServiceEngineFixture: Sendable {
         box = ServiceBox(store: store)
         let engine = ServiceEngine(
             runner: runner, app: app, box: box,
-            server: ServiceAPI(base: ScriptedWeb.base, transport: web, backOff: backOff, asks: runner.asks) {
+            server: ServiceAPI(base: ScriptedWeb.base, transport: web, backOff: backOff, requester: runner.requester) {
                 identity
             },
             files: AttachmentStore(

@@ -23,8 +23,8 @@ struct NamedServersTests {
             to address: WebAddress, _ body: (WebSocketConnection) async -> Void
         ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
 
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
-            guard question.method == .get else { return WebAnswer(status: 204, body: Data()) }
+        func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
+            guard request.method == .get else { return WebAnswer(status: 204, body: Data()) }
             let body = #"{"server":"\#(id)","socket":"ws://host/","endpoints":"http://host/push/"}"#
             return WebAnswer(
                 status: 200, body: Data(body.utf8), contentType: "application/json", server: isNamed ? id : nil)
@@ -40,10 +40,10 @@ struct NamedServersTests {
     private func isTaken(_ server: Server, at time: Int64) async throws -> Bool {
         let (store, named) = try open()
         let memory = NamedServers(named, store: store, now: { time })
-        let question = WebQuestion(
+        let request = WebRequest(
             method: .delete, address: try #require(WebAddress(http: Self.base + "/v1/device")), answerLimit: 1000)
         let recognition = ServerRecognition(memory: memory)
-        let answer = await ServerAPI(Self.base, over: server, recognition: recognition).send(question, expecting: .noContent)
+        let answer = await ServerAPI(Self.base, over: server, recognition: recognition).send(request, expecting: .noContent)
         try await store.inStep { _ in }
         if case .success = answer { return true }
         return false
@@ -88,13 +88,13 @@ struct NamedServersTests {
         let recognition = ServerRecognition(
             memory: NamedServers(named, store: store, now: { clock.withLock { $0 } }))
         let address = try #require(WebAddress(http: Self.base + "/v1/server"))
-        let question = WebQuestion(method: .get, address: address, answerLimit: 1000)
+        let request = WebRequest(method: .get, address: address, answerLimit: 1000)
         let described = await ServerAPI(Self.base, over: Server(id: "s", isNamed: true), recognition: recognition)
-            .send(question, expecting: .json(200, as: ServerBody.self))
+            .send(request, expecting: .json(200, as: ServerBody.self))
         guard case .success = described else { return true }
         try await store.inStep { _ in }
         clock.withLock { $0 = time }
-        let deletion = WebQuestion(
+        let deletion = WebRequest(
             method: .delete, address: try #require(WebAddress(http: Self.base + "/v1/device")), answerLimit: 1000)
         let answer = await ServerAPI(Self.base, over: server, recognition: recognition).send(deletion, expecting: .noContent)
         if case .success = answer { return true }

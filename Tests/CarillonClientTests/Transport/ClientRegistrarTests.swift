@@ -23,8 +23,8 @@ struct ClientRegistrarTests {
             to address: WebAddress, _ body: (WebSocketConnection) async -> Void
         ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
 
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
-            asked.withLock { $0.append((question.bearer, String(decoding: question.json ?? Data(), as: UTF8.self))) }
+        func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
+            asked.withLock { $0.append((request.bearer, String(decoding: request.json ?? Data(), as: UTF8.self))) }
             guard let next = answers.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
                 throw TransportFault(.unreachable, nil)
             }

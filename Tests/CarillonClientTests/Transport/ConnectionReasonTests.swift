@@ -23,7 +23,7 @@ struct ConnectionReasonTests {
             if let socket = WebAddress(webSocket: address) {
                 try await transport.withConnection(to: socket) { _ in Issue.record("there is a connection") }
             } else {
-                _ = try await transport.ask(try base.question(address))
+                _ = try await transport.send(try base.request(address))
             }
             Issue.record("there is an answer")
             reason = ConnectionReason("none")

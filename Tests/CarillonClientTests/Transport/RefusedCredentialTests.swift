@@ -15,7 +15,7 @@ struct RefusedCredentialTests {
 
     private func services(_ web: ScriptedWeb, isRepeated: Bool) -> ServiceAPI {
         ServiceAPI(
-            base: ScriptedWeb.base, transport: web, backOff: .init(), asks: SocketRequester { _ in }
+            base: ScriptedWeb.base, transport: web, backOff: .init(), requester: SocketRequester { _ in }
         ) {
             Self.identity
         } repeatsRegistration: { credential in
@@ -27,7 +27,7 @@ struct RefusedCredentialTests {
     func `a request of services is sent later while the registration is repeated`(isRepeated: Bool) async throws {
         let web = ScriptedWeb()
         try web.refuse("POST \(Self.path)", .credentialInvalid)
-        let answer = await services(web, isRepeated: isRepeated).ask(.post, Self.path, [])
+        let answer = await services(web, isRepeated: isRepeated).send(.post, Self.path, [])
         switch answer {
         case .later: #expect(isRepeated)
         case .refused: #expect(!isRepeated)

@@ -26,13 +26,13 @@ struct RelayedCallTests {
             to address: WebAddress, _ body: (WebSocketConnection) async -> Void
         ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
 
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+        func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
             let isFirst = asked.withLock { asked in
-                asked.append("\(question.method.rawValue) \(question.address.target)")
+                asked.append("\(request.method.rawValue) \(request.address.target)")
                 return asked.count == 1
             }
             if isFirst { return first.web }
-            return question.address.target == "/v1/server" ? RelayedCallTests.description : right
+            return request.address.target == "/v1/server" ? RelayedCallTests.description : right
         }
     }
 
@@ -133,7 +133,7 @@ struct RelayedCallTests {
 
     // MARK: Services
 
-    private static let requests: [(method: WebQuestion.Method, path: String, right: WebAnswer)] = [
+    private static let requests: [(method: WebRequest.Method, path: String, right: WebAnswer)] = [
         (.get, "/v1/services?app=a", json(200, #"{"providers":[]}"#)),
         (.put, "/v1/device/services", noContent), (.delete, "/v1/device/services", noContent),
         (.post, "/v1/services/requests", json(201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#)),
@@ -145,7 +145,7 @@ struct RelayedCallTests {
     private func services(_ transport: Relay, _ failures: FailureNote) -> ServiceAPI {
         ServiceAPI(
             base: "http://host:1", transport: transport,
-            backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), asks: SocketRequester { _ in },
+            backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), requester: SocketRequester { _ in },
             failures: failures
         ) { Self.identity }
     }

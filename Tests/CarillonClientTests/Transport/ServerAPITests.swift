@@ -11,7 +11,7 @@ struct ServerAPITests {
     private struct Answering: WebTransport {
         var answer: WebAnswer?
 
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+        func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
             guard let answer else { throw TransportFault(.reachedServer, nil) }
             return answer
         }
@@ -35,17 +35,17 @@ struct ServerAPITests {
         let api = ServerAPI(
             "http://host/", over: Answering(answer: answer), backOff: .init(initial: .seconds(1), maximum: .seconds(60))
         ) { credential in repeats && credential == "c" }
-        let question = try #require(api.question(.get, "/v1/server", bearer: "c"))
+        let request = try #require(api.request(.get, "/v1/server", bearer: "c"))
         let form = SuccessForm.json(200, as: ServerBody.self)
         let first =
-            switch await api.send(question, expecting: form) {
+            switch await api.send(request, expecting: form) {
             case .success: "success"
             case .refused(let refusal, let wait): "refused \(refusal.status) \(text(wait))"
             case .foreign(_, let wait): "foreign \(text(wait))"
             case .unreachable: "unreachable"
             }
         let second =
-            switch await api.attempt(question, expecting: form) {
+            switch await api.attempt(request, expecting: form) {
             case .success: "success"
             case .refused(let refusal): "refused \(refusal.status)"
             case .later(let hint): "later \(text(hint))"
@@ -112,8 +112,8 @@ struct ServerAPITests {
             try await TransportConformanceTests().withListener(saying: head) { port in
                 let transport = try TransportConformanceTests.Kind.posix.transport()
                 let api = ServerAPI("http://127.0.0.1:\(port)", over: transport)
-                let question = try #require(api.question(.get, "/v1/server", bearer: nil))
-                let answer = await api.send(question, expecting: .json(200, as: ServerBody.self))
+                let request = try #require(api.request(.get, "/v1/server", bearer: nil))
+                let answer = await api.send(request, expecting: .json(200, as: ServerBody.self))
                 guard case .foreign(_, let wait) = answer else {
                     Issue.record("\(status) is an answer of the server")
                     return
@@ -131,8 +131,8 @@ struct ServerAPITests {
 
     @Test func `an address and a path make a URL, or there is no request`() {
         let api = ServerAPI("http://host/base/", over: Answering())
-        #expect(api.question(.get, "/v1/server", bearer: nil)?.address.text == "http://host/base/v1/server")
-        #expect(api.question(.get, "/v1/a b", bearer: nil) == nil)
+        #expect(api.request(.get, "/v1/server", bearer: nil)?.address.text == "http://host/base/v1/server")
+        #expect(api.request(.get, "/v1/a b", bearer: nil) == nil)
         #expect(api.at("http://other/").base == "http://other")
     }
 }

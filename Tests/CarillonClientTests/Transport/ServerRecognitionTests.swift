@@ -24,8 +24,8 @@ struct ServerRecognitionTests {
             to address: WebAddress, _ body: (WebSocketConnection) async -> Void
         ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
 
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
-            guard question.method == .get else {
+        func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
+            guard request.method == .get else {
                 let name = names.withLock { $0.isEmpty ? nil : $0.removeFirst() }
                 return WebAnswer(status: 204, body: Data(), server: name)
             }
@@ -41,9 +41,9 @@ struct ServerRecognitionTests {
 
     private func isDone(_ recognition: ServerRecognition, _ server: Server) async throws -> Bool {
         let address = try #require(WebAddress(http: "http://host/v1/device"))
-        let question = WebQuestion(method: .delete, address: address, answerLimit: 1000)
+        let request = WebRequest(method: .delete, address: address, answerLimit: 1000)
         let api = ServerAPI("http://host", over: server, recognition: recognition)
-        let answer = await api.send(question, expecting: .noContent)
+        let answer = await api.send(request, expecting: .noContent)
         if case .success = answer { return true }
         return false
     }
@@ -96,10 +96,10 @@ struct ServerRecognitionTests {
         let page = WebAnswer(
             status: 503, retryAfter: value, body: Data("<html>".utf8), contentType: "text/html")
         let address = try #require(WebAddress(http: "http://host/v1/server"))
-        let question = WebQuestion(method: .get, address: address, answerLimit: 1000)
+        let request = WebRequest(method: .get, address: address, answerLimit: 1000)
         let api = ServerAPI(
             "http://host", over: Server(description: page), backOff: .init(initial: .seconds(1), maximum: .seconds(10)))
-        let answer = await api.send(question, expecting: .json(200, as: ServerBody.self))
+        let answer = await api.send(request, expecting: .json(200, as: ServerBody.self))
         guard case .foreign(_, let wait) = answer else {
             Issue.record("the page is not the server's")
             return

@@ -14,70 +14,71 @@ struct SocketRequesterTests {
     }
 
     private let sent = Sent()
-    private func asks() -> SocketRequester {
+    private func requester() -> SocketRequester {
         SocketRequester { [sent] request in sent.requests.withLock { $0.append(request) } }
     }
 
     private func answer(_ id: Int, _ status: Int = 204) -> ServerFrame.Answer { .init(id: id, status: status, body: []) }
 
     @Test func `an answer finds its question, in any order`() async throws {
-        let asks = asks()
-        #expect(await asks.ask("POST", "/a", [1]) == nil, "nobody is there")
-        asks.connected()
-        async let first = asks.ask("POST", "/a", [1])
+        let requester = requester()
+        #expect(await requester.request("POST", "/a", [1]) == nil, "nobody is there")
+        requester.connected()
+        async let first = requester.request("POST", "/a", [1])
         try await eventually { sent.count == 1 }
-        async let second = asks.ask("DELETE", "/b", [])
+        async let second = requester.request("DELETE", "/b", [])
         try await eventually { sent.count == 2 }
         let requests = sent.requests.withLock { $0 }
         #expect(requests.map(\.path) == ["/a", "/b"])
         #expect(requests.allSatisfy { $0.id >= SocketRequester.firstID })
-        asks.answered(answer(7))
-        asks.answered(answer(requests[1].id, 404))
-        asks.answered(answer(requests[0].id, 201))
+        requester.answered(answer(7))
+        requester.answered(answer(requests[1].id, 404))
+        requester.answered(answer(requests[0].id, 201))
         #expect(await first?.status == 201)
         #expect(await second?.status == 404)
     }
 
     @Test func `a connection that ends, and a task that is cancelled, leave nobody waiting`() async throws {
-        let asks = asks()
-        asks.connected()
-        async let lost = asks.ask("POST", "/a", [])
+        let requester = requester()
+        requester.connected()
+        async let lost = requester.request("POST", "/a", [])
         try await eventually { sent.count == 1 }
-        asks.disconnected()
+        requester.disconnected()
         #expect(await lost == nil)
-        #expect(await asks.ask("POST", "/a", []) == nil)
-        asks.connected()
-        let task = Task { await asks.ask("POST", "/b", []) }
+        #expect(await requester.request("POST", "/a", []) == nil)
+        requester.connected()
+        let task = Task { await requester.request("POST", "/b", []) }
         try await eventually { sent.count == 2 }
         task.cancel()
         #expect(await task.value == nil)
     }
 
     @Test func `so many questions wait, and so many bytes, and no more`() async throws {
-        let asks = asks()
-        asks.connected()
+        let requester = requester()
+        requester.connected()
         #expect(
-            await asks.ask("POST", "/", Array(repeating: 0, count: Limits.clientFrameBytes)) == nil, "no frame is so long")
+            await requester.request("POST", "/", Array(repeating: 0, count: Limits.clientFrameBytes)) == nil,
+            "no frame is so long")
         await withDiscardingTaskGroup { group in
-            for _ in 0..<SocketRequester.mostAtOnce { group.addTask { _ = await asks.ask("POST", "/", []) } }
+            for _ in 0..<SocketRequester.mostAtOnce { group.addTask { _ = await requester.request("POST", "/", []) } }
             try? await eventually { sent.count == SocketRequester.mostAtOnce }
-            let beyond = await asks.ask("POST", "/", [])
+            let beyond = await requester.request("POST", "/", [])
             #expect(beyond == nil)
             #expect(sent.count == SocketRequester.mostAtOnce)
-            asks.answered(answer(sent.requests.withLock { $0[0].id }))
-            group.addTask { _ = await asks.ask("POST", "/", []) }
+            requester.answered(answer(sent.requests.withLock { $0[0].id }))
+            group.addTask { _ = await requester.request("POST", "/", []) }
             try? await eventually { sent.count == SocketRequester.mostAtOnce + 1 }
-            asks.disconnected()
+            requester.disconnected()
         }
-        asks.connected()
+        requester.connected()
         let before = sent.count
         await withDiscardingTaskGroup { group in
             let body = [UInt8](repeating: 0, count: 60_000)
-            for _ in 0..<4 { group.addTask { _ = await asks.ask("POST", "/", body) } }
+            for _ in 0..<4 { group.addTask { _ = await requester.request("POST", "/", body) } }
             try? await eventually { sent.count == before + 4 }
-            let beyond = await asks.ask("POST", "/", body)
+            let beyond = await requester.request("POST", "/", body)
             #expect(beyond == nil)
-            asks.disconnected()
+            requester.disconnected()
         }
     }
 }

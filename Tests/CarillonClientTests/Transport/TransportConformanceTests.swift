@@ -41,8 +41,8 @@ struct TransportConformanceTests {
 
     func socket(_ text: String) throws -> WebAddress { try #require(WebAddress(webSocket: text)) }
 
-    func question(_ text: String, limit: Int = 1000) throws -> WebQuestion {
-        WebQuestion(method: .get, address: try #require(WebAddress(http: text)), answerLimit: limit)
+    func request(_ text: String, limit: Int = 1000) throws -> WebRequest {
+        WebRequest(method: .get, address: try #require(WebAddress(http: text)), answerLimit: limit)
     }
 
     /// A listener that accepts connections, says what it is to say, and goes or stays.
@@ -87,9 +87,9 @@ struct TransportConformanceTests {
         }
     }
 
-    func fault(_ transport: any ClientTransport, asking question: WebQuestion) async -> TransportFault.Kind? {
+    func fault(_ transport: any ClientTransport, asking request: WebRequest) async -> TransportFault.Kind? {
         do {
-            let answer = try await transport.ask(question)
+            let answer = try await transport.send(request)
             Issue.record("there is an answer: \(answer)")
             return nil
         } catch {
@@ -105,7 +105,7 @@ struct TransportConformanceTests {
         let transport = try kind.transport(trusting: .forLocalhost)
         try await transport.withConnection(to: socket("wss://localhost:\(server.port)/")) { $0.close(code: 1000) }
         #expect(try await server.nextSocket().closeCode() == 1000)
-        #expect(try await transport.ask(question("https://localhost:\(server.port)/v1/server")).status == 200)
+        #expect(try await transport.send(request("https://localhost:\(server.port)/v1/server")).status == 200)
     }
 
     @Test(arguments: Kind.allCases, [nil, TestCertificate.forElsewhere])
@@ -113,7 +113,7 @@ struct TransportConformanceTests {
         let server = try await ScriptedServer.start(tls: TestCertificate.forLocalhost.server)
         let transport = try kind.transport(trusting: roots)
         #expect(try await fault(transport, socket("wss://localhost:\(server.port)/")) == .reachedServer)
-        #expect(try await fault(transport, asking: question("https://localhost:\(server.port)/")) == .reachedServer)
+        #expect(try await fault(transport, asking: request("https://localhost:\(server.port)/")) == .reachedServer)
         #expect(server.requests(to: "GET /").isEmpty)
     }
 
@@ -122,7 +122,7 @@ struct TransportConformanceTests {
         let server = try await ScriptedServer.start(tls: peer.1.server)
         let transport = try kind.transport(trusting: peer.1)
         #expect(try await fault(transport, socket("wss://\(peer.0):\(server.port)/")) == .reachedServer)
-        #expect(try await fault(transport, asking: question("https://\(peer.0):\(server.port)/")) == .reachedServer)
+        #expect(try await fault(transport, asking: request("https://\(peer.0):\(server.port)/")) == .reachedServer)
     }
 
     // MARK: Who does not answer
@@ -130,7 +130,7 @@ struct TransportConformanceTests {
     @Test(arguments: Kind.allCases)
     func `nobody there is a fault of the network`(_ kind: Kind) async throws {
         #expect(try await fault(kind.transport(), socket("ws://127.0.0.1:1/")) == .unreachable)
-        #expect(try await fault(kind.transport(), asking: question("http://127.0.0.1:1/")) == .unreachable)
+        #expect(try await fault(kind.transport(), asking: request("http://127.0.0.1:1/")) == .unreachable)
     }
 
     @Test(arguments: Kind.allCases)
@@ -143,15 +143,15 @@ struct TransportConformanceTests {
     func `an attempt that gets no answer ends in time`(_ kind: Kind) async throws {
         try await withListener { port in
             let transport = try kind.transport(timeout: .seconds(10))
-            let (address, question) = (try socket("ws://127.0.0.1:\(port)/"), try question("http://127.0.0.1:\(port)/"))
+            let (address, request) = (try socket("ws://127.0.0.1:\(port)/"), try request("http://127.0.0.1:\(port)/"))
             let attempts = [
-                Task { await fault(transport, address) }, Task { await fault(transport, asking: question) },
+                Task { await fault(transport, address) }, Task { await fault(transport, asking: request) },
             ]
             for attempt in attempts { #expect(await attempt.value == .timeOut) }
         }
         try await withListener(saying: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel") { port in
             let transport = try kind.transport(timeout: .seconds(10))
-            #expect(await fault(transport, asking: try question("http://127.0.0.1:\(port)/")) == .timeOut)
+            #expect(await fault(transport, asking: try request("http://127.0.0.1:\(port)/")) == .timeOut)
         }
     }
 
@@ -159,9 +159,9 @@ struct TransportConformanceTests {
     func `an attempt that gets no answer can be cancelled`(_ kind: Kind) async throws {
         try await withListener { port in
             let transport = try kind.transport(timeout: .seconds(1000))
-            let (address, question) = (try socket("ws://127.0.0.1:\(port)/"), try question("http://127.0.0.1:\(port)/"))
+            let (address, request) = (try socket("ws://127.0.0.1:\(port)/"), try request("http://127.0.0.1:\(port)/"))
             let attempts = [
-                Task { await fault(transport, address) }, Task { await fault(transport, asking: question) },
+                Task { await fault(transport, address) }, Task { await fault(transport, asking: request) },
             ]
             for attempt in attempts {
                 attempt.cancel()
@@ -178,8 +178,8 @@ struct TransportConformanceTests {
         server.answerRegistrations(
             with: .init(
                 status: .tooManyRequests, headers: ["Retry-After": "7"], body: Data("hello".utf8)))
-        let answer = try await kind.transport().ask(
-            WebQuestion(
+        let answer = try await kind.transport().send(
+            WebRequest(
                 method: .post, address: try #require(WebAddress(http: "\(server.address)/v1/devices")), bearer: "key",
                 json: Data(#"{"a":1}"#.utf8), answerLimit: 5))
         #expect(answer.status == 429)
@@ -196,8 +196,8 @@ struct TransportConformanceTests {
         ])
     func `an answer that is cut off or none at all is a fault`(_ kind: Kind, _ words: String) async throws {
         try await withListener(saying: words, closes: true) { port in
-            let question = try question("http://127.0.0.1:\(port)/")
-            #expect(await fault(try kind.transport(), asking: question) == .reachedServer)
+            let request = try request("http://127.0.0.1:\(port)/")
+            #expect(await fault(try kind.transport(), asking: request) == .reachedServer)
         }
     }
 
@@ -210,12 +210,12 @@ struct TransportConformanceTests {
         ])
     func `an answer that is too large has its status and no body`(_ kind: Kind, _ words: String) async throws {
         try await withListener(saying: words) { port in
-            let answer = try await kind.transport().ask(try question("http://127.0.0.1:\(port)/"))
+            let answer = try await kind.transport().send(try request("http://127.0.0.1:\(port)/"))
             #expect(answer.status == 503 && answer.headers["retry-after"] == "7" && answer.body.isEmpty)
         }
         let longest = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + String(repeating: "x", count: 1000)
         try await withListener(saying: longest) { port in
-            let answer = try await kind.transport().ask(try question("http://127.0.0.1:\(port)/"))
+            let answer = try await kind.transport().send(try request("http://127.0.0.1:\(port)/"))
             #expect(answer.body.count == 1000)
         }
     }
@@ -242,7 +242,7 @@ struct TransportConformanceTests {
         let words =
             "HTTP/1.1 307 Temporary Redirect\r\nLocation: \(elsewhere.address)/v1/server\r\nContent-Length: 0\r\n\r\n"
         try await withListener(saying: words) { port in
-            let answer = try await kind.transport().ask(try question("http://127.0.0.1:\(port)/"))
+            let answer = try await kind.transport().send(try request("http://127.0.0.1:\(port)/"))
             #expect(answer.status == 307)
         }
         #expect(elsewhere.requests(to: "GET /v1/server").isEmpty)

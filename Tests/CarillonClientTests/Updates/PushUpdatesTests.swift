@@ -47,8 +47,8 @@ struct PushUpdatesTests {
             to address: WebAddress, _ body: (WebSocketConnection) async -> Void
         ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
 
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
-            let body = JSONValue(parsing: Array(question.json ?? Data())) ?? .null
+        func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
+            let body = JSONValue(parsing: Array(request.json ?? Data())) ?? .null
             let number = asked.withLock { asked in
                 times.withLock { $0.append(.now) }
                 asked.append(body)
@@ -311,7 +311,7 @@ struct PushUpdatesTests {
             to address: WebAddress, _ body: (WebSocketConnection) async -> Void
         ) async throws(TransportFault) { throw TransportFault(.unreachable, cause) }
 
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+        func send(_ request: WebRequest) async throws(TransportFault) -> WebAnswer {
             throw TransportFault(.unreachable, cause)
         }
     }

@@ -135,7 +135,7 @@ extension ServiceEngine {
             try Task.checkCancellation()
             if await local.send(event.body, to: from.device) { return }
             let hint: Duration?
-            switch await server.ask(.post, "\(ServiceAPI.path)/requests/\(id)/reply", reply) {
+            switch await server.send(.post, "\(ServiceAPI.path)/requests/\(id)/reply", reply) {
             case .done: return
             case .refused(let error) where error.code != .requestUnknown: throw error
             case .refused: hint = nil

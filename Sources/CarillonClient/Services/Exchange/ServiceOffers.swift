@@ -88,9 +88,9 @@ final class ServiceOffers: Sendable {
                     let (body, revision) = present.body(
                         keys: try keys.bundle(of: device), isNamed: runner.session.namesRevisions)
                     sending.revision = revision
-                    answer = await server.ask(.put, "/v1/device/services", body)
+                    answer = await server.send(.put, "/v1/device/services", body)
                 } else {
-                    answer = await server.ask(.delete, "/v1/device/services")
+                    answer = await server.send(.delete, "/v1/device/services")
                 }
                 switch answer {
                 case .done:

@@ -55,11 +55,11 @@ struct UpdatePoller: Sendable {
 
     /// Returns the response to a poll. A poll that does not wait is not ended by a hint.
     private func answer(to poll: UpdatePoll, _ hints: Signal) async throws(PollFault) -> PollAnswer? {
-        guard poll.waitSeconds > 0 else { return try await ask(poll) }
+        guard poll.waitSeconds > 0 else { return try await send(poll) }
         let result = await withTaskGroup(of: Result<PollAnswer?, PollFault>.self) { group in
             group.addTask {
                 do throws(PollFault) {
-                    return .success(try await self.ask(poll))
+                    return .success(try await self.send(poll))
                 } catch {
                     return .failure(error)
                 }
@@ -74,15 +74,15 @@ struct UpdatePoller: Sendable {
         return try result.get()
     }
 
-    private func ask(_ poll: UpdatePoll) async throws(PollFault) -> PollAnswer {
+    private func send(_ poll: UpdatePoll) async throws(PollFault) -> PollAnswer {
         guard
-            let question = api.question(
+            let request = api.request(
                 .post, "/v1/inbox", bearer: credential, json: poll.body, answerLimit: UpdatePoll.answerLimit,
                 patience: .seconds(poll.waitSeconds))
         else { throw Self.unreachable("\"\(api.base)\" is not a valid URL of a server.") }
-        let server = question.address.authority
+        let server = request.address.authority
         let form = SuccessForm<PollAnswer>.content { $0.status == 200 ? UpdatePoll.answer(Array($0.body)) : nil }
-        switch await api.send(question, expecting: form) {
+        switch await api.send(request, expecting: form) {
         case .success(let page): return page
         case .refused(let refusal, let wait):
             guard refusal.code == .credentialInvalid, api.repeatsRegistration(credential) else {
