@@ -117,7 +117,7 @@ extension PushChannel {
                 }
                 isUnderWay = true
                 try await runner.perform { (session, context) throws(PushError) in
-                    try session.openingWanted(
+                    try session.openRequested(
                         identifier, as: id, keys: keys, wake: wake?.mode, deadline: timeout.map { context.now + $0 })
                 }
             case .disconnecting:

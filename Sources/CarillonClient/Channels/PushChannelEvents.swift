@@ -72,7 +72,7 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
                 case .entry(let entry):
                     if case .message(let message) = entry {
                         guard !HandlerStarts.isCrashing(message.starts) else {
-                            try await channel.runner.gaveUp(message, on: channel.identifier)
+                            try await channel.runner.rejectMessage(message, on: channel.identifier)
                             return .other(.crashed(message.id))
                         }
                         reader?.returned(message)
@@ -124,7 +124,7 @@ private final class InboxReader: Sendable {
 
     deinit {
         // A message that was not handled is delivered to the next iteration. It did not end the process.
-        if let position = lastReturned.withLock({ $0 }) { runner.startTakenBack(position) }
+        if let position = lastReturned.withLock({ $0 }) { runner.readerEnded(position) }
         inbox.release(number)
     }
 }

@@ -48,7 +48,7 @@ extension PushClient {
         let caughtUp = runner.catchUps.nextEnd()
         let started = startForWake()
         // Stored work of an earlier run is done as well.
-        runner.lookForServiceEvents()
+        runner.wakeServices()
         if started != .began {
             // The client runs already: the waiting data may have arrived, or the connection may be dead.
             do {

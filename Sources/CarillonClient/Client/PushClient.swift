@@ -283,7 +283,7 @@ public final class PushClient: Sendable, Service {
                 "A channel identifier has 1 to \(Limits.channelNameBytes) bytes of UTF-8, not \(identifier.utf8.count)."
             )
         }
-        guard runner.identifierTaken(identifier) else {
+        guard runner.reserveIdentifier(identifier) else {
             throw PushError(.identifierInUse, "A channel with the identifier \"\(identifier)\" lives already.")
         }
         return PushChannel(identifier: identifier, runner: runner)

@@ -86,8 +86,8 @@ public final class PushDevice: Sendable {
     ///   out.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.
     public func setUser(_ token: String?) async throws(PushError) {
-        let claim: UserClaim = token.map { .signedIn($0) } ?? .signedOut
-        try await runner.perform { session, context in session.userSet(claim, at: context.now) }
+        let userChange: UserChange = token.map { .signedIn($0) } ?? .signedOut
+        try await runner.perform { session, context in session.userSet(userChange, at: context.now) }
     }
 
     /// Whether the server has not yet answered the last ``setUser(_:)``.
@@ -130,7 +130,7 @@ public final class PushDevice: Sendable {
     /// accepted the new one.
     public var previousToken: String? {
         let device = runner.session.device
-        return device.takenToken == device.token ? nil : device.takenToken
+        return device.acceptedToken == device.token ? nil : device.acceptedToken
     }
 
     /// The description that the app set last.

@@ -16,9 +16,9 @@ import Crypto
 /// | any | `started` | the same | none; a report is sent |
 /// | any | `tokenSet`, another token | the same | none; a report is sent |
 /// | suspended | `tokenSet`, the same token | the same | none; a report is sent |
-/// | any | `tokenTaken`, with a status before one that the server reported meanwhile | the same | none |
-/// | any | `tokenTaken`, registered | registered | status, resumed if it was suspended, then registered |
-/// | any | `tokenTaken`, suspended | suspended | status, then suspended |
+/// | any | `tokenAccepted`, with a status before one that the server reported meanwhile | the same | none |
+/// | any | `tokenAccepted`, registered | registered | status, resumed if it was suspended, then registered |
+/// | any | `tokenAccepted`, suspended | suspended | status, then suspended |
 /// | any | `tokenRefused` | unknown | failed registration, then status |
 /// | registered | `statusReported` suspended | suspended | status, then suspended |
 /// | suspended | `statusReported` registered | registered | status, then resumed |
@@ -26,7 +26,7 @@ import Crypto
 /// | unknown | `statusReported` | the same | none; the response to the report has the status |
 /// | any | `deviceLost` | unknown | status |
 ///
-/// A change of status is reported only if the status changed. The other events of `tokenTaken` and `tokenRefused` are reported in
+/// A change of status is reported only if the status changed. The other events of `tokenAccepted` and `tokenRefused` are reported in
 /// any case, those of `statusReported` only with a change. The loss of a connection is not an input: the device keeps the status
 /// that the server reported last.
 struct PushDeviceMachine: Equatable, Sendable {
@@ -40,8 +40,8 @@ struct PushDeviceMachine: Equatable, Sendable {
 
         /// Differs for each token and each description.
         var name: String {
-            let said = Array(token.utf8) + details.json.bytes
-            return Base64URL.encode(Array(SHA256.hash(data: said).prefix(12)))
+            let reported = Array(token.utf8) + details.json.bytes
+            return Base64URL.encode(Array(SHA256.hash(data: reported).prefix(12)))
         }
     }
 
@@ -49,14 +49,14 @@ struct PushDeviceMachine: Equatable, Sendable {
     private(set) var token: String?
     private(set) var details = PushDeviceDetails()
     /// The last token that the server accepted.
-    private(set) var takenToken: String?
+    private(set) var acceptedToken: String?
     private(set) var status = PushDeviceStatus.unknown
     /// The beginning of the status, in milliseconds since 1970.
     private(set) var statusAt: Int64?
     /// Whether the server has the present report. False until the server confirmed it in this run.
     private(set) var isConfirmed = false
     /// The revision of the last report that the server accepted in this run; nil if it had no revision.
-    private var takenRevision: String?
+    private var acceptedRevision: String?
     /// The time of the newest status that the server reported by itself since its last response.
     private var reportedAt: Int64?
     /// Whether the server rejected the present report. It is not sent again before the app sets something else.
@@ -65,9 +65,9 @@ struct PushDeviceMachine: Equatable, Sendable {
     init() {}
 
     /// Restores the stored state. The app's token is that of the last run until the app sets another.
-    init(token: String?, takenToken: String?, details: PushDeviceDetails, status: PushDeviceStatus, statusAt: Int64?) {
+    init(token: String?, acceptedToken: String?, details: PushDeviceDetails, status: PushDeviceStatus, statusAt: Int64?) {
         self.token = token
-        self.takenToken = takenToken
+        self.acceptedToken = acceptedToken
         self.details = details
         self.status = status
         self.statusAt = statusAt
@@ -76,7 +76,7 @@ struct PushDeviceMachine: Equatable, Sendable {
     /// The report to be sent to the server; nil if no report is due.
     var report: Report? {
         guard let token, !isConfirmed, !isRefused else { return nil }
-        return Report(token: token, previousToken: takenToken == token ? nil : takenToken, details: details)
+        return Report(token: token, previousToken: acceptedToken == token ? nil : acceptedToken, details: details)
     }
 
     // MARK: Inputs
@@ -108,14 +108,14 @@ struct PushDeviceMachine: Equatable, Sendable {
     /// - Parameter isRestored: Whether the server was restored from a backup: the status may be an old one, too.
     /// - Returns: Whether the server lost something.
     mutating func serverHas(_ revision: String?, isRestored: Bool) -> Bool {
-        guard isConfirmed, isRestored || takenRevision != revision else { return false }
+        guard isConfirmed, isRestored || acceptedRevision != revision else { return false }
         isConfirmed = false
         return true
     }
 
     /// The server accepted a report.
-    mutating func tokenTaken(_ report: Report, _ status: PushDeviceStatus, at: Int64) -> [PushDeviceEvent] {
-        (takenToken, takenRevision) = (report.token, report.revision)
+    mutating func tokenAccepted(_ report: Report, _ status: PushDeviceStatus, at: Int64) -> [PushDeviceEvent] {
+        (acceptedToken, acceptedRevision) = (report.token, report.revision)
         // The app may have set another token or description meanwhile.
         isConfirmed = report.token == token && report.details == details
         defer { reportedAt = nil }
@@ -152,7 +152,7 @@ struct PushDeviceMachine: Equatable, Sendable {
 
     /// The server does not know the device any more, or the device was signed out.
     mutating func deviceLost() -> [PushDeviceEvent] {
-        (takenToken, takenRevision, reportedAt) = (nil, nil, nil)
+        (acceptedToken, acceptedRevision, reportedAt) = (nil, nil, nil)
         (isConfirmed, isRefused) = (false, false)
         return change(.unknown, at: nil)
     }

@@ -11,7 +11,7 @@ final class CatchUps: Sendable {
 
     private let state = Mutex(State())
 
-    func took() { state.withLock { $0.items += 1 } }
+    func received() { state.withLock { $0.items += 1 } }
 
     func caughtUp() {
         let waiting = state.withLock { state in

@@ -16,14 +16,14 @@ extension ClientSession {
         var actions: [SessionAction] = [.write(.saveChannel(identifier: identifier, channel))]
         switch phase {
         case .live: if user.pending == nil { actions.append(register(channel, channelID, identifier)) }
-        case .resting: actions += goOn()
+        case .resting: actions += proceed()
         default: break
         }
         return actions
     }
 
     /// The app wants the channel open, whatever it is.
-    mutating func openingWanted(
+    mutating func openRequested(
         _ identifier: String, as channelID: ChannelID, keys: SubscriptionKeys?, wake: WakeMode? = nil,
         deadline: ContinuousClock.Instant?
     ) throws(PushError) -> [SessionAction] {

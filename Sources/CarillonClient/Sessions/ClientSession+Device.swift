@@ -29,14 +29,14 @@ extension ClientSession {
     }
 
     /// - Parameter of: Whose report it was: the install may be another device since.
-    mutating func reportTaken(
+    mutating func reportAccepted(
         _ report: PushDeviceMachine.Report, of identity: DeviceIdentity, _ status: PushDeviceStatus, since: Int64,
         at now: ContinuousClock.Instant
     ) -> [SessionAction] {
         deviceReporting.ended()
         guard identity.device == registration.identity?.device else { return reportDevice(at: now) }
         deviceReporting.succeeded()
-        let events = device.tokenTaken(report, status, at: since)
+        let events = device.tokenAccepted(report, status, at: since)
         return [.write(.saveDevice(device)), .notifyDevice(events)] + reportDevice(at: now)
     }
 

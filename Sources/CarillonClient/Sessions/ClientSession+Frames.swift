@@ -34,7 +34,8 @@ extension ClientSession {
         case (.live, .service(let frame)): return serviceReceived(frame, answered: answered)
         case (.live, .providersChanged): return [.notifyProviders]
         case (.live, .answer(let answer)):
-            return answer.id >= SocketRequester.firstID ? [.notifyAsks(answer)] : [.notifySubscriptions(.answered(answer))]
+            return answer.id >= SocketRequester.firstID
+                ? [.notifyRequests(answer)] : [.notifySubscriptions(.answered(answer))]
         case (.live, .caughtUp):
             schedule.succeeded()
             connection.hasCaughtUp = true

@@ -40,10 +40,10 @@ extension ClientSession {
         defer { messages.buffers[identifier] = use }
         guard use.messages < settings.buffer.messages, use.bytes + message.body.count <= settings.buffer.bytes else {
             let answer = MessageAnswer(id: message.id, code: ResultCode.other)
-            let isNews = !use.isFull
+            let isNew = !use.isFull
             use.isFull = true
             return [.write(.saveAnswer(answer)), .send(answer.frame)]
-                + (isNews ? [.noteFullBuffer(of: identifier, waiting: use.messages)] : [])
+                + (isNew ? [.noteFullBuffer(of: identifier, waiting: use.messages)] : [])
         }
         messages.lastPosition = message.position
         use.added(message)
@@ -83,20 +83,20 @@ extension ClientSession {
     }
 
     /// The app was given a message, and did not end the process with it.
-    func messageStartTakenBack(_ message: BufferedMessage) -> [SessionAction] {
+    func messageStartRemoved(_ message: BufferedMessage) -> [SessionAction] {
         [.write(.saveStarts(position: message.position, message.starts))]
     }
 
     // MARK: Time
 
     /// What has waited long enough for a reader.
-    mutating func lookForReaders(at now: ContinuousClock.Instant) -> [SessionAction] {
+    mutating func checkForReaders(at now: ContinuousClock.Instant) -> [SessionAction] {
         let delay = settings.readerDelay
         return messages.buffers.keys.sorted().compactMap { identifier in
             guard let use = messages.buffers[identifier], let checkAt = use.checkAt, checkAt <= now else { return nil }
             messages.buffers[identifier]?.checks += 1
             messages.buffers[identifier]?.scheduleCheck(from: now, delay)
-            return .lookForReader(of: identifier, waiting: use.messages)
+            return .checkForReader(of: identifier, waiting: use.messages)
         }
     }
 }

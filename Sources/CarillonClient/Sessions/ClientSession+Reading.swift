@@ -9,11 +9,11 @@ extension ClientSession {
 
     /// The owner of the updates that the device can receive.
     var updateScope: UpdateScope {
-        UpdateScope(identity: registration.identity, user: user.taken, isUserPending: user.pending != nil)
+        UpdateScope(identity: registration.identity, user: user.accepted, isUserPending: user.pending != nil)
     }
 
     /// The number of the user report that the server has not answered; nil if the app named the user that the server knows.
-    var pendingUserNumber: UInt64? { user.isOtherPending ? user.numbers.said : nil }
+    var pendingUserNumber: UInt64? { user.isOtherPending ? user.numbers.lastSet : nil }
 
     /// Returns the time until the next attempt to connect; nil if no attempt is due.
     func retryDelay(at now: ContinuousClock.Instant) -> Duration? {

@@ -62,7 +62,7 @@ extension ClientSession {
             phase = .resting
             return [.notifyAvailability(availability)]
                 + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
-                + (registration.mustRepeat ? loseDevice() : [])
+                + (registration.mustRepeat ? removeDevice() : [])
         }
     }
 

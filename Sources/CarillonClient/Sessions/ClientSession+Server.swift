@@ -81,9 +81,9 @@ extension ClientSession {
         registration.lost()
         knownServer.signedOut()
         forgetReports()
-        (user.pending, user.taken) = (nil, nil)
+        (user.pending, user.accepted) = (nil, nil)
         actions += [
-            .write(.eraseIdentity), .write(.eraseServiceIdentities), .write(.saveUser(nil)), .write(.saveTakenUser(nil)),
+            .write(.eraseIdentity), .write(.eraseServiceIdentities), .write(.saveUser(nil)), .write(.saveAcceptedUser(nil)),
         ]
         actions += pushDeviceLost() + [.notifySubscriptions(.signedOut)]
         switch phase {
@@ -100,7 +100,7 @@ extension ClientSession {
     mutating func deregistered(_ deregistration: Deregistration) -> [SessionAction] {
         deregistrations.succeeded(deregistration)
         return [.write(.removeDeregistration(device: deregistration.device))]
-            + (phase == .deregistering ? goOn() : nextDeregistration())
+            + (phase == .deregistering ? proceed() : nextDeregistration())
     }
 
     /// Plans to send the deregistration again, because the server was not reached or refused it. The client goes on meanwhile, so
@@ -113,7 +113,7 @@ extension ClientSession {
             return []
         }
         deregistrations.failed(deregistration, retryAfter: retryAfter, at: now, random: random)
-        return phase == .deregistering ? goOn() : []
+        return phase == .deregistering ? proceed() : []
     }
 
     /// Sends a deregistration beside the live connection.

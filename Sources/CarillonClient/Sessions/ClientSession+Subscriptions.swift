@@ -10,14 +10,14 @@ extension ClientSession {
         defer { knownServer.mayHaveLostSubscriptions = false }
         let isRestored = knownServer.mayHaveLostSubscriptions
         return [.notifySubscriptions(.connected(version: connection.version, isRestored: isRestored))]
-            + (connection.takesServices ? [.openAsks] : [])
+            + (connection.takesServices ? [.openRequests] : [])
     }
 
     /// The app has subscriptions, and needs a device for them.
-    mutating func deviceWanted() -> [SessionAction] {
+    mutating func deviceRequested() -> [SessionAction] {
         guard registration.awaitsDemand else { return [] }
         registration.awaitsDemand = false
-        return phase == .resting ? goOn() : []
+        return phase == .resting ? proceed() : []
     }
 
     /// - Parameters:

@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonWire
 
 /// What the app said of its user.
-enum UserClaim: Equatable, Sendable {
+enum UserChange: Equatable, Sendable {
     /// With a token that the app's own server signed: never logged.
     case signedIn(String)
     case signedOut
@@ -26,34 +26,34 @@ enum UserClaim: Equatable, Sendable {
 /// Numbers what the app says of its user, so that it is known for which user the app made a request.
 struct UserNumbers: Equatable, Sendable {
     /// The number of what the app said last. What an earlier run left has the number 1.
-    private(set) var said: UInt64
+    private(set) var lastSet: UInt64
     /// The number of what the server took last.
-    private(set) var taken: UInt64 = 0
+    private(set) var lastAccepted: UInt64 = 0
 
     /// - Parameter isPending: Whether an earlier run left what the server did not take.
-    init(isPending: Bool) { said = isPending ? 1 : 0 }
+    init(isPending: Bool) { lastSet = isPending ? 1 : 0 }
 
-    mutating func say() { said += 1 }
-    mutating func take() { taken = said }
+    mutating func set() { lastSet += 1 }
+    mutating func accept() { lastAccepted = lastSet }
 }
 
 /// What is said to the server of the user, by HTTP beside the socket. It is kept until the server took or refused it, and no channel
 /// is opened before: whose the channel is, is whose the device is then.
 extension ClientSession {
-    mutating func userSet(_ claim: UserClaim, at now: ContinuousClock.Instant) -> [SessionAction] {
-        user.pending = claim
-        user.numbers.say()
+    mutating func userSet(_ userChange: UserChange, at now: ContinuousClock.Instant) -> [SessionAction] {
+        user.pending = userChange
+        user.numbers.set()
         user.reporting.changed()
-        return [.write(.saveUser(claim)), .notifySubscriptions(.paused)] + reportUser(at: now)
+        return [.write(.saveUser(userChange)), .notifySubscriptions(.paused)] + reportUser(at: now)
     }
 
     /// Says what is to be said, unless it is under way or waits.
     mutating func reportUser(at now: ContinuousClock.Instant) -> [SessionAction] {
-        guard phase == .live, let identity = registration.identity, let claim = user.pending,
+        guard phase == .live, let identity = registration.identity, let userChange = user.pending,
             user.reporting.isReady(at: now)
         else { return [] }
         user.reporting.began()
-        return [.reportUser(claim, identity)]
+        return [.reportUser(userChange, identity)]
     }
 
     /// The server took a word.
@@ -61,20 +61,20 @@ extension ClientSession {
     /// - Parameters:
     ///   - of: Whose word it was: the install may be another device since.
     ///   - name: Whose the device is.
-    mutating func userTaken(
-        _ claim: UserClaim, of identity: DeviceIdentity, as name: String?, at now: ContinuousClock.Instant
+    mutating func userAccepted(
+        _ userChange: UserChange, of identity: DeviceIdentity, as name: String?, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
         user.reporting.ended()
         guard identity.device == registration.identity?.device else { return reportUser(at: now) }
-        let isOther = user.taken != nil && user.taken != name
-        user.taken = name
-        var actions: [SessionAction] = [.write(.saveTakenUser(name))]
+        let isOther = user.accepted != nil && user.accepted != name
+        user.accepted = name
+        var actions: [SessionAction] = [.write(.saveAcceptedUser(name))]
         if isOther { actions += dropMessagesOfEnded() + [.notifySubscriptions(.userChanged)] + reopenForUser() }
         // Another word is said after this one.
-        guard user.pending == claim else { return actions + reportUser(at: now) }
+        guard user.pending == userChange else { return actions + reportUser(at: now) }
         user.reporting.succeeded()
         user.pending = nil
-        user.numbers.take()
+        user.numbers.accept()
         actions += [.write(.saveUser(nil)), .notifyDevice([.userTaken])]
         return actions + (phase == .live ? registrations() : []) + resumeSubscriptions()
     }
@@ -92,10 +92,12 @@ extension ClientSession {
 
     /// The server will not take a word. Channels that were to be opened for that user are opened for nobody else.
     mutating func userRefused(
-        _ claim: UserClaim, of identity: DeviceIdentity, _ error: PushError, at now: ContinuousClock.Instant
+        _ userChange: UserChange, of identity: DeviceIdentity, _ error: PushError, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
         user.reporting.ended()
-        guard identity.device == registration.identity?.device, user.pending == claim else { return reportUser(at: now) }
+        guard identity.device == registration.identity?.device, user.pending == userChange else {
+            return reportUser(at: now)
+        }
         user.reporting.succeeded()
         user.pending = nil
         return [.write(.saveUser(nil)), .notifyDevice([.userRefused(error)])]

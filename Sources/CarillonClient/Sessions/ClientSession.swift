@@ -130,7 +130,7 @@ struct ClientSession: Sendable {
         deregistrations.started()
         let delay = settings.readerDelay
         for identifier in Array(messages.buffers.keys) { messages.buffers[identifier]?.scheduleCheck(from: now, delay) }
-        return goOn() + deliverTokens(at: now)
+        return proceed() + deliverTokens(at: now)
     }
 
     mutating func stopped() -> [SessionAction] {
@@ -145,19 +145,19 @@ struct ClientSession: Sendable {
             actions += connectTimedOut(identifier)
         }
         actions += deliverTokens(at: now)
-        if phase != .stopped { actions += lookForReaders(at: now) }
+        if phase != .stopped { actions += checkForReaders(at: now) }
         switch phase {
         case .waiting(let until) where until <= now:
             deregistrations.endWait(at: now)
-            actions += goOn()
+            actions += proceed()
         case .resting:
-            if deregistrations.endWait(at: now) { actions += goOn() }
+            if deregistrations.endWait(at: now) { actions += proceed() }
         case .identifying(let until) where until <= now:
             actions += close(.protocolError)
         case .live:
             switch connection.keepAlive?.timerFired(at: now) ?? .none {
             case .none: break
-            case .ask: actions.append(.send(.ping))
+            case .ping: actions.append(.send(.ping))
             case .dead:
                 availability.network = false
                 actions += close(.keepAliveTimeout)
@@ -183,7 +183,7 @@ struct ClientSession: Sendable {
             return [.send(.ping)]
         case .waiting:
             deregistrations.endWait(at: now)
-            return goOn()
+            return proceed()
         case .stopped, .resting, .deregistering, .registering, .locating, .renewing, .opening, .identifying, .closing:
             return []
         }
@@ -226,7 +226,7 @@ struct ClientSession: Sendable {
         switch code {
         case .unauthorized, .gone:
             phase = .resting
-            guard registration.identity != nil else { return endConnection(network: true) + goOn() }
+            guard registration.identity != nil else { return endConnection(network: true) + proceed() }
             if code == .unauthorized, registration.secret != nil { return repeatRegistration(at: now, random: random) }
             return deviceUnknown(network: true)
         case .replaced:
@@ -247,7 +247,7 @@ struct ClientSession: Sendable {
 
     /// Anything at all came in.
     mutating func receivedSignOfLife(at now: ContinuousClock.Instant) {
-        connection.keepAlive?.heard(at: now)
+        connection.keepAlive?.received(at: now)
     }
 
     // MARK: Parts of the above
@@ -258,7 +258,7 @@ struct ClientSession: Sendable {
     }
 
     /// Takes up what is to be done when there is no connection and no reason to wait.
-    mutating func goOn() -> [SessionAction] {
+    mutating func proceed() -> [SessionAction] {
         if deregistrations.next != nil {
             phase = .deregistering
         } else if registration.identity != nil, !registration.mustRepeat {
@@ -282,10 +282,10 @@ struct ClientSession: Sendable {
     mutating func deviceUnknown(network: Bool) -> [SessionAction] {
         // Before the channels' readers hear of it, so that they can ask for the reason.
         [.noteFailure(.deviceUnknown, "The server does not know this device any more.")]
-            + endConnection(network: network) + loseDevice()
+            + endConnection(network: network) + removeDevice()
     }
 
-    mutating func loseDevice() -> [SessionAction] {
+    mutating func removeDevice() -> [SessionAction] {
         registration.lost()
         knownServer.id = nil
         forgetReports()

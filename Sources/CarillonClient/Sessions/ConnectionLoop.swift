@@ -181,7 +181,7 @@ struct ConnectionLoop: Sendable {
     private func read(_ connection: WebSocketConnection, _ intake: FrameIntake) async -> UInt16? {
         await take("socketOpened") { session, context in session.socketOpened(at: context.now) }
         do {
-            return try await connection.forEachEvent { event in await took(event, on: connection, intake) }
+            return try await connection.forEachEvent { event in await handle(event, on: connection, intake) }
         } catch {
             connection.close(code: CloseCode.normal.rawValue)
             logger.debug("The connection broke", metadata: ["reason": "\(ConnectionReason(error).summary)"])
@@ -189,7 +189,7 @@ struct ConnectionLoop: Sendable {
         }
     }
 
-    private func took(
+    private func handle(
         _ event: WebSocketConnection.Event, on connection: WebSocketConnection, _ intake: FrameIntake
     ) async {
         do {
@@ -234,7 +234,7 @@ struct ConnectionLoop: Sendable {
             return session.received(
                 frame, answered: answered, firingStarts: firingStarts, at: context.now, random: context.random)
         } done: { result in
-            if case .success = result, case .deviceStatus? = frame { runner.catchUps.took() }
+            if case .success = result, case .deviceStatus? = frame { runner.catchUps.received() }
             if case .failure(let error) = result {
                 // The step changed nothing, and the server sends the frame again on the next connection.
                 failures.note(error)

@@ -2,7 +2,7 @@
 struct KeepAlive: Sendable {
     enum Verdict: Equatable, Sendable {
         case none
-        case ask
+        case ping
         case dead
     }
 
@@ -10,29 +10,29 @@ struct KeepAlive: Sendable {
     let interval: Duration
     /// How long it may take to answer.
     let answerTime: Duration
-    private var lastHeard: ContinuousClock.Instant
-    private var asked: ContinuousClock.Instant?
+    private var lastReceived: ContinuousClock.Instant
+    private var pingedAt: ContinuousClock.Instant?
 
     init(interval: Duration, answerTime: Duration, at now: ContinuousClock.Instant) {
         self.interval = interval
         self.answerTime = answerTime
-        lastHeard = now
+        lastReceived = now
     }
 
     /// When `timerFired` has something to say.
     var deadline: ContinuousClock.Instant {
-        if let asked { asked + answerTime } else { lastHeard + interval }
+        if let pingedAt { pingedAt + answerTime } else { lastReceived + interval }
     }
 
-    mutating func heard(at now: ContinuousClock.Instant) {
-        lastHeard = now
-        asked = nil
+    mutating func received(at now: ContinuousClock.Instant) {
+        lastReceived = now
+        pingedAt = nil
     }
 
     mutating func timerFired(at now: ContinuousClock.Instant) -> Verdict {
         guard now >= deadline else { return .none }
-        guard asked == nil else { return .dead }
-        asked = now
-        return .ask
+        guard pingedAt == nil else { return .dead }
+        pingedAt = now
+        return .ping
     }
 }

@@ -29,7 +29,7 @@ struct LocalChannels: Sendable {
     // MARK: Objects
 
     /// Notes that a ``PushChannel`` is made. Returns false if one exists.
-    mutating func claim(_ identifier: String) -> Bool {
+    mutating func reserve(_ identifier: String) -> Bool {
         change(identifier) { channel in
             defer { channel.isClaimed = true }
             return !channel.isClaimed

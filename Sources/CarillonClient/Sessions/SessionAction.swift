@@ -18,14 +18,14 @@ enum SessionAction: Equatable, Sendable {
     /// A message was answered for that the app will not see.
     case noteUndecryptable(id: String, String, DecryptionFault)
     /// Messages have waited for a while: warn, unless somebody reads the channel.
-    case lookForReader(of: String, waiting: Int)
+    case checkForReader(of: String, waiting: Int)
     /// A message was refused because a channel's buffer is full.
     case noteFullBuffer(of: String, waiting: Int)
     /// A firing with which the process ended too often is not given to the app.
     case noteCrashingFiring(SubscriptionFiring, starts: Int)
     /// Say this to the server by HTTP, and say what became of it.
     case reportDevice(PushDeviceMachine.Report, DeviceIdentity)
-    case reportUser(UserClaim, DeviceIdentity)
+    case reportUser(UserChange, DeviceIdentity)
     /// Delete a device that was signed out, and report `deregistered` or `deregistrationFailed`.
     case deregister(Deregistration)
     case notifyDevice([PushDeviceEvent])
@@ -36,9 +36,9 @@ enum SessionAction: Equatable, Sendable {
     /// Under which name the server has the services that this install offers.
     case notifyServicesRevision(String?, isRestored: Bool)
     /// The live connection can be asked.
-    case openAsks
+    case openRequests
     /// Of something that ``SocketRequester`` asked.
-    case notifyAsks(ServerFrame.Answer)
+    case notifyRequests(ServerFrame.Answer)
     /// This install is the device: what is restored from a backup will not say so.
     case markInstall(device: String)
     /// All that waited when the connection began has come.
@@ -92,7 +92,7 @@ enum StoreChange: Equatable, Sendable {
     /// The secret of the credential that an install gives itself which a backup brought here.
     case saveRenewal(String?)
     /// Whose the server said the device is.
-    case saveTakenUser(String?)
+    case saveAcceptedUser(String?)
     /// Forgets the identity and the ids handled under it, and remembers that there was one.
     case eraseIdentity
     /// Forgets who this device and others are in services.
@@ -114,7 +114,7 @@ enum StoreChange: Equatable, Sendable {
     /// What this install is to the vendor's push service.
     case saveDevice(PushDeviceMachine)
     /// What the server was not notified yet of the user; nil when it was.
-    case saveUser(UserClaim?)
+    case saveUser(UserChange?)
     case saveMessage(BufferedMessage, of: String)
     /// The starts of the app's code for a message that did not end.
     case saveStarts(position: Int64, Int)

@@ -40,7 +40,7 @@ extension SessionRunner {
         case .answered(let answer): subscriptions.answered(answer)
         case .fired(let firing, let starts):
             guard firings.add(firing, starts: starts) else { return }
-            catchUps.took()
+            catchUps.received()
             // The server sends a firing on each connection until the app has handled it.
             guard let entry = firings.notifies(firing, starts: starts) else { return }
             subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, start: delegateStart(of: entry))
@@ -60,7 +60,7 @@ extension SessionRunner {
         case .closeSocket(let code): connection.withLock { $0 }?.close(code: code)
         case .deliver(let action, let identifier): inbox(of: identifier).append(action)
         case .deliverMessage(let message, let identifier):
-            catchUps.took()
+            catchUps.received()
             inbox(of: identifier).append(message)
         case .dropMessages(let identifier): inbox(of: identifier).removeMessages()
         case .notifyAvailability(let present):
@@ -71,7 +71,7 @@ extension SessionRunner {
             logger.warning(
                 "A message could not be decrypted",
                 metadata: ["id": "\(id)", "channel": "\(identifier)", "reason": "\(fault.rawValue)"])
-        case .lookForReader(let identifier, let waiting):
+        case .checkForReader(let identifier, let waiting):
             guard channels.withLock({ $0.warns(of: identifier) }) else { break }
             logger.warning(
                 "Nobody reads the events of a channel; iterate them, or disconnect or discard the channel",
@@ -89,18 +89,18 @@ extension SessionRunner {
         case .noteFailure(let code, let message):
             failures.obstructed(PushError(code, message))
         case .reportDevice(let report, let identity): self.report(report, identity)
-        case .reportUser(let claim, let identity): report(claim, identity)
+        case .reportUser(let userChange, let identity): report(userChange, identity)
         case .deregister(let deregistration): deregister(deregistration)
         case .notifyDevice(let events): deviceListeners.notify(events)
         case .notifySubscriptions(let fact): notify(fact)
         case .notifyServices:
-            catchUps.took()
-            lookForServiceEvents()
+            catchUps.received()
+            wakeServices()
         case .notifyProviders: providerChanges.send()
         case .notifyServicesRevision(let revision, let isRestored):
             listeners.withLock { $0.servicesKnown }?(revision, isRestored)
-        case .openAsks: requester.connected()
-        case .notifyAsks(let answer): requester.answered(answer)
+        case .openRequests: requester.connected()
+        case .notifyRequests(let answer): requester.answered(answer)
         case .markInstall(let device): markInstall(device)
         case .noteCaughtUp:
             catchUps.caughtUp()

@@ -34,7 +34,7 @@ extension SessionRunner {
     // MARK: Identifiers
 
     /// Returns false if a ``PushChannel`` with the identifier exists.
-    func identifierTaken(_ identifier: String) -> Bool { channels.withLock { $0.claim(identifier) } }
+    func reserveIdentifier(_ identifier: String) -> Bool { channels.withLock { $0.reserve(identifier) } }
 
     func identifierReleased(_ identifier: String) { channels.withLock { $0.release(identifier) } }
 

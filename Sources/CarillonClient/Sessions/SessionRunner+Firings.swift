@@ -17,13 +17,13 @@ extension SessionRunner {
             await storeStart(of: entry, by: recipient)
             guard firings.isPaused else { return true }
             // The app has named another user.
-            takeBackStart(of: entry, by: recipient)
+            releaseStart(of: entry, by: recipient)
         }
         return false
     }
 
-    private func takeBackStart(of entry: FiringQueue.Entry, by recipient: EntryRecipient) {
-        if let started = firingStarts.released(entry.suspect, by: recipient) { takeBack(started) }
+    private func releaseStart(of entry: FiringQueue.Entry, by recipient: EntryRecipient) {
+        if let started = firingStarts.released(entry.suspect, by: recipient) { removeStart(started) }
     }
 
     private func storeStart(of entry: FiringQueue.Entry, by recipient: EntryRecipient) async {
@@ -59,7 +59,7 @@ extension SessionRunner {
                 // The owner may have changed while the start was stored.
                 return firings.isCurrent(entry)
             },
-            ended: { [weak self] in self?.takeBackStart(of: entry, by: .delegate) })
+            ended: { [weak self] in self?.releaseStart(of: entry, by: .delegate) })
     }
 
     /// The app has handled a firing. The step is repeated until it is stored, because the server sends no more than its window of
@@ -77,11 +77,11 @@ extension SessionRunner {
     func firingAbandoned(_ entry: FiringQueue.Entry) {
         guard let started = firingStarts.released(entry.suspect, by: .reader) else { return firings.released(entry) }
         // Another iteration receives the firing only after its former starts are stored.
-        takeBack(started) { [firings] in firings.released(entry) }
+        removeStart(started) { [firings] in firings.released(entry) }
     }
 
     /// Stores that a firing did not end the process. Forgets the starts of a firing that is answered or has a former owner.
-    func takeBack(_ entry: FiringQueue.Entry, done: @escaping @Sendable () -> Void = {}) {
+    func removeStart(_ entry: FiringQueue.Entry, done: @escaping @Sendable () -> Void = {}) {
         begin(
             mustReachDisk: false,
             { [firings, firingStarts] _, context throws(PushError) in
@@ -103,7 +103,7 @@ extension SessionRunner {
         logger.error(
             "the app ended while it handled a firing; it is not given to the app again",
             metadata: ["subscription": "\(firing.subscriptionID)", "id": "\(firing.id)", "starts": "\(starts)"])
-        catchUps.took()
+        catchUps.received()
         // The delegates are not called with the firing again, because they may have ended the process.
         subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, isNotified: false)
         deviceListeners.notify([.firingCrashed(firing)])

@@ -16,7 +16,7 @@ extension SessionRunner {
         send("push token") { registrar in
             await registrar.report(report, identity)
         } done: { device in
-            { $0.reportTaken(report, of: identity, device.status, since: device.since, at: $1.now) }
+            { $0.reportAccepted(report, of: identity, device.status, since: device.since, at: $1.now) }
         } refused: { error in
             { $0.reportRefused(report, of: identity, error, at: $1.now) }
         } failed: { retryAfter in
@@ -24,13 +24,13 @@ extension SessionRunner {
         }
     }
 
-    func report(_ claim: UserClaim, _ identity: DeviceIdentity) {
+    func report(_ userChange: UserChange, _ identity: DeviceIdentity) {
         send("user token") { registrar in
-            await registrar.report(claim, identity)
+            await registrar.report(userChange, identity)
         } done: { name in
-            { $0.userTaken(claim, of: identity, as: name, at: $1.now) }
+            { $0.userAccepted(userChange, of: identity, as: name, at: $1.now) }
         } refused: { error in
-            { $0.userRefused(claim, of: identity, error, at: $1.now) }
+            { $0.userRefused(userChange, of: identity, error, at: $1.now) }
         } failed: { retryAfter in
             { $0.userReportFailed(retryAfter: retryAfter, at: $1.now, random: $1.random) }
         }

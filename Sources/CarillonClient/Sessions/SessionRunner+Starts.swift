@@ -27,24 +27,24 @@ extension SessionRunner {
     /// The client stops. Takes back the starts of messages and firings that the app handles. No start is stored until the client
     /// runs again.
     func stopStarts() {
-        for message in starts.stop() { takeBack(message) }
-        for entry in firingStarts.stop() { takeBack(entry) }
+        for message in starts.stop() { removeStart(message) }
+        for entry in firingStarts.stop() { removeStart(entry) }
     }
 
     /// An iteration ended before the app had handled its last message.
-    func startTakenBack(_ position: Int64) {
-        if let message = starts.take(.message(position)) { takeBack(message) }
+    func readerEnded(_ position: Int64) {
+        if let message = starts.take(.message(position)) { removeStart(message) }
     }
 
-    func takeBack(_ message: BufferedMessage) {
-        begin(mustReachDisk: false, { session, _ in session.messageStartTakenBack(message) }) { [logger] result in
+    func removeStart(_ message: BufferedMessage) {
+        begin(mustReachDisk: false, { session, _ in session.messageStartRemoved(message) }) { [logger] result in
             guard case .failure(let error) = result else { return }
             logger.warning("cannot store that a message was not handled", metadata: ["reason": "\(error.message)"])
         }
     }
 
     /// Reports that a message has failed, because it ended the process too often.
-    func gaveUp(_ message: BufferedMessage, on identifier: String) async throws(PushError) {
+    func rejectMessage(_ message: BufferedMessage, on identifier: String) async throws(PushError) {
         try await handled(message, on: identifier, failure: ResultCode.handlerFailed)
         logger.error(
             "the app ended while it handled a message; it is not shown again",

@@ -97,7 +97,7 @@ final class SessionRunner: Sendable {
             listeners.notify(events)
         } connect: {
             // The step stores nothing and cannot fail.
-            own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
+            own.runner?.begin({ session, _ in session.deviceRequested() }) { _ in }
         }
         requester = SocketRequester { request in own.runner?.send(.request(request)) }
         firings = FiringQueue(
@@ -140,7 +140,7 @@ final class SessionRunner: Sendable {
     }
 
     /// Requests or results of services may have arrived.
-    func lookForServiceEvents() {
+    func wakeServices() {
         serviceActivity.arrived()
         serviceChanges.send()
     }
@@ -231,14 +231,14 @@ final class SessionRunner: Sendable {
             let former = alarm.set(for: deadline) {
                 let wait = TimeAmount(max(.zero, deadline - .now))
                 return MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: wait) { [weak self] () -> Void in
-                    self?.alarmWentOff()
+                    self?.alarmFired()
                 }
             }
             former?.cancel()
         }
     }
 
-    private func alarmWentOff() {
+    private func alarmFired() {
         alarm.withLock { _ = $0.take() }
         begin({ session, context in session.timerFired(at: context.now) }) { [weak self] result in
             guard let self, case .failure(let error) = result else { return }

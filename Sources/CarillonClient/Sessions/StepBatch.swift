@@ -32,5 +32,5 @@ struct StepBatch: Sendable {
     var isScopeChanged: Bool { session.updateScope != before.updateScope }
 
     /// Whether the app named a user, or the server answered about one.
-    var isUserChanged: Bool { session.user.pending != before.user.pending || session.user.taken != before.user.taken }
+    var isUserChanged: Bool { session.user.pending != before.user.pending || session.user.accepted != before.user.accepted }
 }

@@ -56,13 +56,13 @@ final class NamedServers: Sendable {
     func named(_ base: String, _ id: String) {
         guard id.utf8.count <= Self.longestIDBytes else { return }
         let server = NamedServer(base: base, id: id, seenAt: now())
-        let (former, isNews) = servers.withLock { servers in
+        let (former, isNew) = servers.withLock { servers in
             let former = servers[base]
-            let isNews = former.map { $0.id != id || abs(server.seenAt - $0.seenAt) >= Self.storedEach } ?? true
-            if isNews { servers[base] = server }
-            return (former, isNews)
+            let isNew = former.map { $0.id != id || abs(server.seenAt - $0.seenAt) >= Self.storedEach } ?? true
+            if isNew { servers[base] = server }
+            return (former, isNew)
         }
-        guard isNews else { return }
+        guard isNew else { return }
         write { database in
             try database.run(
                 "INSERT OR REPLACE INTO named_server (base, id, seen_at) VALUES (?, ?, ?)", [base, id, server.seenAt])

@@ -15,7 +15,8 @@ extension PushDeviceMachine {
                 VALUES (1, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                token, takenToken, status.name, status.reason, statusAt, String(decoding: details.json.bytes, as: UTF8.self),
+                token, acceptedToken, status.name, status.reason, statusAt,
+                String(decoding: details.json.bytes, as: UTF8.self),
             ])
     }
 
@@ -23,7 +24,7 @@ extension PushDeviceMachine {
         guard let row = try Row.fetchOne(database, sql: "SELECT * FROM push_device") else { return PushDeviceMachine() }
         let details = JSONValue(parsing: Array((row["details"] as String).utf8)).map(PushDeviceDetails.init)
         return PushDeviceMachine(
-            token: row["token"], takenToken: row["taken_token"], details: details ?? PushDeviceDetails(),
+            token: row["token"], acceptedToken: row["taken_token"], details: details ?? PushDeviceDetails(),
             status: PushDeviceStatus(row["status"], row["reason"]) ?? .unknown, statusAt: row["status_at"])
     }
 }

@@ -21,7 +21,7 @@ extension StoreChange {
             try database.run("UPDATE owner SET server = ?, server_id = ?", [address, id])
         case .saveRenewal(let secret):
             try database.run("UPDATE owner SET renewal = ?", [secret])
-        case .saveTakenUser(let user):
+        case .saveAcceptedUser(let user):
             let former = try String.first(database, "SELECT user FROM owner")
             if former != user {
                 // At the first sign-in, the results that the app did not confirm are kept.
@@ -88,10 +88,10 @@ extension StoreChange {
                 message.position, identifier, message.id, Data(message.body), message.coding?.name.rawValue,
                 message.coding?.encryption, message.coding?.cryptoKey,
             ])
-        case .saveUser(let claim):
+        case .saveUser(let userChange):
             try database.execute(sql: "DELETE FROM push_user")
-            if let claim {
-                try database.run("INSERT INTO push_user (id, token) VALUES (1, ?)", [claim.token])
+            if let userChange {
+                try database.run("INSERT INTO push_user (id, token) VALUES (1, ?)", [userChange.token])
             }
         case .saveStarts(let position, let starts):
             try database.run("UPDATE message SET starts = ? WHERE position = ?", [starts, position])
@@ -141,7 +141,7 @@ extension StoredState {
             state.serverID = owner["server_id"]
             state.registration = owner["registration"]
             state.renewal = owner["renewal"]
-            state.takenUser = owner["user"]
+            state.acceptedUser = owner["user"]
             // A server with another address is recognised by its id, if it sent one.
             let isServerKnown = owner["device"] as String? == nil || state.serverID != nil
             guard former.app == app, former.server == server || isServerKnown else {
@@ -184,7 +184,7 @@ extension StoredState {
         try state.loadMessages(from: database)
         state.device = try PushDeviceMachine.load(from: database)
         state.user = try Row.first(database, "SELECT token FROM push_user").map { row in
-            (row["token"] as String?).map(UserClaim.signedIn) ?? .signedOut
+            (row["token"] as String?).map(UserChange.signedIn) ?? .signedOut
         }
         state.deregistrations = try Row.all(database, "SELECT * FROM farewell ORDER BY device").map {
             Deregistration(

@@ -22,7 +22,7 @@ struct StoredState: Sendable {
     var namedServers: [NamedServer] = []
     var device = PushDeviceMachine()
     /// The change of the user that was not reported to the server yet.
-    var user: UserClaim?
+    var user: UserChange?
     /// The user of the device that the server reported.
-    var takenUser: String?
+    var acceptedUser: String?
 }

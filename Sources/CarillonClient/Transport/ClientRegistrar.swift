@@ -166,8 +166,8 @@ struct ClientRegistrar: Sendable {
     }
 
     /// Reports the user of the device. Returns the user that the device has.
-    func report(_ claim: UserClaim, _ identity: DeviceIdentity) async -> Answer<String?> {
-        let value = claim.token.map { JSONValue.string($0) } ?? .null
+    func report(_ userChange: UserChange, _ identity: DeviceIdentity) async -> Answer<String?> {
+        let value = userChange.token.map { JSONValue.string($0) } ?? .null
         let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
         return await send(
             .patch, "/v1/device", bearer: identity.credential, json: body, "to report the user to it",

@@ -5,7 +5,7 @@ import Testing
 struct PushDeviceMachineTests {
     private func machine(_ status: PushDeviceStatus, token: String? = "aa", taken: String? = "aa") -> PushDeviceMachine {
         PushDeviceMachine(
-            token: token, takenToken: taken, details: PushDeviceDetails(), status: status,
+            token: token, acceptedToken: taken, details: PushDeviceDetails(), status: status,
             statusAt: status == .unknown ? nil : 100)
     }
 
@@ -19,27 +19,27 @@ struct PushDeviceMachineTests {
         #expect(isOther)
         let report = try #require(machine.report)
         #expect(report == .init(token: "aa", previousToken: nil, details: PushDeviceDetails()))
-        let events = machine.tokenTaken(report, .registered, at: 5)
+        let events = machine.tokenAccepted(report, .registered, at: 5)
         #expect(events == [.statusChanged(.registered), .registered])
-        #expect(machine.report == nil && machine.takenToken == "aa" && machine.statusAt == 5)
+        #expect(machine.report == nil && machine.acceptedToken == "aa" && machine.statusAt == 5)
         let isSame = machine.tokenSet("aa")
         #expect(!isSame && machine.report == nil)
         _ = machine.tokenSet("bb")
         #expect(machine.report == .init(token: "bb", previousToken: "aa", details: PushDeviceDetails()))
-        #expect(machine.takenToken == "aa", "until the server took the new one")
+        #expect(machine.acceptedToken == "aa", "until the server took the new one")
         var next = self.machine(.registered)
         #expect(next.report == .init(token: "aa", previousToken: nil, details: PushDeviceDetails()))
-        let again = next.tokenTaken(try #require(next.report), .registered, at: 9)
+        let again = next.tokenAccepted(try #require(next.report), .registered, at: 9)
         #expect(again == [.registered], "it may be told again")
     }
 
     @Test func `another run of the client says the token again, and so does an app whose device is suspended`() throws {
         var machine = machine(.registered)
-        _ = machine.tokenTaken(try #require(machine.report), .registered, at: 100)
+        _ = machine.tokenAccepted(try #require(machine.report), .registered, at: 100)
         #expect(machine.report == nil)
         machine.started()
         #expect(machine.report?.token == "aa")
-        _ = machine.tokenTaken(try #require(machine.report), .registered, at: 100)
+        _ = machine.tokenAccepted(try #require(machine.report), .registered, at: 100)
         _ = machine.statusReported(suspended, at: 200)
         #expect(machine.report == nil, "a server that suspends is not contradicted at once")
         let isOther = machine.tokenSet("aa")
@@ -51,7 +51,7 @@ struct PushDeviceMachineTests {
             var machine = machine(.registered)
             var report = try #require(machine.report)
             report.revision = "r"
-            _ = machine.tokenTaken(report, .registered, at: 100)
+            _ = machine.tokenAccepted(report, .registered, at: 100)
             return machine
         }
         for (revision, isRestored, isLost) in [
@@ -82,11 +82,11 @@ struct PushDeviceMachineTests {
         _ = machine.tokenSet("bb")
         let report = try #require(machine.report)
         _ = machine.statusReported(suspended, at: 200)
-        let events = machine.tokenTaken(report, .registered, at: 150)
-        #expect(events.isEmpty && machine.status == suspended && machine.takenToken == "bb" && machine.report == nil)
+        let events = machine.tokenAccepted(report, .registered, at: 150)
+        #expect(events.isEmpty && machine.status == suspended && machine.acceptedToken == "bb" && machine.report == nil)
         // The next is newer, whatever its time: the server may have been restored.
         machine.started()
-        let later = machine.tokenTaken(try #require(machine.report), .registered, at: 150)
+        let later = machine.tokenAccepted(try #require(machine.report), .registered, at: 150)
         #expect(later.last == .registered && machine.status == .registered)
     }
 
@@ -95,9 +95,9 @@ struct PushDeviceMachineTests {
         _ = machine.tokenSet("aa")
         let report = try #require(machine.report)
         _ = machine.tokenSet("bb")
-        _ = machine.tokenTaken(report, .registered, at: 1)
+        _ = machine.tokenAccepted(report, .registered, at: 1)
         #expect(machine.report?.token == "bb" && machine.report?.previousToken == "aa")
-        _ = machine.tokenTaken(try #require(machine.report), .registered, at: 2)
+        _ = machine.tokenAccepted(try #require(machine.report), .registered, at: 2)
         let isOther = machine.detailsSet(PushDeviceDetails(locale: "de"))
         #expect(isOther && machine.report?.details.locale == "de")
     }
@@ -105,13 +105,13 @@ struct PushDeviceMachineTests {
     @Test func `an answer of suspended is told as such`() throws {
         var machine = PushDeviceMachine()
         _ = machine.tokenSet("aa")
-        let events = machine.tokenTaken(try #require(machine.report), .suspended(.byOperator), at: 1)
+        let events = machine.tokenAccepted(try #require(machine.report), .suspended(.byOperator), at: 1)
         #expect(events == [.statusChanged(.suspended(.byOperator)), .suspended(.byOperator)])
     }
 
     @Test func `a registration ends a suspension, and says that first`() throws {
         var machine = machine(suspended)
-        let events = machine.tokenTaken(try #require(machine.report), .registered, at: 200)
+        let events = machine.tokenAccepted(try #require(machine.report), .registered, at: 200)
         #expect(events == [.statusChanged(.registered), .resumed, .registered])
     }
 
@@ -158,6 +158,6 @@ struct PushDeviceMachineTests {
         var machine = machine(status)
         let events = machine.deviceLost()
         #expect(events == (status == .unknown ? [] : [.statusChanged(.unknown)]))
-        #expect(machine.takenToken == nil && machine.report?.token == "aa" && machine.report?.previousToken == nil)
+        #expect(machine.acceptedToken == nil && machine.report?.token == "aa" && machine.report?.previousToken == nil)
     }
 }

@@ -294,7 +294,7 @@ struct DelegateCallsTests {
         try await fixture.become("ada")
         let delegate = Delegate()
         fixture.client.addDelegate(delegate)
-        let bob = UserClaim.signedIn("bob")
+        let bob = UserChange.signedIn("bob")
         let runner = await fixture.engine.runner
         try await whileHeldUp(fixture) {
             try await runner.perform { session, context in session.userSet(bob, at: context.now) }
@@ -317,7 +317,7 @@ struct DelegateCallsTests {
         try await eventually { await fixture.engine.owner.user == "ada" }
         let delegate = Delegate()
         fixture.client.addDelegate(delegate)
-        let bob = UserClaim.signedIn("bob")
+        let bob = UserChange.signedIn("bob")
         let runner = await fixture.engine.runner
         let id = try await fixture.ask(2)
         try await whileHeldUp(fixture) {
@@ -373,7 +373,7 @@ struct DelegateCallsTests {
         try await eventually { await engine.owner.user == "ada" }
         let delegate = HoldingDelegate()
         fixture.client.addDelegate(delegate)
-        let (listeners, runner, bob) = (await engine.clientListeners, await engine.runner, UserClaim.signedIn("bob"))
+        let (listeners, runner, bob) = (await engine.clientListeners, await engine.runner, UserChange.signedIn("bob"))
         try await fixture.store.inStep {
             try $0.execute(
                 sql: "CREATE TRIGGER full BEFORE DELETE ON service_result BEGIN SELECT raise(ABORT, 'full'); END")

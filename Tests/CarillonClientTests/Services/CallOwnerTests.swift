@@ -32,7 +32,7 @@ struct CallOwnerTests {
     private func take(_ user: String) async throws {
         try await consumer.engine.runner.perform { session, context in
             guard let identity = session.registration.identity else { return [] }
-            return session.userTaken(.signedIn(user), of: identity, as: user, at: context.now)
+            return session.userAccepted(.signedIn(user), of: identity, as: user, at: context.now)
         }
     }
 
@@ -152,7 +152,7 @@ struct CallOwnerTests {
         let address = ServiceApplication(app: provider.peer.app)
         _ = try await consumer.client.send(ServiceEngineFixture.method, to: address)
         let engine = provider.engine
-        let bob = UserClaim.signedIn("bob")
+        let bob = UserChange.signedIn("bob")
         try await engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
         for request in try consumer.postedRequests() { try await provider.receive(request) }
         let run = Task { await engine.run() }
@@ -231,7 +231,7 @@ struct CallOwnerTests {
         fixture.client.addDelegate(delegate)
         try await fixture.become("ada")
         try await eventually { await fixture.engine.owner.user == "ada" }
-        let bob = UserClaim.signedIn("bob")
+        let bob = UserChange.signedIn("bob")
         try await fixture.engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
         let early = try await fixture.ask(1)
         await fixture.engine.finish(early, .success(ServiceReply("for ada")), nil)

@@ -45,9 +45,9 @@ struct KeptResultTests {
         #expect(success.serviceMethod == call.serviceMethod && success.application == ServiceApplication(call.peer))
         try await box.confirmResult(call.id)
         #expect(try await box.results().map(\.id) == [Fixture.id(2)])
-        try await fixture.store.inStep { try StoreChange.saveTakenUser("ada").apply(to: $0) }
+        try await fixture.store.inStep { try StoreChange.saveAcceptedUser("ada").apply(to: $0) }
         #expect(try await box.results().map(\.id) == [Fixture.id(2)], "the first user has what came before")
-        try await fixture.store.inStep { try StoreChange.saveTakenUser("bob").apply(to: $0) }
+        try await fixture.store.inStep { try StoreChange.saveAcceptedUser("bob").apply(to: $0) }
         #expect(try await box.results().isEmpty, "another user has none of it")
     }
 
@@ -359,7 +359,7 @@ struct KeptResultTests {
 
     @Test func `a reader is not given a result of the former user after the app named another one`() async throws {
         let fixture = try await Fixture()
-        let (engine, bob) = (fixture.engine, UserClaim.signedIn("bob"))
+        let (engine, bob) = (fixture.engine, UserChange.signedIn("bob"))
         let runner = await engine.runner
         try await fixture.become("ada")
         try await eventually { await engine.owner.user == "ada" }
@@ -373,7 +373,7 @@ struct KeptResultTests {
         for _ in 0..<10 { await runner.settle() }
         try await runner.perform { session, context in
             guard let identity = session.registration.identity else { return [] }
-            return session.userTaken(bob, of: identity, as: "bob", at: context.now)
+            return session.userAccepted(bob, of: identity, as: "bob", at: context.now)
         }
         try await eventually { await engine.owner.user == "bob" }
         let id = try await fixture.ask(2)

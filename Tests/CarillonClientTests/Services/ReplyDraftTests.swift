@@ -172,7 +172,7 @@ struct ReplyDraftTests {
         #expect(try await fixture.box.draft(of: 1) == nil)
         let decided = try #require(try await fixture.box.events(after: 0, at: 1, limit: 1).events.first)
         #expect(decided.draft == nil && decided.reply == [1] && decided.replyFiles == ["7", "8"])
-        try await fixture.store.inStep { try StoreChange.saveTakenUser("bob").apply(to: $0) }
+        try await fixture.store.inStep { try StoreChange.saveAcceptedUser("bob").apply(to: $0) }
         #expect(try await fixture.box.draft(of: 2) == nil)
     }
 

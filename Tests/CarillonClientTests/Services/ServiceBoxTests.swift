@@ -209,7 +209,7 @@ struct ServiceBoxTests {
         func become(_ user: String?) async throws {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 box.store.schedule { db in
-                    continuation.resume(with: Result { try StoreChange.saveTakenUser(user).apply(to: db) })
+                    continuation.resume(with: Result { try StoreChange.saveAcceptedUser(user).apply(to: db) })
                 }
             }
         }

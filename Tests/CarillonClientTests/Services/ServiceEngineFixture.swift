@@ -83,7 +83,7 @@ final class ServiceEngineFixture: Sendable {
     func become(_ user: String) async throws {
         try await engine.runner.perform { session, context in
             guard let identity = session.registration.identity else { return [] }
-            return session.userTaken(.signedIn("t"), of: identity, as: user, at: context.now)
+            return session.userAccepted(.signedIn("t"), of: identity, as: user, at: context.now)
         }
     }
 

@@ -230,7 +230,7 @@ struct ServiceEngineTests {
         await #expect(throws: CancellationError.self) { try await early.value }
         let asked = Task { try await ServiceProvider(engine: engine).fingerprint }
         try await runner.perform { session, context in
-            session.userTaken(.signedIn("t"), of: identity, as: "ada", at: context.now)
+            session.userAccepted(.signedIn("t"), of: identity, as: "ada", at: context.now)
         }
         let fingerprint = try await asked.value
         let later = try await ServiceProvider(engine: engine).fingerprint

@@ -27,7 +27,7 @@ struct ServiceIdentityTests {
         var identities: [String: Data] = [:]
         var names: Set<String> = []
         for (number, user) in ["ada", nil, "ben", "ada", nil, "ben"].enumerated() {
-            try await apply([.saveTakenUser(user)], to: box)
+            try await apply([.saveAcceptedUser(user)], to: box)
             let keys = try await box.keys(at: Int64(number))
             let name = user ?? ""
             #expect(identities[name] == nil || identities[name] == keys.identity.rawRepresentation)
@@ -40,11 +40,11 @@ struct ServiceIdentityTests {
     @Test func `others are known again when a user signs in again, and may call only when the server says so`() async throws
     {
         let box = try box()
-        try await apply([.saveTakenUser("ada")], to: box)
+        try await apply([.saveAcceptedUser("ada")], to: box)
         #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .first)
         let day: Int64 = 86_400_000
         try await box.authorizeLocalRequests(of: peer.device, at: day)
-        try await apply([.saveTakenUser(nil), .saveTakenUser("ada")], to: box)
+        try await apply([.saveAcceptedUser(nil), .saveAcceptedUser("ada")], to: box)
         #expect(try await box.trust(of: peer, [2], user: nil, at: 2) == .changed(isNew: true))
         #expect(try await box.trust(of: peer, [1], user: nil, at: 3) == .known)
         let event = ServiceEvent.request(
@@ -91,12 +91,12 @@ struct ServiceIdentityTests {
                     INSERT INTO service_identity SELECT 'user ' || i, x'00', i FROM n
                     """, arguments: [ServiceBox.mostIdentities])
         }
-        try await apply([.saveTakenUser("new")], to: box)
+        try await apply([.saveAcceptedUser("new")], to: box)
         _ = try await box.keys(at: 0)
         let users = try await box.store.inStep { db in try String.fetchSet(db, sql: "SELECT user FROM service_identity") }
         #expect(users.count == ServiceBox.mostIdentities)
         #expect(users.contains("new") && users.contains("user 2") && !users.contains(""))
-        try await apply([.saveTakenUser(nil)], to: box)
+        try await apply([.saveAcceptedUser(nil)], to: box)
         #expect(try await box.keys(at: 2).identity.rawRepresentation != first.identity.rawRepresentation)
     }
 
@@ -110,9 +110,9 @@ struct ServiceIdentityTests {
                     INSERT INTO service_identity SELECT 'user ' || i, x'00', i FROM n
                     """, arguments: [ServiceBox.mostIdentities])
         }
-        try await apply([.saveTakenUser("other"), .saveTakenUser(nil)], to: box)
+        try await apply([.saveAcceptedUser("other"), .saveAcceptedUser(nil)], to: box)
         #expect(try await box.keys(at: 5000).identity.rawRepresentation == first.identity.rawRepresentation)
-        try await apply([.saveTakenUser("new")], to: box)
+        try await apply([.saveAcceptedUser("new")], to: box)
         _ = try await box.keys(at: 6000)
         let users = try await box.store.inStep { db in try String.fetchSet(db, sql: "SELECT user FROM service_identity") }
         #expect(users.count == ServiceBox.mostIdentities)
@@ -121,7 +121,7 @@ struct ServiceIdentityTests {
 
     @Test func `identities are listed for the present user, and accepted by their fingerprint`() async throws {
         let box = try box()
-        try await apply([.saveTakenUser("ada")], to: box)
+        try await apply([.saveAcceptedUser("ada")], to: box)
         _ = try await box.trust(of: peer, [1], user: nil, at: 1)
         _ = try await box.trust(of: peer, [2], user: nil, at: 2)
         let listed = try await box.identities()
@@ -131,7 +131,7 @@ struct ServiceIdentityTests {
         let typed = Fingerprint.text(of: [2]).uppercased().filter { $0 != " " }
         #expect(try await box.accept(peer.device, fingerprint: Fingerprint.standard(typed)))
         #expect(try await box.identities().map(\.pin.identity) == [[2]])
-        try await apply([.saveTakenUser("ben")], to: box)
+        try await apply([.saveAcceptedUser("ben")], to: box)
         #expect(try await box.identities().isEmpty)
     }
 
@@ -145,7 +145,7 @@ struct ServiceIdentityTests {
         let key = Curve25519.Signing.PrivateKey().rawRepresentation
         do {
             let box = try box()
-            try await apply([.saveTakenUser(user)], to: box)
+            try await apply([.saveAcceptedUser(user)], to: box)
             let device = peer.device
             try await box.store.inStep { db in
                 try ClientSchemaUndo.version12(db)

@@ -197,7 +197,7 @@ struct ServiceStorageTests {
         try await fixture.become("ada")
         try await eventually { await fixture.engine.owner.user == "ada" }
         let runner = await fixture.engine.runner
-        let bob = UserClaim.signedIn("bob")
+        let bob = UserChange.signedIn("bob")
         try await runner.perform { session, context in session.userSet(bob, at: context.now) }
         let id = try await fixture.ask(1)
         try await fill(fixture, "INSERT ON service_result")

@@ -187,10 +187,10 @@ struct BufferedMessagesTests {
         let due = Self.start + .seconds(30)
         #expect(session.deadline == due)
         #expect(!session.timerFired(at: due - .milliseconds(1)).contains { $0.kind == "lookForReader" })
-        #expect(session.timerFired(at: due).contains(.lookForReader(of: Self.name, waiting: 1)))
+        #expect(session.timerFired(at: due).contains(.checkForReader(of: Self.name, waiting: 1)))
         _ = Base.receive(Self.message("b"), &session)
         #expect(!session.timerFired(at: due + .seconds(59)).contains { $0.kind == "lookForReader" })
-        #expect(session.timerFired(at: due + .seconds(60)).contains(.lookForReader(of: Self.name, waiting: 2)))
+        #expect(session.timerFired(at: due + .seconds(60)).contains(.checkForReader(of: Self.name, waiting: 2)))
         #expect(!session.timerFired(at: due + .seconds(179)).contains { $0.kind == "lookForReader" })
     }
 
@@ -223,7 +223,7 @@ struct BufferedMessagesTests {
         var session = ClientSession(.init(), restoring: stored)
         _ = session.started(at: Self.start)
         #expect(
-            session.timerFired(at: Self.start + .seconds(30)).contains(.lookForReader(of: Self.name, waiting: 2)))
+            session.timerFired(at: Self.start + .seconds(30)).contains(.checkForReader(of: Self.name, waiting: 2)))
     }
 
     // MARK: The end

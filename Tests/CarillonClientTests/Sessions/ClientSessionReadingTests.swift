@@ -36,11 +36,11 @@ struct ClientSessionReadingTests {
 
     @Test func `a report about the user is pending only if the server may know another user`() {
         var stored = Base.stored()
-        (stored.user, stored.takenUser) = (.signedOut, nil)
+        (stored.user, stored.acceptedUser) = (.signedOut, nil)
         var session = ClientSession(.init(), restoring: stored)
         #expect(session.pendingUserNumber == nil)
         #expect(session.updateScope == UpdateScope(identity: Base.identity, user: nil, isUserPending: true))
-        session.user.taken = "ada"
+        session.user.accepted = "ada"
         #expect(session.pendingUserNumber == 1)
         session.user.pending = nil
         #expect(session.pendingUserNumber == nil)

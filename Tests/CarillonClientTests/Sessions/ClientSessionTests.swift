@@ -256,7 +256,7 @@ struct ClientSessionTests {
     @Test func `wanting a channel open that is connecting shortens its time, and never lengthens it`() throws {
         var session = Self.live()
         func want(_ seconds: Int?) throws -> [SessionAction] {
-            try session.openingWanted(
+            try session.openRequested(
                 Self.name, as: Self.id, keys: nil, deadline: seconds.map { Self.start + .seconds($0) })
         }
         #expect(try want(nil).contains(.send(.register(.init(channelID: Self.id.description, name: Self.name)))))

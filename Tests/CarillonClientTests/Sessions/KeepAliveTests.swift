@@ -10,14 +10,14 @@ struct KeepAliveTests {
     @Test func `silence leads to a question, and silence after it to the end`() {
         var keepAlive = Self.make()
         #expect(keepAlive.timerFired(at: Self.start + .seconds(29)) == .none)
-        #expect(keepAlive.timerFired(at: Self.start + .seconds(30)) == .ask)
+        #expect(keepAlive.timerFired(at: Self.start + .seconds(30)) == .ping)
         #expect(keepAlive.timerFired(at: Self.start + .seconds(39)) == .none)
         #expect(keepAlive.timerFired(at: Self.start + .seconds(40)) == .dead)
     }
 
     @Test func `anything heard puts the question off`() {
         var keepAlive = Self.make()
-        keepAlive.heard(at: Self.start + .seconds(20))
+        keepAlive.received(at: Self.start + .seconds(20))
         #expect(keepAlive.timerFired(at: Self.start + .seconds(30)) == .none)
         #expect(keepAlive.deadline == Self.start + .seconds(50))
     }
@@ -25,8 +25,8 @@ struct KeepAliveTests {
     @Test func `an answer starts the silence anew`() {
         var keepAlive = Self.make()
         _ = keepAlive.timerFired(at: Self.start + .seconds(30))
-        keepAlive.heard(at: Self.start + .seconds(35))
+        keepAlive.received(at: Self.start + .seconds(35))
         #expect(keepAlive.timerFired(at: Self.start + .seconds(40)) == .none)
-        #expect(keepAlive.timerFired(at: Self.start + .seconds(65)) == .ask)
+        #expect(keepAlive.timerFired(at: Self.start + .seconds(65)) == .ping)
     }
 }

@@ -11,12 +11,12 @@ struct LocalChannelsTests {
     @Test func `an identifier is claimed once until it is released, and each channel by itself`() {
         var channels = LocalChannels()
         channels.release("a")
-        #expect({ channels.claim("a") }())
-        #expect({ !channels.claim("a") }())
-        #expect({ channels.claim("b") }())
+        #expect({ channels.reserve("a") }())
+        #expect({ !channels.reserve("a") }())
+        #expect({ channels.reserve("b") }())
         channels.release("a")
-        #expect({ channels.claim("a") }())
-        #expect({ !channels.claim("b") }())
+        #expect({ channels.reserve("a") }())
+        #expect({ !channels.reserve("b") }())
     }
 
     @Test func `a channel has one inbox, which knows the messages of earlier processes`() async {
@@ -31,7 +31,7 @@ struct LocalChannelsTests {
     @Test func `an inbox stays when the object of its channel is released`() {
         var channels = LocalChannels()
         let inbox = channels.inbox(of: "a")
-        _ = channels.claim("a")
+        _ = channels.reserve("a")
         channels.release("a")
         #expect(channels.inbox(of: "a") === inbox)
     }
@@ -88,13 +88,13 @@ struct LocalChannelsTests {
         let stored = try store.load(server: "http://host", app: "com.example.app")
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let runner = SessionRunner(store: store, session: ClientSession(.init(), restoring: stored), logger: logger)
-        #expect(runner.identifierTaken("a"))
+        #expect(runner.reserveIdentifier("a"))
         do {
             let claim = Claim(runner)
             runner.setTokenDelivery({ _ in withExtendedLifetime(claim) {} }, of: "a")
         }
-        #expect(!runner.identifierTaken("a"))
+        #expect(!runner.reserveIdentifier("a"))
         runner.setTokenDelivery(nil, of: "a")
-        #expect(runner.identifierTaken("a"))
+        #expect(runner.reserveIdentifier("a"))
     }
 }

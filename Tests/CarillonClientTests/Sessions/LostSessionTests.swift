@@ -36,7 +36,7 @@ struct LostSessionTests {
         _ = Base.receive(hello(history), &session)
         let actions = session.pushTokenSet("aa", at: Base.start)
         let report = try #require(reports(actions).first)
-        _ = session.reportTaken(report, of: Base.identity, .registered, since: 1, at: Base.start)
+        _ = session.reportAccepted(report, of: Base.identity, .registered, since: 1, at: Base.start)
         return (session, report.revision)
     }
 
@@ -61,7 +61,7 @@ struct LostSessionTests {
             #expect(actions.contains(.notifySubscriptions(.connected(version: 1, isRestored: true))))
             #expect(actions.contains(.notifyServicesRevision("s", isRestored: true)))
             let report = try #require(reports(actions).first)
-            _ = session.reportTaken(report, of: Base.identity, .registered, since: 1, at: Base.start)
+            _ = session.reportAccepted(report, of: Base.identity, .registered, since: 1, at: Base.start)
             let next = connect(&session, hello(history, name))
             #expect(reports(next).isEmpty)
             #expect(next.contains(.notifySubscriptions(.connected(version: 1, isRestored: false))))

@@ -178,7 +178,7 @@ struct RepeatedRegistrationTests {
         #expect(actions.contains(.write(.saveDeregistration(deregistration))))
         #expect(actions.contains(.write(.saveRegistration(nil))))
         _ = session.deregistered(deregistration)
-        _ = session.deviceWanted()
+        _ = session.deviceRequested()
         _ = session.timerFired(at: Base.start + .seconds(60))
         #expect(session.move == .registerDevice)
         #expect(session.registrationBegan(secret: "fresh") == [.write(.saveRegistration("fresh"))])
@@ -199,7 +199,7 @@ struct RepeatedRegistrationTests {
         _ = session.timerFired(at: Base.start + .seconds(60))
         _ = session.signedOut(at: Base.start)
         for deregistration in session.deregistrations.waiting { _ = session.deregistered(deregistration) }
-        _ = session.deviceWanted()
+        _ = session.deviceRequested()
         #expect(session.move == .registerDevice)
         let early = session.deviceRegistered(Self.replaced, of: "secret")
         #expect(early.isEmpty && session.registration.identity == nil)

@@ -194,7 +194,7 @@ struct SessionRunnerTests {
             logger: Logger(label: "test", factory: { _ in Log(lines: line) }))
         _ = runner.inbox(of: "read").acquire()
         for (name, waiting) in [("read", 1), ("unread", 2), ("unread", 3), ("other", 4)] {
-            try await runner.perform { _, _ in [.lookForReader(of: name, waiting: waiting)] }
+            try await runner.perform { _, _ in [.checkForReader(of: name, waiting: waiting)] }
         }
         line.finish()
         var seen: [String] = []

@@ -12,21 +12,21 @@ struct StepBatchTests {
     @Test func `each step sees the steps before it, and a step that fails changes nothing`() {
         var batch = StepBatch(ClientSession(.init()))
         let first = batch.take { session in
-            session.user.taken = "ada"
-            return [.wake, .write(.saveTakenUser("ada")), .write(.saveUser(nil))]
+            session.user.accepted = "ada"
+            return [.wake, .write(.saveAcceptedUser("ada")), .write(.saveUser(nil))]
         }
-        #expect(first == [.saveTakenUser("ada"), .saveUser(nil)])
+        #expect(first == [.saveAcceptedUser("ada"), .saveUser(nil)])
         let second = batch.take { session throws(PushError) in
-            session.user.taken = "bob"
+            session.user.accepted = "bob"
             throw PushError(.identifierInvalid, "no")
         }
         #expect(second.isEmpty)
-        let third = batch.take { session in [.write(.saveTakenUser(session.user.taken))] }
-        #expect(third == [.saveTakenUser("ada")])
-        #expect(batch.session.user.taken == "ada")
+        let third = batch.take { session in [.write(.saveAcceptedUser(session.user.accepted))] }
+        #expect(third == [.saveAcceptedUser("ada")])
+        #expect(batch.session.user.accepted == "ada")
         #expect(Self.text(batch.results) == ["done", "no", "done"])
         let actions: [SessionAction] = [
-            .wake, .write(.saveTakenUser("ada")), .write(.saveUser(nil)), .write(.saveTakenUser("ada")),
+            .wake, .write(.saveAcceptedUser("ada")), .write(.saveUser(nil)), .write(.saveAcceptedUser("ada")),
         ]
         #expect(batch.actions == actions)
     }
@@ -55,7 +55,7 @@ struct StepBatchTests {
         }
         #expect(!batch.isScopeChanged && !batch.isUserChanged)
         _ = batch.take { session in
-            session.user.taken = "ada"
+            session.user.accepted = "ada"
             return []
         }
         #expect(batch.isScopeChanged && batch.isUserChanged)

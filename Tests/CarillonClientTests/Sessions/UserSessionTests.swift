@@ -8,7 +8,7 @@ import Testing
 struct UserSessionTests {
     private typealias Base = ClientSessionTests
 
-    private let ada = UserClaim.signedIn("ada's token")
+    private let ada = UserChange.signedIn("ada's token")
 
     private func registrations(_ actions: [SessionAction]) -> [ClientFrame.Register] {
         actions.compactMap { if case .send(.register(let frame)) = $0 { frame } else { nil } }
@@ -24,10 +24,10 @@ struct UserSessionTests {
         #expect(live.contains(.reportUser(ada, Base.identity)))
         let again = session.reportUser(at: Base.start)
         #expect(again.isEmpty, "one is under way")
-        let taken = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        let taken = session.userAccepted(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(
             taken == [
-                .write(.saveTakenUser("ada")), .write(.saveUser(nil)), .notifyDevice([.userTaken]),
+                .write(.saveAcceptedUser("ada")), .write(.saveUser(nil)), .notifyDevice([.userTaken]),
                 .notifySubscriptions(.connected(version: 1)),
             ])
         #expect(session.user.pending == nil)
@@ -39,7 +39,7 @@ struct UserSessionTests {
         let other = ChannelID(Bytes16(high: 1, low: 3))
         let asked = try session.connectRequested("other", as: other, wake: .alert, deadline: nil)
         #expect(registrations(asked).isEmpty && registrations(session.catchUp()).isEmpty)
-        let taken = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        let taken = session.userAccepted(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(registrations(taken).map(\.name) == [Base.name, "other"])
         #expect(registrations(taken).map(\.wake) == [nil, "alert"])
     }
@@ -58,34 +58,34 @@ struct UserSessionTests {
 
     @Test func `what waited in channels that had ended is dropped with its user, and with no token of the same one`() {
         var stored = Base.stored(.closed)
-        stored.takenUser = "ada"
+        stored.acceptedUser = "ada"
         stored.buffers = [Base.name: BufferUse(messages: 1, bytes: 1, lastPosition: 1)]
         var session = Base.live(stored)
         _ = session.userSet(ada, at: Base.start)
-        let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        let same = session.userAccepted(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(!same.contains(.dropMessages(of: Base.name)) && session.messages.buffers[Base.name] != nil)
         #expect(!same.contains(.notifySubscriptions(.userChanged)), "firings of the same user stay")
         _ = session.userSet(.signedOut, at: Base.start)
-        let out = session.userTaken(.signedOut, of: Base.identity, as: nil, at: Base.start)
+        let out = session.userAccepted(.signedOut, of: Base.identity, as: nil, at: Base.start)
         #expect(out.contains(.notifySubscriptions(.userChanged)))
         #expect(out.contains(.write(.removeMessages(of: Base.name))) && out.contains(.dropMessages(of: Base.name)))
-        #expect(session.messages.buffers[Base.name] == nil && session.user.taken == nil)
+        #expect(session.messages.buffers[Base.name] == nil && session.user.accepted == nil)
     }
 
     @Test(arguments: [true, false])
     func `the connection is replaced with the user, and nothing that is on its way is taken`(isLive: Bool) {
         var stored = Base.stored(.closed)
-        stored.takenUser = "ada"
+        stored.acceptedUser = "ada"
         var session = ClientSession(.init(), restoring: stored)
         _ = session.started(at: Base.start)
         _ = session.socketOpened(at: Base.start)
         if isLive { _ = Base.receive(.hello(Base.hello), &session) }
-        let bob = UserClaim.signedIn("bob's token")
+        let bob = UserChange.signedIn("bob's token")
         _ = session.userSet(ada, at: Base.start)
-        let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        let same = session.userAccepted(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(session.phase != .closing && !same.contains(.closeSocket(code: 1000)))
         _ = session.userSet(bob, at: Base.start)
-        let other = session.userTaken(bob, of: Base.identity, as: "bob", at: Base.start)
+        let other = session.userAccepted(bob, of: Base.identity, as: "bob", at: Base.start)
         #expect(session.phase == .closing && other.contains(.closeSocket(code: 1000)))
         let body =
             #"{"subscription":"00000000000000000000000000000001","item":"i","at":5,"notification":{"title":"t"}}"#
@@ -97,27 +97,27 @@ struct UserSessionTests {
 
     @Test func `what is said of the user is numbered, and the number of the last one counts as taken`() {
         var session = Base.live()
-        #expect(session.user.numbers.said == session.user.numbers.taken)
-        let bob = UserClaim.signedIn("bob's token")
+        #expect(session.user.numbers.lastSet == session.user.numbers.lastAccepted)
+        let bob = UserChange.signedIn("bob's token")
         _ = session.userSet(ada, at: Base.start)
         _ = session.userSet(bob, at: Base.start)
-        _ = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
-        #expect(session.user.numbers.said == 2 && session.user.numbers.taken == 0)
-        _ = session.userTaken(bob, of: Base.identity, as: "bob", at: Base.start)
-        #expect(session.user.numbers.taken == 2)
+        _ = session.userAccepted(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(session.user.numbers.lastSet == 2 && session.user.numbers.lastAccepted == 0)
+        _ = session.userAccepted(bob, of: Base.identity, as: "bob", at: Base.start)
+        #expect(session.user.numbers.lastAccepted == 2)
         _ = session.userSet(ada, at: Base.start)
         _ = session.userRefused(ada, of: Base.identity, PushError(.userRefused, "no"), at: Base.start)
-        #expect(session.user.numbers.said == 3 && session.user.numbers.taken == 2)
+        #expect(session.user.numbers.lastSet == 3 && session.user.numbers.lastAccepted == 2)
     }
 
     @Test func `a token of the same user is no other user, and a token that cannot be read may be`() {
-        func token(_ claims: String) -> UserClaim { .signedIn("e30.\(Base64URL.encode(Array(claims.utf8))).c2ln") }
+        func token(_ claims: String) -> UserChange { .signedIn("e30.\(Base64URL.encode(Array(claims.utf8))).c2ln") }
         #expect(!token(#"{"sub":"ada"}"#).mayDiffer(from: "ada"))
         #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: "bob"))
         #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: nil))
         #expect(token(#"{"sub":1}"#).mayDiffer(from: "ada"))
         #expect(ada.mayDiffer(from: "ada"))
-        #expect(UserClaim.signedOut.mayDiffer(from: "ada") && !UserClaim.signedOut.mayDiffer(from: nil))
+        #expect(UserChange.signedOut.mayDiffer(from: "ada") && !UserChange.signedOut.mayDiffer(from: nil))
     }
 
     @Test func `another run says what the one before was saying`() {
@@ -136,8 +136,8 @@ struct UserSessionTests {
         #expect(first.contains(.reportUser(ada, Base.identity)))
         let second = session.userSet(.signedOut, at: Base.start)
         #expect(second == [.write(.saveUser(.signedOut)), .notifySubscriptions(.paused)])
-        let answered = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
-        #expect(answered == [.write(.saveTakenUser("ada")), .reportUser(.signedOut, Base.identity)])
+        let answered = session.userAccepted(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(answered == [.write(.saveAcceptedUser("ada")), .reportUser(.signedOut, Base.identity)])
         #expect(session.user.pending == .signedOut)
     }
 
@@ -157,7 +157,7 @@ struct UserSessionTests {
         var session = Base.live()
         _ = session.userSet(ada, at: Base.start)
         let stranger = DeviceIdentity(device: "other", credential: "c", socket: "ws://host/")
-        let actions = session.userTaken(ada, of: stranger, as: "ada", at: Base.start)
+        let actions = session.userAccepted(ada, of: stranger, as: "ada", at: Base.start)
         #expect(actions == [.reportUser(ada, Base.identity)] && session.user.pending == ada)
     }
 

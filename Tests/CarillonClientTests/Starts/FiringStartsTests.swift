@@ -168,8 +168,8 @@ struct FiringStartsTests {
     private func answer(_ runner: SessionRunner, isTaken: Bool) async throws {
         try await runner.perform { session, context in
             guard let identity = session.registration.identity else { return [] }
-            let bob = UserClaim.signedIn("bob")
-            if isTaken { return session.userTaken(bob, of: identity, as: "bob", at: context.now) }
+            let bob = UserChange.signedIn("bob")
+            if isTaken { return session.userAccepted(bob, of: identity, as: "bob", at: context.now) }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
     }
@@ -246,7 +246,7 @@ struct FiringStartsTests {
 
     @Test func `a run begins without firings if an earlier one named another user`() async throws {
         let fixture = try await Fixture()
-        let users: [UserClaim?] = [.signedIn("bob"), nil]
+        let users: [UserChange?] = [.signedIn("bob"), nil]
         for user in users {
             var stored = StoredState()
             stored.user = user

@@ -153,16 +153,16 @@ struct ClientStoreTests {
             let (store, state) = try open()
             #expect(state.isRestored)
             try store.marker.put(for: Self.identity.device)
-            try await commit([.saveIdentity(Self.identity), .saveTakenUser("ada")], to: store)
+            try await commit([.saveIdentity(Self.identity), .saveAcceptedUser("ada")], to: store)
         }
         do {
             let (store, state) = try open()
-            #expect(!state.isRestored && state.renewal == "s" && state.takenUser == "ada")
+            #expect(!state.isRestored && state.renewal == "s" && state.acceptedUser == "ada")
             let deregistration = Deregistration(device: "d", credential: "c", nextCredential: "n", server: "s")
-            try await commit([.saveRenewal(nil), .saveTakenUser(nil), .saveDeregistration(deregistration)], to: store)
+            try await commit([.saveRenewal(nil), .saveAcceptedUser(nil), .saveDeregistration(deregistration)], to: store)
         }
         let (_, state) = try open()
-        #expect(state.renewal == nil && state.takenUser == nil && state.deregistrations.map(\.nextCredential) == ["n"])
+        #expect(state.renewal == nil && state.acceptedUser == nil && state.deregistrations.map(\.nextCredential) == ["n"])
     }
 
     @Test func `a storage of version 4 is taken over, and what is to be said of the user is kept`() async throws {
@@ -173,13 +173,13 @@ struct ClientStoreTests {
         let channel = ChannelMachine(
             state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
             wake: .alert)
-        for claim in [nil, UserClaim.signedIn("t"), .signedOut, nil] {
+        for userChange in [nil, UserChange.signedIn("t"), .signedOut, nil] {
             do {
                 let (store, _) = try open()
-                try await commit([.saveUser(claim), .saveChannel(identifier: "a", channel)], to: store)
+                try await commit([.saveUser(userChange), .saveChannel(identifier: "a", channel)], to: store)
             }
             let (_, state) = try open()
-            #expect(state.user == claim)
+            #expect(state.user == userChange)
             #expect(state.channels["a"]?.wake == .alert)
         }
     }
@@ -229,7 +229,7 @@ struct ClientStoreTests {
         }
         try queue.close()
         var device = PushDeviceMachine(
-            token: "aa", takenToken: "bb",
+            token: "aa", acceptedToken: "bb",
             details: PushDeviceDetails(
                 environment: .sandbox, appVersion: "1", locale: "de", timeZone: "Europe/Vienna",
                 parameters: [

@@ -167,10 +167,10 @@ struct ClientRegistrarTests {
 
     // MARK: Users
 
-    private func said(_ claim: UserClaim, _ answer: (status: Int, body: String)) async throws -> (String, String) {
+    private func said(_ userChange: UserChange, _ answer: (status: Int, body: String)) async throws -> (String, String) {
         let answers = Answers([answer])
         let name =
-            switch try await registrar(answers).report(claim, identity) {
+            switch try await registrar(answers).report(userChange, identity) {
             case .done(let user): "done: \(user ?? "nobody")"
             case .failed(let failure, _): "\(failure)"
             }

@@ -82,7 +82,7 @@ struct RelayedCallTests {
             return (failure, error)
         },
         Call(name: "user", right: device) { registrar in
-            guard case .failed(let failure, let error) = await registrar.report(UserClaim.signedOut, identity) else {
+            guard case .failed(let failure, let error) = await registrar.report(UserChange.signedOut, identity) else {
                 return nil
             }
             return (failure, error)

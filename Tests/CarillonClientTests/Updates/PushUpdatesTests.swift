@@ -82,7 +82,7 @@ struct PushUpdatesTests {
             let store = try ClientStore(directory: directory.path)
             var stored = StoredState()
             stored.identity = DeviceIdentity(device: "d", credential: "d.secret", socket: "ws://host/")
-            stored.takenUser = user
+            stored.acceptedUser = user
             let backOff = PushClient.BackOff(initial: .milliseconds(10), maximum: .milliseconds(20))
             let settings = ClientSession.Settings(
                 server: "http://host:1/", backOff: backOff, keepAlive: nil, receivesFirings: false, buffer: .init())

@@ -20,7 +20,7 @@ extension ServiceEngine {
         switch owner {
         case .named(let number):
             let session = runner.session
-            return number == session.user.numbers.taken || number == session.pendingUserNumber
+            return number == session.user.numbers.lastAccepted || number == session.pendingUserNumber
         case .present(let owner):
             let present = presentOwner
             return owner.user == present.user && (owner.device == nil || owner.device == present.device)

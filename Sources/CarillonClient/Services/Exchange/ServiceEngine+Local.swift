@@ -55,7 +55,7 @@ extension ServiceEngine {
             logger.error("cannot store request of another app of this machine", metadata: ["reason": "\(error)"])
             return false
         }
-        runner.lookForServiceEvents()
+        runner.wakeServices()
         return true
     }
 

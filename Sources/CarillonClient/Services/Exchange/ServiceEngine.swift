@@ -109,7 +109,7 @@ actor ServiceEngine {
 
     private func requestRegistration() {
         // This change writes nothing to the storage, so it cannot fail.
-        runner.begin({ session, _ in session.deviceWanted() }) { _ in }
+        runner.begin({ session, _ in session.deviceRequested() }) { _ in }
     }
 
     /// The app and the id of this device; nil if the device is not registered.

@@ -140,7 +140,7 @@ public final class PushUpdates: Sendable {
             state.generation += 1
         }
         // This change writes nothing to the storage, so it cannot fail.
-        runner.begin({ session, _ in session.deviceWanted() }) { _ in }
+        runner.begin({ session, _ in session.deviceRequested() }) { _ in }
         runner.updateChanges.send()
     }
 
