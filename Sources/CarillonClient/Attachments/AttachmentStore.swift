@@ -65,11 +65,11 @@ public final class AttachmentStore: Sendable {
     private let folder: TransferFolder
     private let server: TransferAPI
     private let lock = Mutex<TransferLock?>(nil)
-    private let known = Mutex(Known())
+    private let transfers = Mutex(Transfers())
     /// The running removals of cancelled uploads, by id.
     private let removals = Mutex<[String: Task<Void, Never>]>([:])
 
-    private struct Known {
+    private struct Transfers {
         var uploads: [String: AttachmentUpload] = [:]
         var downloads: [String: AttachmentDownload] = [:]
     }
@@ -174,8 +174,8 @@ public final class AttachmentStore: Sendable {
         try open()
         var found: [AttachmentUpload] = []
         for id in folder.ids(.upload) {
-            let known = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
-            guard let state = known, state.isGivenUp != true else { continue }
+            let stored = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
+            guard let state = stored, state.isGivenUp != true else { continue }
             // The attachment has expired: no reader can fetch it any more.
             if let manifest = state.manifest, manifest.expiresAt < .now {
                 folder.remove(.upload, id)
@@ -187,8 +187,8 @@ public final class AttachmentStore: Sendable {
     }
 
     private func transfer(_ id: String, _ state: TransferFolder.UploadState) -> AttachmentUpload {
-        known.withLock { known in
-            if let upload = known.uploads[id] { return upload }
+        transfers.withLock { transfers in
+            if let upload = transfers.uploads[id] { return upload }
             let run = UploadRun(id: id, folder: folder, server: server)
             // The store keeps the lock on the directory while a transfer runs.
             let lock = lock.withLock(\.self)
@@ -196,24 +196,24 @@ public final class AttachmentStore: Sendable {
                 id: id, length: ChunkSeal.sealedLength(of: state.length), activity: activity
             ) { [weak self] moved in
                 defer {
-                    if !run.isThere { self?.known.withLock { $0.uploads[id] = nil } }
+                    if !run.isUnfinished { self?.transfers.withLock { $0.uploads[id] = nil } }
                     withExtendedLifetime(lock) {}
                 }
                 return try await run.run(moved)
-            } giveUp: { [weak self] () async throws(PushError) in
-                self?.known.withLock { $0.uploads[id] = nil }
-                guard let state = try run.giveUp() else { return }
+            } onCancel: { [weak self] () async throws(PushError) in
+                self?.transfers.withLock { $0.uploads[id] = nil }
+                guard let state = try run.cancel() else { return }
                 if let first = self?.remove(run, state) {
                     // If the caller's task is cancelled, the wait ends.
                     _ = try? await first.value
                 } else {
                     await run.removeOnce(state)
                 }
-            } forget: { [weak self] in
-                self?.known.withLock { $0.uploads[id] = nil }
-                run.forget()
+            } onConfirm: { [weak self] in
+                self?.transfers.withLock { $0.uploads[id] = nil }
+                run.removeState()
             }
-            known.uploads[id] = upload
+            transfers.uploads[id] = upload
             return upload
         }
     }
@@ -299,24 +299,24 @@ public final class AttachmentStore: Sendable {
 
     private func transfer(_ state: TransferFolder.DownloadState) -> AttachmentDownload {
         let id = state.manifest.id
-        return known.withLock { known in
-            if let download = known.downloads[id] { return download }
+        return transfers.withLock { transfers in
+            if let download = transfers.downloads[id] { return download }
             let run = DownloadRun(state: state, folder: folder, server: server)
             let lock = lock.withLock(\.self)
             let download = AttachmentDownload(
                 id: id, length: state.manifest.sealedLength, activity: activity
             ) { [weak self] moved in
                 defer {
-                    if !run.isThere { self?.known.withLock { $0.downloads[id] = nil } }
+                    if !run.isUnfinished { self?.transfers.withLock { $0.downloads[id] = nil } }
                     withExtendedLifetime(lock) {}
                 }
                 return try await run.run(moved)
-            } giveUp: { [weak self] () async throws(PushError) in
-                self?.known.withLock { $0.downloads[id] = nil }
-                run.giveUp()
-            } forget: {
+            } onCancel: { [weak self] () async throws(PushError) in
+                self?.transfers.withLock { $0.downloads[id] = nil }
+                run.cancel()
+            } onConfirm: {
             }
-            known.downloads[id] = download
+            transfers.downloads[id] = download
             return download
         }
     }

@@ -26,22 +26,22 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     public let length: Int64
     private let state = Mutex(State())
     private let work: @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value
-    private let giveUp: @Sendable () async throws(PushError) -> Void
-    private let forget: @Sendable () -> Void
+    private let onCancel: @Sendable () async throws(PushError) -> Void
+    private let onConfirm: @Sendable () -> Void
     private let activity: WakeActivity
 
     /// - Parameter activity: Records when the transfer runs, and when it stops.
     init(
         id: String, length: Int64, activity: WakeActivity = WakeActivity(),
         work: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value,
-        giveUp: @escaping @Sendable () async throws(PushError) -> Void, forget: @escaping @Sendable () -> Void
+        onCancel: @escaping @Sendable () async throws(PushError) -> Void, onConfirm: @escaping @Sendable () -> Void
     ) {
         self.id = id
         self.length = length
         self.activity = activity
         self.work = work
-        self.giveUp = giveUp
-        self.forget = forget
+        self.onCancel = onCancel
+        self.onConfirm = onConfirm
     }
 
     deinit { state.withLock { $0.task }?.cancel() }
@@ -130,12 +130,12 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     /// reached, the request is repeated for ten minutes, and in the next run.
     public func cancel() async throws(PushError) {
         await pause()
-        try await giveUp()
+        try await onCancel()
     }
 
     fileprivate func confirmed() {
         guard state.withLock({ $0.end == .done }) else { return }
-        forget()
+        onConfirm()
     }
 
     private func moved(to bytes: Int64) {

@@ -25,7 +25,7 @@ struct DownloadRun: Sendable {
     private var location: String { "/v1/attachments/\(id)" }
 
     /// Whether the download is not complete.
-    var isThere: Bool { folder.ids(.download).contains(id) }
+    var isUnfinished: Bool { folder.ids(.download).contains(id) }
 
     func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> String {
         do {
@@ -36,7 +36,7 @@ struct DownloadRun: Sendable {
         } catch let refused as CredentialRefused {
             throw refused.error
         } catch let error as PushError where Self.isFinal(error) {
-            giveUp()
+            cancel()
             throw error
         }
         return state.path
@@ -122,7 +122,7 @@ struct DownloadRun: Sendable {
     }
 
     /// Removes the state and the partial file.
-    func giveUp() {
+    func cancel() {
         folder.remove(.download, id)
         unlink(state.part)
     }

@@ -17,7 +17,7 @@ struct UploadRun: Sendable {
     private static let draft = (name: "Upload-Draft-Interop-Version", value: "8")
 
     /// Whether the upload is not complete or not confirmed.
-    var isThere: Bool { folder.ids(.upload).contains(id) }
+    var isUnfinished: Bool { folder.ids(.upload).contains(id) }
 
     func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> AttachmentManifest {
         let known = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
@@ -33,7 +33,7 @@ struct UploadRun: Sendable {
         guard try file.size() == length else {
             throw PushError(.storageDamaged, "The sealed file of an upload is not whole.")
         }
-        let whole = try await bring(file, length, state, moved)
+        let whole = try await upload(file, length, state, moved)
         let manifest = AttachmentManifest(
             id: whole.id, key: state.key, length: state.length, digest: state.digest, expiresAt: whole.expiresAt)
         var done = state
@@ -49,7 +49,7 @@ struct UploadRun: Sendable {
         var location: String
     }
 
-    private func bring(
+    private func upload(
         _ file: DiskFile, _ length: Int64, _ known: TransferFolder.UploadState, _ moved: @escaping @Sendable (Int64) -> Void
     ) async throws -> Whole {
         var state = known
@@ -160,12 +160,12 @@ struct UploadRun: Sendable {
     }
 
     /// Removes the state of a confirmed upload.
-    func forget() { folder.remove(.upload, id) }
+    func removeState() { folder.remove(.upload, id) }
 
     /// Records that the upload is cancelled, for this run and the next ones. The sealed file is removed at once.
     ///
     /// - Returns: The state for ``remove(_:first:)``; nil if there is no such upload.
-    func giveUp() throws(PushError) -> TransferFolder.UploadState? {
+    func cancel() throws(PushError) -> TransferFolder.UploadState? {
         guard var state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) else { return nil }
         state.isGivenUp = true
         do throws(PushError) {

@@ -104,7 +104,7 @@ public final class PushClient: Sendable, Service {
         serviceProvider = ServiceProvider(engine: services)
         runner.listeners.withLock { [services] listeners in
             listeners.scopeChanged = { [weak services] in services?.scopeChanged() }
-            listeners.servicesKnown = { [weak services] revision, isRestored in
+            listeners.servicesRevisionReported = { [weak services] revision, isRestored in
                 services?.offers.serverHas(revision, isRestored: isRestored)
             }
         }
@@ -146,7 +146,7 @@ public final class PushClient: Sendable, Service {
         let (runner, loop, updates, services) = (runner, loop, updates, services)
         await cancelWhenGracefulShutdown { await Self.run(runner, loop, updates, services) }
         let runs = runner.endRun()
-        await runner.settle()
+        await runner.flush()
         guard !Task.isCancelled else {
             runner.endIterations(runs)
             throw CancellationError()
@@ -176,7 +176,7 @@ public final class PushClient: Sendable, Service {
             await earlier?.value
             await Self.run(runner, loop, updates, services)
             runner.endIterations(runner.endRun())
-            await runner.settle()
+            await runner.flush()
         }
     }
 

@@ -164,14 +164,14 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                 case .added(let delegate, let subject): calls.added(delegate, subject)
                 case .removed(let delegate, let subject): calls.removed(delegate, subject)
                 case .happened(let event, let subject, let listeners, let start):
-                    let present = listeners.compactMap(\.delegate).filter { self.isThere($0) }
+                    let present = listeners.compactMap(\.delegate).filter { self.isRegistered($0) }
                     var isNotified = !present.isEmpty
                     let begun = isNotified ? start : nil
                     if let begun { isNotified = await begun.begins() }
                     if isNotified { isNotified = await calls.willHappen(event, subject) }
                     var wasDelivered = false
                     // A delegate may have been removed meanwhile, and the user may have changed.
-                    for delegate in present where isNotified && self.isThere(delegate) && self.isCurrent(event) {
+                    for delegate in present where isNotified && self.isRegistered(delegate) && self.isCurrent(event) {
                         wasDelivered = true
                         calls.happened(delegate, event, subject)
                     }
@@ -182,7 +182,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         }
     }
 
-    private func isThere(_ delegate: any Delegate) -> Bool {
+    private func isRegistered(_ delegate: any Delegate) -> Bool {
         state.withLock { state in state.delegates.contains { $0.delegate === delegate } }
     }
 

@@ -57,7 +57,7 @@ extension ClientSession {
     mutating func channelDiscarded(_ identifier: String) -> [SessionAction] {
         let former = channels[identifier]
         guard former != nil || messages.buffers[identifier] != nil else { return [] }
-        var actions = forget(identifier)
+        var actions = removeChannel(identifier)
         if former?.state == .open || former?.state == .connecting || former?.state == .disconnecting {
             actions += withdraw(former?.channelID)
         }
@@ -65,7 +65,7 @@ extension ClientSession {
     }
 
     /// Drops all that is known of a channel here; its readers hear that it is closed, unless it had ended.
-    mutating func forget(_ identifier: String) -> [SessionAction] {
+    mutating func removeChannel(_ identifier: String) -> [SessionAction] {
         let former = channels[identifier]
         channels.remove(identifier)
         messages.buffers[identifier] = nil

@@ -23,7 +23,7 @@ extension ClientSession {
         var former: [SessionAction] = []
         if let device = registration.identity?.device, device != identity.device {
             // Another install renewed the credential of the device that this install was, and the server forgot the registration.
-            forgetReports()
+            clearReports()
             former = [.write(.eraseIdentity), .notifySubscriptions(.deviceLost)] + pushDeviceLost()
         }
         registration.registered(as: identity)

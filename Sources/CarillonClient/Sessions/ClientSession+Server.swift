@@ -64,7 +64,7 @@ extension ClientSession {
 
     /// The app wants this device gone.
     mutating func signedOut(at now: ContinuousClock.Instant) -> [SessionAction] {
-        var actions = Set(channels.machines.keys).union(messages.buffers.keys).sorted().flatMap { forget($0) }
+        var actions = Set(channels.machines.keys).union(messages.buffers.keys).sorted().flatMap { removeChannel($0) }
         if let identity = registration.identity {
             let deregistration = Deregistration(
                 device: identity.device, credential: identity.credential,
@@ -80,7 +80,7 @@ extension ClientSession {
         }
         registration.lost()
         knownServer.signedOut()
-        forgetReports()
+        clearReports()
         (user.pending, user.accepted) = (nil, nil)
         actions += [
             .write(.eraseIdentity), .write(.eraseServiceIdentities), .write(.saveUser(nil)), .write(.saveAcceptedUser(nil)),

@@ -2,7 +2,7 @@ import CarillonWire
 
 extension ClientSession {
     /// Sends a request on the live session. The caller repeats a request that is lost with the session.
-    func asked(_ request: ClientFrame.Request) -> [SessionAction] { phase == .live ? [.send(.request(request))] : [] }
+    func requested(_ request: ClientFrame.Request) -> [SessionAction] { phase == .live ? [.send(.request(request))] : [] }
 
     /// Subscriptions are made for the user of the device, once the server has answered about the user.
     mutating func resumeSubscriptions() -> [SessionAction] {

@@ -288,13 +288,13 @@ struct ClientSession: Sendable {
     mutating func removeDevice() -> [SessionAction] {
         registration.lost()
         knownServer.id = nil
-        forgetReports()
+        clearReports()
         return [.write(.eraseIdentity), .notifySubscriptions(.deviceLost)] + pushDeviceLost()
             + endChannels { $0.deviceLost() }
     }
 
     /// The server hears no more of the messages and channels of a former device.
-    mutating func forgetReports() {
+    mutating func clearReports() {
         _ = messages.takeReports()
         channels.withdrawals = []
     }

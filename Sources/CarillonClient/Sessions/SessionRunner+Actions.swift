@@ -98,7 +98,7 @@ extension SessionRunner {
             wakeServices()
         case .notifyProviders: providerChanges.send()
         case .notifyServicesRevision(let revision, let isRestored):
-            listeners.withLock { $0.servicesKnown }?(revision, isRestored)
+            listeners.withLock { $0.servicesRevisionReported }?(revision, isRestored)
         case .openRequests: requester.connected()
         case .notifyRequests(let answer): requester.answered(answer)
         case .markInstall(let device): markInstall(device)

@@ -68,7 +68,7 @@ extension SessionRunner {
             logger.error(
                 "cannot write the directory that is shared with the extension; retrying", metadata: ["reason": "\(error)"])
             again { runner in
-                runner.sharedKeys.withLock { $0.forget() }
+                runner.sharedKeys.withLock { $0.reset() }
                 runner.shareKeys()
             }
         }

@@ -53,7 +53,7 @@ extension SessionRunner {
                     await self.beginFiring(entry, by: .delegate, isOver: isOver)
                 else {
                     // The delegates are called when the server sends the firing again.
-                    firings.forget(entry.id)
+                    firings.removeRecord(entry.id)
                     return false
                 }
                 // The owner may have changed while the start was stored.
@@ -69,7 +69,7 @@ extension SessionRunner {
         begin({ session, _ in session.firingHandled(entry.firing) }) { [weak self] result in
             guard let self else { return }
             if case .failure = result { return again { $0.firingHandled(entry) } }
-            firings.forget(entry.id)
+            firings.removeRecord(entry.id)
         }
     }
 

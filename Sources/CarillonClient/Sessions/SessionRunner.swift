@@ -40,7 +40,7 @@ final class SessionRunner: Sendable {
         /// Called if ``ClientSession/updateScope`` has changed.
         var scopeChanged: (@Sendable () -> Void)?
         /// Called with the revision of the offered services that the server has, and whether the server was restored.
-        var servicesKnown: (@Sendable (String?, Bool) -> Void)?
+        var servicesRevisionReported: (@Sendable (String?, Bool) -> Void)?
     }
 
     let store: ClientStore
@@ -92,7 +92,7 @@ final class SessionRunner: Sendable {
         let own = WeakRunner()
         let listeners = deviceListeners
         subscriptions = NotificationSubscriptions(shared: shared) { request in
-            own.runner?.begin({ session, _ in session.asked(request) }) { _ in }
+            own.runner?.begin({ session, _ in session.requested(request) }) { _ in }
         } notify: { events in
             listeners.notify(events)
         } connect: {
@@ -178,7 +178,7 @@ final class SessionRunner: Sendable {
     // MARK: The store's queue
 
     /// Waits until the steps that began before are stored, such as starts that are taken back. The process can end then.
-    func settle() async {
+    func flush() async {
         // The step stores nothing and cannot fail.
         try? await perform(mustReachDisk: false) { _, _ in [] }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

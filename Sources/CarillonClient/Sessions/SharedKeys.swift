@@ -3,7 +3,7 @@ import CarillonWire
 
 /// The keys of channels that the notification service extension has.
 struct SharedKeys: Sendable {
-    private var known: [ChannelID: SubscriptionKeys]?
+    private var lastWritten: [ChannelID: SubscriptionKeys]?
 
     /// Returns the keys that must be written for the extension; nil if it has them. It needs the keys of each channel that is
     /// open or can be open again.
@@ -16,10 +16,10 @@ struct SharedKeys: Sendable {
             case .none, .closed, .error: break
             }
         }
-        defer { known = keys }
-        return known == keys ? nil : keys
+        defer { lastWritten = keys }
+        return lastWritten == keys ? nil : keys
     }
 
     /// Forgets what the extension has, so that all keys are written.
-    mutating func forget() { known = nil }
+    mutating func reset() { lastWritten = nil }
 }

@@ -55,7 +55,7 @@ final class ClientStore: Sendable {
             var state = try queue.write { database in
                 try StoredState.load(from: database, server: server, app: app)
             }
-            if let identity = state.identity { state.isRestored = !marker.isThere(for: identity.device) }
+            if let identity = state.identity { state.isRestored = !marker.exists(for: identity.device) }
             return state
         } catch let error as PushError {
             throw error

@@ -15,7 +15,7 @@ struct InstallMarker: Sendable {
         url = URL(fileURLWithPath: directory, isDirectory: true).appendingPathComponent(Self.fileName)
     }
 
-    func isThere(for device: String) -> Bool {
+    func exists(for device: String) -> Bool {
         (try? Data(contentsOf: url)) == Data(device.utf8)
     }
 

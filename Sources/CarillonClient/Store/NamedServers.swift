@@ -76,7 +76,7 @@ final class NamedServers: Sendable {
     }
 
     /// Removes the record of an address at which another server responds without an id.
-    func forget(_ base: String) {
+    func remove(_ base: String) {
         guard servers.withLock({ $0.removeValue(forKey: base) }) != nil else { return }
         write {
             try $0.run("DELETE FROM named_server WHERE base = ?", [base])

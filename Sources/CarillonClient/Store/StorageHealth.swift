@@ -16,12 +16,12 @@ final class StorageHealth: Sendable {
         /// The operations that are repeated, and whether transactions failed when each of them failed.
         var operations: [UInt64: Bool] = [:]
         /// Whether an operation other than a transaction was given up, and none has succeeded since.
-        var wasGivenUp = false
+        var hasAbandonedOperation = false
         var waiting: [UInt64: AsyncStream<Void>.Continuation] = [:]
         var next: UInt64 = 0
         var listener: (@Sendable (Change) -> Void)?
 
-        var isFailing: Bool { doTransactionsFail || !operations.isEmpty || wasGivenUp }
+        var isFailing: Bool { doTransactionsFail || !operations.isEmpty || hasAbandonedOperation }
 
         mutating func makeNumber() -> UInt64 {
             next += 1
@@ -74,19 +74,19 @@ final class StorageHealth: Sendable {
         change("") { state in
             guard let isTransaction = state.operations.removeValue(forKey: number) else { return }
             if succeeded {
-                state.wasGivenUp = false
+                state.hasAbandonedOperation = false
             } else if isTransaction {
                 // The next transaction that writes shows that transactions succeed again.
                 state.doTransactionsFail = true
             } else {
-                state.wasGivenUp = true
+                state.hasAbandonedOperation = true
             }
         }
     }
 
     /// A file was written at the first attempt.
     func fileWritten() {
-        change("") { $0.wasGivenUp = false }
+        change("") { $0.hasAbandonedOperation = false }
     }
 
     /// Waits until it is time to try again: up to a limit, or until a transaction succeeds again.

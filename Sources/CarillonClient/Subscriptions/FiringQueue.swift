@@ -107,7 +107,7 @@ final class FiringQueue: Sendable {
     }
 
     /// Removes the record of a firing, after the server received the answer or when no listener received the firing.
-    func forget(_ id: String) { state.withLock { $0.notified[id] = nil } }
+    func removeRecord(_ id: String) { state.withLock { $0.notified[id] = nil } }
 
     /// Adds a firing, and returns whether it was added. A firing that waits already, that the app has, or that exceeds a limit is
     /// not added, and the server sends it again.

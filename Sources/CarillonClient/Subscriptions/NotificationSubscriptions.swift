@@ -246,7 +246,7 @@ public final class NotificationSubscriptions: Sendable {
             object.set(.init(entry))
             object.listeners.notify(events, start: start)
         case .found(let number, let entry): state.objects[number] = NotificationSubscription(.init(entry))
-        case .forget(let number): state.objects[number] = nil
+        case .removed(let number): state.objects[number] = nil
         case .listed: notify([.subscriptionsUpdated])
         case .connect: connect()
         case .wait(let seconds):

@@ -48,7 +48,7 @@ struct SubscriptionsMachine: Sendable {
         /// A subscription that the app did not make was found on the server.
         case found(Int, Entry)
         /// The entry was removed, or another entry replaces it.
-        case forget(Int)
+        case removed(Int)
         /// All subscriptions on the server are known.
         case listed
         /// Call ``timePassed()`` after this many seconds.
@@ -423,7 +423,7 @@ struct SubscriptionsMachine: Sendable {
             entries[other] = nil
             var replaced = present
             (replaced.status, replaced.statusAt, replaced.id) = (.unknown, nil, nil)
-            actions += [.notify(other, replaced, [.statusChanged(.unknown)]), .forget(other)]
+            actions += [.notify(other, replaced, [.statusChanged(.unknown)]), .removed(other)]
         }
         seen.insert(number)
         let actual = SubscriptionDefinition(body)
@@ -492,7 +492,7 @@ struct SubscriptionsMachine: Sendable {
         declared?.removeAll { $0 == number }
         operations.removeAll { $0.number == number }
         (entry.status, entry.statusAt, entry.id, entry.actual) = (.unknown, nil, nil, nil)
-        return [.notify(number, entry, [.statusChanged(.unknown), .unsubscribed]), .forget(number)]
+        return [.notify(number, entry, [.statusChanged(.unknown), .unsubscribed]), .removed(number)]
     }
 
     private mutating func failed(_ operation: Operation, _ error: PushError) -> [Action] {
@@ -503,7 +503,7 @@ struct SubscriptionsMachine: Sendable {
             guard var entry = entries.removeValue(forKey: number) else { return [] }
             declared?.removeAll { $0 == number }
             (entry.status, entry.statusAt) = (.unknown, nil)
-            return [.notify(number, entry, [.subscriptionFailed(error), .statusChanged(.unknown)]), .forget(number)]
+            return [.notify(number, entry, [.subscriptionFailed(error), .statusChanged(.unknown)]), .removed(number)]
         case .change(let number, let changes):
             guard var entry = entries[number] else { return [] }
             // The properties keep the server's values.

@@ -9,7 +9,7 @@ final class ConnectProgress: Sendable {
         var isUpgraded = false
         var status: Int?
         var abandonment: (any Error)?
-        var giveUp: (@Sendable (any Error) -> Void)?
+        var fail: (@Sendable (any Error) -> Void)?
     }
 
     private let state = Mutex(State())
@@ -49,7 +49,7 @@ final class ConnectProgress: Sendable {
         let promise = loop.makePromise(of: Value.self)
         // A completed promise keeps its first value.
         let abandonment = state.withLock { state in
-            state.giveUp = { promise.fail($0) }
+            state.fail = { promise.fail($0) }
             return state.abandonment
         }
         if let abandonment { promise.fail(abandonment) }
@@ -58,14 +58,14 @@ final class ConnectProgress: Sendable {
     }
 
     func abandon(_ error: any Error) {
-        let (channels, giveUp) = state.withLock { state in
+        let (channels, fail) = state.withLock { state in
             guard !state.isUpgraded, state.abandonment == nil else {
                 return ([any NIOCore.Channel](), (@Sendable (any Error) -> Void)?.none)
             }
             state.abandonment = error
-            return (state.channels, state.giveUp)
+            return (state.channels, state.fail)
         }
-        giveUp?(error)
+        fail?(error)
         for channel in channels { channel.close(promise: nil) }
     }
 }

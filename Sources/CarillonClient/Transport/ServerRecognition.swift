@@ -49,7 +49,7 @@ final class ServerRecognition: Sendable {
             if let former = memory?.id(of: base) {
                 // A proxy can remove the header. It does not change the id.
                 guard let id, id != former else { return .foreign }
-                memory?.forget(base)
+                memory?.remove(base)
             } else if known == true {
                 // The memory has no age of a name that could not be stored.
                 guard memory?.hasExpired(base) == true else { return .foreign }

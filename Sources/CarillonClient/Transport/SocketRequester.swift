@@ -63,7 +63,7 @@ final class SocketRequester: Sendable {
         guard let id else { return nil }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isAsked = state.withLock { state in
+                let isSent = state.withLock { state in
                     guard state.isLive, !Task.isCancelled, state.waiting.count < Self.mostAtOnce,
                         state.bytes + bytes <= Self.mostBytes
                     else { return false }
@@ -71,7 +71,7 @@ final class SocketRequester: Sendable {
                     state.waiting[id] = Waiting(bytes: bytes, continuation: continuation)
                     return true
                 }
-                guard isAsked else { return continuation.resume(returning: nil) }
+                guard isSent else { return continuation.resume(returning: nil) }
                 send(ClientFrame.Request(id: id, method: method, path: path, body: body))
             }
         } onCancel: {

@@ -19,7 +19,7 @@ struct WakeActivityTests {
             work: { _ in
                 try await gate.value
                 return "path"
-            }, giveUp: {}, forget: {})
+            }, onCancel: {}, onConfirm: {})
     }
 
     @Test func `a transfer is work while it goes on, and data when it is finished`() async throws {

@@ -212,7 +212,7 @@ struct PublicStreamTests {
             work: { moved in
                 for bytes in 0...1000 as ClosedRange<Int64> { moved(bytes) }
                 return "path"
-            }, giveUp: {}, forget: {})
+            }, onCancel: {}, onConfirm: {})
         let progress = transfer.progress
         _ = try await transfer.value
         var heard: [String] = []

@@ -243,7 +243,7 @@ struct KeptResultTests {
         let fourth = results.begins("a", with: .reader)
         let isEnded = results.ended("a")
         let confirmed = results.released("a", by: .reader)
-        #expect(fourth && isEnded && !confirmed && !results.isThere("a"))
+        #expect(fourth && isEnded && !confirmed && !results.contains("a"))
     }
 
     /// Does not return before it is released.
@@ -370,7 +370,7 @@ struct KeptResultTests {
             return await replies.next()?.id
         }
         // The reader begins.
-        for _ in 0..<10 { await runner.settle() }
+        for _ in 0..<10 { await runner.flush() }
         try await runner.perform { session, context in
             guard let identity = session.registration.identity else { return [] }
             return session.userAccepted(bob, of: identity, as: "bob", at: context.now)

@@ -34,7 +34,7 @@ struct MessageFilesTests {
         try put(".gathering/7/f")
         let failing = files(isFailing: true)
         failing.removeMessages(of: ["a/1/f"])
-        failing.giveUp(7)
+        failing.discard(7)
         #expect(!exists("a/1") && exists("a/2/f") && !exists(".gathering/7"))
         #expect(exists(".removed/0/f") && exists(".removed/1/f"))
         #expect(
@@ -68,7 +68,7 @@ struct MessageFilesTests {
     @Test func `files that do not exist are removed without a warning`() {
         let files = files(isFailing: false)
         files.removeMessages(of: ["a/1/f"])
-        files.giveUp(7)
+        files.discard(7)
         files.sweep(except: [])
         files.removeAll()
         #expect(logs.lines.isEmpty)

@@ -30,7 +30,7 @@ struct SharedKeysTests {
         #expect(shared.change(for: [ChannelMachine]()) == nil)
         #expect(shared.change(for: [channel(.open)])?.count == 1)
         #expect(shared.change(for: [channel(.disconnecting)]) == nil)
-        shared.forget()
+        shared.reset()
         #expect(shared.change(for: [channel(.open)])?.count == 1)
     }
 

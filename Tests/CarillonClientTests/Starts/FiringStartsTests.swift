@@ -91,7 +91,7 @@ struct FiringStartsTests {
         _ = await reading.next()
         #expect(try await starts(of: "a", in: fixture.store) == 1)
         runner.stopStarts()
-        await runner.settle()
+        await runner.flush()
         #expect(try await starts(of: "a", in: fixture.store) == 0)
         _ = await reading.next()
         #expect(try await starts(of: "b", in: fixture.store) == 0)
@@ -155,7 +155,7 @@ struct FiringStartsTests {
         runner.suspects.end(.message(1))
         try await send("c", fixture)
         #expect(await waiting.value == "c")
-        await runner.settle()
+        await runner.flush()
         #expect(try await starts(of: "a", in: fixture.store) == 0)
         #expect(try await starts(of: "b", in: fixture.store) == 0)
     }
@@ -189,7 +189,7 @@ struct FiringStartsTests {
         let waiting = Task { await FiringReading(runner.firings).next()?.id }
         let delegates = Task { await start.begins() }
         try await eventually { runner.firings.isUnhandled("a") }
-        for _ in 0..<10 { await runner.settle() }
+        for _ in 0..<10 { await runner.flush() }
         #expect(try await starts(of: "a", in: fixture.store) == 0)
         #expect(try await starts(of: "d", in: fixture.store) == 0)
         try await answer(runner, isTaken: isTaken)
@@ -198,7 +198,7 @@ struct FiringStartsTests {
         #expect(await waiting.value == (isTaken ? "c" : "a"))
         #expect(await delegates.value == !isTaken)
         start.ended()
-        await runner.settle()
+        await runner.flush()
         #expect(try await starts(of: "d", in: fixture.store) == 0)
     }
 
@@ -410,7 +410,7 @@ struct FiringStartsTests {
         subscription.addDelegate(delegate)
         try await send("a", starts: 2, fixture)
         #expect(try await all(delegate, runner) == ["status: started", "started"])
-        await runner.settle()
+        await runner.flush()
         #expect(!runner.firingStarts.hasStarted(entry))
         #expect(try await starts(of: "a", in: fixture.store) == 2)
     }
@@ -428,10 +428,10 @@ struct FiringStartsTests {
             break
         }
         try await eventually { !runner.firings.isUnhandled("a") }
-        await runner.settle()
+        await runner.flush()
         #expect(try await starts(of: "a", in: fixture.store) == 3, "the delegates have it")
         start.ended()
-        await runner.settle()
+        await runner.flush()
         #expect(try await starts(of: "a", in: fixture.store) == 2)
     }
 
@@ -442,13 +442,13 @@ struct FiringStartsTests {
         let start = runner.delegateStart(of: entry)
         #expect(await start.begins())
         runner.firings.handled(entry)
-        await runner.settle()
+        await runner.flush()
         #expect(try await starts(of: "a", in: fixture.store) == 0)
         start.ended()
         #expect(await start.begins(), "the delegates are called")
         #expect(try await starts(of: "a", in: fixture.store) == 0)
         start.ended()
-        await runner.settle()
+        await runner.flush()
         #expect(try await starts(of: "a", in: fixture.store) == 0)
     }
 
@@ -459,7 +459,7 @@ struct FiringStartsTests {
         runner.firings.ownerChanged()
         #expect(await !start.begins())
         start.ended()
-        await runner.settle()
+        await runner.flush()
         #expect(try await starts(of: "a", in: fixture.store) == 0)
     }
 
@@ -479,7 +479,7 @@ struct FiringStartsTests {
         let first = await reading.next()
         #expect(first?.id == "a")
         _ = await reading.next()
-        await runner.settle()
+        await runner.flush()
         #expect(runner.firings.starts(of: "a") == nil)
         #expect(runner.firings.starts(of: "b") == 0)
     }

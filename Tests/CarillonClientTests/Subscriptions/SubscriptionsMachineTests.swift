@@ -81,7 +81,7 @@ struct SubscriptionsMachineTests {
             Self.events(refused) == [
                 .subscriptionFailed(PushError(.subscriptionRefused, "field_invalid: no")), .statusChanged(.unknown),
             ])
-        #expect(machine.entries.isEmpty && refused.contains(.forget(number)))
+        #expect(machine.entries.isEmpty && refused.contains(.removed(number)))
     }
 
     @Test mutating func `a server of an earlier version is told of nothing`() {
@@ -189,7 +189,7 @@ struct SubscriptionsMachineTests {
         let gone = try answer(
             again, 200, SubscriptionList(subscriptions: [Self.body("01", Self.definition("x"))], next: nil))
         #expect(Self.events(gone) == [.statusChanged(.unknown), .unsubscribed])
-        #expect(gone.contains(.forget(own)) && gone.last == .listed)
+        #expect(gone.contains(.removed(own)) && gone.last == .listed)
     }
 
     @Test mutating func `what a restored server lost is made again, and what it has of before is changed again`() throws {

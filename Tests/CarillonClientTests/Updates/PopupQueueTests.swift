@@ -14,8 +14,8 @@ struct PopupQueueTests {
         func removed(_ key: UpdateKey) -> [Action] { queue.removed(key) }
         func removedAll() -> [Action] { queue.removedAll() }
         func pressed(_ key: UpdateKey) -> [Action] { queue.pressed(key) }
-        func settled(_ key: UpdateKey) -> [Action] { queue.settled(key) }
-        func unsettled(_ key: UpdateKey) { queue.unsettled(key) }
+        func resultStored(_ key: UpdateKey) -> [Action] { queue.resultStored(key) }
+        func resultNotStored(_ key: UpdateKey) { queue.resultNotStored(key) }
         func progressed(_ key: UpdateKey, to part: Double) -> [Action] { queue.progressed(key, to: part) }
         func downloaded(_ key: UpdateKey, errors: [String]? = nil) -> [Action] { queue.downloaded(key, errors: errors) }
     }
@@ -39,7 +39,7 @@ struct PopupQueueTests {
         while !queue.isEmpty {
             order.append(shown)
             #expect(queue.pressed(key(shown)) == [.confirm(key(shown), opens: nil)])
-            let actions = queue.settled(key(shown))
+            let actions = queue.resultStored(key(shown))
             #expect(actions.first == .dismiss(key(shown)))
             for case .show(let next, _, _) in actions { shown = next.update }
         }
@@ -56,7 +56,7 @@ struct PopupQueueTests {
         let queue = Queue()
         #expect(queue.added(key("a"), popup(.failure)).count == 1)
         #expect(queue.added(key("a"), popup(.failure)).isEmpty)
-        _ = queue.settled(key("a"))
+        _ = queue.resultStored(key("a"))
         #expect(queue.isEmpty)
     }
 
@@ -76,7 +76,7 @@ struct PopupQueueTests {
         #expect(queue.downloaded(key("a")) == [.show(key("a"), one, .detail)])
         #expect(queue.pressed(key("a")) == [.confirm(key("a"), opens: .object("pump"))])
         #expect(queue.pressed(key("a")).isEmpty, "once")
-        queue.unsettled(key("a"))
+        queue.resultNotStored(key("a"))
         #expect(queue.pressed(key("a")) == [.confirm(key("a"), opens: .object("pump"))], "it could not be stored")
     }
 
@@ -85,7 +85,7 @@ struct PopupQueueTests {
         let one = popup(.emergency, "pump")
         _ = queue.added(key("a"), one)
         #expect(queue.downloaded(key("a"), errors: ["gone"]) == [.show(key("a"), one, .close)])
-        #expect(queue.pressed(key("a")) == [.giveUp(key("a"), errors: ["gone"])])
+        #expect(queue.pressed(key("a")) == [.fail(key("a"), errors: ["gone"])])
     }
 
     @Test func `attachments are downloaded while their popups wait, two at a time`() {
@@ -100,7 +100,7 @@ struct PopupQueueTests {
         #expect(queue.removed(key("c")) == [.download(key("e"), .object("e"))])
         #expect(queue.downloaded(key("c")).isEmpty)
         _ = queue.pressed(key("a"))
-        #expect(queue.settled(key("a")).last == .show(key("b"), popup(.failure, "b"), .detail))
+        #expect(queue.resultStored(key("a")).last == .show(key("b"), popup(.failure, "b"), .detail))
     }
 
     @Test func `one that waits for its download is shown as waiting`() {

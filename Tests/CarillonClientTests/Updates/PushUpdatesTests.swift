@@ -259,7 +259,7 @@ struct PushUpdatesTests {
             _ = try await world.inbox.received(
                 PollAnswer(updates: frames), to: nil, by: ProcessingFixture.owner, reported: [], parameters: nil)
         }
-        #expect(try await world.inbox.report(results: 3).room == 0)
+        #expect(try await world.inbox.report(results: 3).capacity == 0)
     }
 
     // MARK: How soon again

@@ -81,7 +81,7 @@ struct UpdateInboxTests {
         let fixture = try await Fixture()
         try await fixture.receive()
         #expect(try await fixture.inbox.report(results: 9).position == "p")
-        try await fixture.inbox.forgetPosition()
+        try await fixture.inbox.clearPosition()
         #expect(try await fixture.inbox.report(results: 9).position == nil)
     }
 
@@ -140,12 +140,12 @@ struct UpdateInboxTests {
         let inbox = fixture.inbox
         let frames = (0..<UpdateInbox.mostWaiting).map { Fixture.frame("u\($0)", "definitions") }
         _ = try await inbox.received(PollAnswer(updates: frames), to: nil, by: Fixture.owner, reported: [], parameters: nil)
-        #expect(try await inbox.report(results: 0).room == 0)
+        #expect(try await inbox.report(results: 0).capacity == 0)
         let update = try #require(try await inbox.next())
         try await inbox.finished(update, .done())
-        #expect(try await inbox.report(results: 0).room == 1)
+        #expect(try await inbox.report(results: 0).capacity == 1)
         try await fixture.receive(Fixture.frame("u0", "definitions", attempt: 2))
-        #expect(try await inbox.report(results: 0).room == 1)
+        #expect(try await inbox.report(results: 0).capacity == 1)
     }
 
     @Test func `what failed waits for the server, takes no room, and is not kept without end`() async throws {
@@ -156,7 +156,7 @@ struct UpdateInboxTests {
             let update = try #require(try await inbox.next())
             try await inbox.finished(update, .failed(isPermanent: true, reason: "r"))
         }
-        #expect(try await inbox.report(results: 0).room == UpdateInbox.mostWaiting)
+        #expect(try await inbox.report(results: 0).capacity == UpdateInbox.mostWaiting)
         try await inbox.setOwner(Fixture.owner)
         #expect(try await inbox.next() == nil, "a start is no reason to try again")
         try await fixture.receive(Fixture.frame("u1", "definitions"))

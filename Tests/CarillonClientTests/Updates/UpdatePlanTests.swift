@@ -142,7 +142,7 @@ struct UpdatePlanTests {
                 for: Self.maintenance, in: UpdateSituation(mode: mode, isDirty: true, consent: consent, commit: commit))
         }
         for commit in Self.commits {
-            #expect(plan(nil, commit) == UpdatePlan([Self.enter], .ask))
+            #expect(plan(nil, commit) == UpdatePlan([Self.enter], .askUser))
             #expect(plan(.declined, commit) == UpdatePlan([Self.enter], .finish(.done(code: "commit declined"))))
             #expect(plan(.unanswered, commit) == UpdatePlan([Self.enter], .finish(.done(code: "commit unanswered"))))
         }

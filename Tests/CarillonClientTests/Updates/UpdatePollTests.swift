@@ -7,11 +7,11 @@ import Testing
 
 struct UpdatePollTests {
     private func body(
-        room: Int = 10, parameters: ParameterSet? = nil, results: [WaitingResult] = [], position: String? = nil
+        capacity: Int = 10, parameters: ParameterSet? = nil, results: [WaitingResult] = [], position: String? = nil
     ) throws -> JSONValue {
         let poll = UpdatePoll(
             profile: "p", kinds: ["popup", "content"], position: position, parameters: parameters, results: results,
-            waitSeconds: 25, room: room)
+            waitSeconds: 25, capacity: capacity)
         return try #require(JSONValue(parsing: Array(poll.body)))
     }
 
@@ -21,8 +21,8 @@ struct UpdatePollTests {
         #expect(empty["kinds"] == .array([.string("content"), .string("popup")]))
         #expect(empty["wait"] == .integer(25) && empty["max"] == .integer(10) && empty["profile"] == .string("p"))
         for name in ["position", "parameters", "results"] { #expect(empty[name] == nil) }
-        #expect(try body(room: 5000)["max"] == .integer(UpdatePoll.mostUpdates))
-        let full = try body(room: 0, position: "x")
+        #expect(try body(capacity: 5000)["max"] == .integer(UpdatePoll.mostUpdates))
+        let full = try body(capacity: 0, position: "x")
         #expect(full["max"] == .integer(0) && full["wait"] == .integer(0) && full["position"] == .string("x"))
         let said = try body(results: [WaitingResult(number: 1, json: .object([]))])
         #expect(said["results"] == .array([.object([])]))

@@ -12,18 +12,18 @@ struct IdentityVerifier {
     }
 
     var verify: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
-    private var asked: [Question: Task<Bool, Never>] = [:]
+    private var running: [Question: Task<Bool, Never>] = [:]
 
     /// Returns the task of the answer to a question. The same question runs once at a time. Returns nil if the app set no
     /// verifier.
     mutating func task(for question: Question) -> Task<Bool, Never>? {
-        if let task = asked[question] { return task }
+        if let task = running[question] { return task }
         guard let verify else { return nil }
         // The task ends with the answer of the app.
         let task = Task { await verify(ServiceApplication(question.peer), question.fingerprint, question.isFirst) }
-        asked[question] = task
+        running[question] = task
         return task
     }
 
-    mutating func answered(_ question: Question) { asked[question] = nil }
+    mutating func answered(_ question: Question) { running[question] = nil }
 }

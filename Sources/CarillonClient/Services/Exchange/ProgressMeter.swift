@@ -96,16 +96,16 @@ extension ServiceEngine {
     }
 
     private func endConsumerProgressIfUnknown(of id: String) async {
-        guard !isKnownHere(id) else { return }
+        guard !hasRequest(id) else { return }
         do {
-            guard try await call(id) == nil, !isKnownHere(id) else { return }
+            guard try await call(id) == nil, !hasRequest(id) else { return }
             clientProgress.ended(id)
         } catch {
             logger.info("cannot look for a request; its progress ends with it", metadata: ["reason": "\(error)"])
         }
     }
 
-    private func isKnownHere(_ id: String) -> Bool {
+    private func hasRequest(_ id: String) -> Bool {
         requestIDs.isOpen(id) || outgoing.underWay[id] != nil || ownCache.calls[id] != nil
     }
 

@@ -83,7 +83,7 @@ extension ServiceEngine {
             if Self.mayHaveArrived(error), let stored = ownCache.calls[call.id] {
                 withdraw(stored)
             } else {
-                await forgetCall(call.id)
+                await deleteCall(call.id)
             }
             files.cancelUploads(uploaded)
             throw error

@@ -24,7 +24,7 @@ extension ServiceEngine {
         } catch let error as ServiceError where error.code == .requestUnknown {
             // The server never received the request.
         }
-        await forgetCall(id)
+        await deleteCall(id)
         files.removeAttachments(call.files)
         clientProgress.ended(id)
         outgoing.cancelled(id)
@@ -58,7 +58,7 @@ extension ServiceEngine {
                 for path in request + call.files.map({ "/v1/attachments/\($0)" }) where isDone {
                     isDone = await ServerRemovals.isRemoved(path, at: server)
                 }
-                if isDone { await self?.forgetCall(call.id) }
+                if isDone { await self?.deleteCall(call.id) }
             }
             await self?.withdrawn(call.id)
         }
@@ -88,7 +88,7 @@ extension ServiceEngine {
         guard case .array(let ids)? = answer["cancelled"] else { return early }
         for case .string(let id) in ids {
             if let call = try await call(id) { files.removeAttachments(call.files) }
-            await forgetCall(id)
+            await deleteCall(id)
             clientProgress.ended(id)
             outgoing.cancelled(id)
         }

@@ -24,12 +24,12 @@ extension ServiceEngine {
                     }
                     for event in events {
                         activity.began()
-                        if await takeShort(event) {
+                        if await handleIfShort(event) {
                             activity.ended(isEvent: true)
                             continue
                         }
                         group.addTask {
-                            await self.take(event)
+                            await self.handleEvent(event)
                             self.activity.ended(isEvent: true)
                         }
                     }
@@ -49,7 +49,7 @@ extension ServiceEngine {
     }
 
     /// Handles an event in its order, if this takes a short time. Returns false for an event that takes longer.
-    private func takeShort(_ stored: StoredServiceEvent) async -> Bool {
+    private func handleIfShort(_ stored: StoredServiceEvent) async -> Bool {
         switch stored.event {
         // The end of a request can wait for the storage.
         case .reply, .failed: return false
@@ -58,25 +58,25 @@ extension ServiceEngine {
             return false
         case .cancelled(let id):
             await cancelled(id.description)
-            await forget(stored)
+            await deleteEvent(stored)
         case .received(let id):
             await notifyReceived(id.description, stored.number)
         }
         return true
     }
 
-    private func take(_ stored: StoredServiceEvent) async {
+    private func handleEvent(_ stored: StoredServiceEvent) async {
         switch stored.event {
         case .request(let header, let from, let expiresAt, let content):
-            await takeRequest(stored, header, from, expiresAt, content)
-        case .reply(let id, let from, let content): await takeReply(stored, id.description, from, content)
+            await handleRequest(stored, header, from, expiresAt, content)
+        case .reply(let id, let from, let content): await handleReply(stored, id.description, from, content)
         case .failed(let id, let code):
             await finish(id.description, .failure(ServiceError(.init(code), "The server ended the request.")), stored)
         case .cancelled, .received: break
         }
     }
 
-    func forget(_ stored: StoredServiceEvent) async {
+    func deleteEvent(_ stored: StoredServiceEvent) async {
         await storage.change("forget event") { [box] in try await box.done(stored.number) }
     }
 }

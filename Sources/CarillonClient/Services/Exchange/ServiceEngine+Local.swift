@@ -28,7 +28,7 @@ extension ServiceEngine {
                 continue
             }
             do {
-                let listener = try await local.listen(as: device) { [weak self] in await self?.takeLocal($0) ?? false }
+                let listener = try await local.listen(as: device) { [weak self] in await self?.handleLocal($0) ?? false }
                 isFailing = false
                 schedule.succeeded()
                 while ownPeer?.device == device, !Task.isCancelled { await localChanges.wait() }
@@ -47,7 +47,7 @@ extension ServiceEngine {
     }
 
     /// Returns whether the event is stored.
-    private func takeLocal(_ body: [UInt8]) async -> Bool {
+    private func handleLocal(_ body: [UInt8]) async -> Bool {
         guard let event = ServiceEvent(body) else { return false }
         do {
             guard try await box.addLocal(event, body, at: Self.now) else { return false }
@@ -63,7 +63,7 @@ extension ServiceEngine {
 
     /// Returns whether the provider has stored a request. If so, this device applies the request's deadline.
     func sendLocally(_ body: [UInt8], _ call: StoredCall) async -> Bool {
-        guard let local, local.isThere(call.device), let own = ownPeer, let json = JSONValue(parsing: body),
+        guard let local, local.hasSocket(call.device), let own = ownPeer, let json = JSONValue(parsing: body),
             let header = try? RequestHeader(json), let content = try? SealedContent(json)
         else { return false }
         let until = Self.now + call.deadlineSeconds * 1000

@@ -38,9 +38,9 @@ extension ServiceEngine {
     ///
     /// - Parameter anew: Whether the server is asked even if the cache has a recent answer.
     func provider(of call: ServiceCall, anew: Bool = false) async throws -> (peer: ServicePeer, keys: KeyBundle) {
-        let wanted = ProviderCache.Wanted(application: call.to, service: call.method.service)
-        if !anew, let known = providerCache[wanted] { return known }
-        if !anew, let local, let earlier = providerCache.earlier(wanted), local.isThere(earlier.peer.device) {
+        let key = ProviderCache.Key(application: call.to, service: call.method.service)
+        if !anew, let known = providerCache[key] { return known }
+        if !anew, let local, let earlier = providerCache.earlier(key), local.hasSocket(earlier.peer.device) {
             return earlier
         }
         let found = try await find([("app", call.to.app), ("device", call.to.device)], for: call)
@@ -54,8 +54,8 @@ extension ServiceEngine {
         }
         try await authenticate(offering.keys, of: peer, user: ownCache.namedUsers[device])
         try await authorizeLocalRequests(of: peer)
-        let exact = ProviderCache.Wanted(application: ServiceApplication(peer), service: call.method.service)
-        for wanted in [wanted, exact] { providerCache[wanted] = (peer, offering.keys) }
+        let exact = ProviderCache.Key(application: ServiceApplication(peer), service: call.method.service)
+        for key in [key, exact] { providerCache[key] = (peer, offering.keys) }
         return (peer, offering.keys)
     }
 
@@ -78,7 +78,7 @@ extension ServiceEngine {
         while !Task.isCancelled {
             await runner.providerChanges.wait()
             providerCache.removeAll()
-            while providerWatchers.areThere, !Task.isCancelled {
+            while providerWatchers.hasWatchers, !Task.isCancelled {
                 do {
                     providerWatchers.notify(try await find([]).map(\.provider))
                     schedule.succeeded()
@@ -94,28 +94,28 @@ extension ServiceEngine {
 
 /// The recent recipients of requests, so that not every request needs a search.
 struct ProviderCache {
-    struct Wanted: Hashable {
+    struct Key: Hashable {
         var application: ServiceApplication
         var service: String
     }
 
-    private var entries: [Wanted: (peer: ServicePeer, keys: KeyBundle, until: ContinuousClock.Instant)] = [:]
+    private var entries: [Key: (peer: ServicePeer, keys: KeyBundle, until: ContinuousClock.Instant)] = [:]
     private static let lifetime = Duration.seconds(5)
     /// How long a provider on the same machine stays valid after the server returned it.
     private static let localLifetime = Duration.seconds(86_400)
     private static let most = 256
 
-    subscript(_ wanted: Wanted) -> (peer: ServicePeer, keys: KeyBundle)? {
-        get { entries[wanted].flatMap { $0.until > .now ? ($0.peer, $0.keys) : nil } }
+    subscript(_ key: Key) -> (peer: ServicePeer, keys: KeyBundle)? {
+        get { entries[key].flatMap { $0.until > .now ? ($0.peer, $0.keys) : nil } }
         set {
             if entries.count >= Self.most { removeAll() }
-            entries[wanted] = newValue.map { ($0.peer, $0.keys, .now + Self.lifetime) }
+            entries[key] = newValue.map { ($0.peer, $0.keys, .now + Self.lifetime) }
         }
     }
 
     /// Returns a recipient of the last day.
-    func earlier(_ wanted: Wanted) -> (peer: ServicePeer, keys: KeyBundle)? {
-        entries[wanted].flatMap { $0.until - Self.lifetime + Self.localLifetime > .now ? ($0.peer, $0.keys) : nil }
+    func earlier(_ key: Key) -> (peer: ServicePeer, keys: KeyBundle)? {
+        entries[key].flatMap { $0.until - Self.lifetime + Self.localLifetime > .now ? ($0.peer, $0.keys) : nil }
     }
 
     mutating func remove(_ peer: ServicePeer) { entries = entries.filter { $0.value.peer != peer } }
@@ -137,7 +137,7 @@ final class ProviderWatchers: Sendable {
 
     private let state = Mutex(State())
 
-    var areThere: Bool { state.withLock { !$0.watchers.isEmpty } }
+    var hasWatchers: Bool { state.withLock { !$0.watchers.isEmpty } }
 
     func add() -> AsyncStream<[FoundProvider]> {
         let (stream, continuation) = AsyncStream.makeStream(of: [FoundProvider].self, bufferingPolicy: .bufferingNewest(1))

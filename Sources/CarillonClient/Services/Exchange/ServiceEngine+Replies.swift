@@ -11,7 +11,7 @@ import Logging
 /// The handling of events of the app's requests: their receipt by the provider, and replies.
 extension ServiceEngine {
     /// Handles a reply.
-    func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
+    func handleReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
         let known: StoredCall?
         defer { outgoing.waitingForStorage.remove(id) }
         do {
@@ -23,7 +23,7 @@ extension ServiceEngine {
             // This device made no such request, or sent it to another device.
             logger.warning("received reply without a request")
             removeReceived([], of: stored)
-            return await forget(stored)
+            return await deleteEvent(stored)
         }
         // The reply arrived in time, also if the transfer of its files takes longer.
         outgoing.cancelTimer(of: id)
@@ -68,7 +68,7 @@ extension ServiceEngine {
 
     /// Removes the received files of a reply that is not delivered to the app.
     private func removeReceived(_ paths: [String], of stored: StoredServiceEvent) {
-        inbox.giveUp(stored.number)
+        inbox.discard(stored.number)
         let earlier = stored.directory.map { [box.store.paths.path($0)] } ?? []
         inbox.removeMessages(of: (paths + earlier).map(inbox.relative))
     }
@@ -88,7 +88,7 @@ extension ServiceEngine {
     }
 
     /// Ends a request without a result.
-    func forgetCall(_ id: String) async {
+    func deleteCall(_ id: String) async {
         await storage.change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
     }
 

@@ -11,7 +11,7 @@ import Logging
 /// The handling of requests of other devices.
 extension ServiceEngine {
     /// Handles a request: opens it, fetches its files, calls its handler, and sends its result.
-    func takeRequest(
+    func handleRequest(
         _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ expiresAt: Int64,
         _ content: SealedContent
     ) async {
@@ -25,7 +25,9 @@ extension ServiceEngine {
         let arrived = stored.arrivedAt.map { Date(timeIntervalSince1970: Double($0) / 1000) } ?? .now
         let deadline = min(arrived, .now) + TimeInterval(header.deadlineSeconds)
         do {
-            if header.isOfFrontService { return try await takeFrontRequest(stored, header, from, content, until: deadline) }
+            if header.isOfFrontService {
+                return try await handleFrontRequest(stored, header, from, content, until: deadline)
+            }
             if let reply = stored.reply {
                 do {
                     return try await post(reply, to: id, stored, from, [], until: deadline)
@@ -52,14 +54,14 @@ extension ServiceEngine {
                 let error = ServiceError(.storageUnavailable, "The request could not be stored until its deadline.")
                 providerListeners.notify([.requestFailed(from: ServiceApplication(from), error, id: id)])
             }
-            inbox.giveUp(stored.number)
+            inbox.discard(stored.number)
             await abandonDraft(of: stored.number)
-            await forget(stored)
+            await deleteEvent(stored)
         } catch let error as ServiceError {
             // The server refuses the reply, or there is no consumer.
             logger.info("cannot reply to request", metadata: ["code": "\(error.code)"])
-            inbox.giveUp(stored.number)
-            await forget(stored)
+            inbox.discard(stored.number)
+            await deleteEvent(stored)
         } catch {
             box.scheduleEnd(of: stored, logger: logger)
             logger.error("a request waits for the next run", metadata: ["reason": "\(error)"])
@@ -312,7 +314,7 @@ extension ServiceEngine {
 
     private static let soon = Duration.milliseconds(20)
 
-    private func takeFrontRequest(
+    private func handleFrontRequest(
         _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent,
         until deadline: Date
     ) async throws {
@@ -321,7 +323,7 @@ extension ServiceEngine {
             _ = try await open(header, from, content, stored.number)
         }
         providerListeners.notify([.frontRequested(by: ServiceApplication(from))])
-        await forget(stored)
+        await deleteEvent(stored)
     }
 
     private func open(
@@ -374,7 +376,7 @@ extension ServiceEngine {
         } else {
             _ = try await server.persist(until: deadline, .post, "\(ServiceAPI.path)/requests/\(id)/reply", reply)
         }
-        await forget(stored)
+        await deleteEvent(stored)
         // The device may have another user by now.
         guard incoming[id] != nil else { return }
         providerListeners.notify([

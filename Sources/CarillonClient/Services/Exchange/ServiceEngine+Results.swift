@@ -40,7 +40,7 @@ extension ServiceEngine {
                     id, event: stored?.number, keeping: kept, sparing: delegateResults.ids, at: Self.now)
             }
         } catch let error as ServiceError {
-            return await giveUp(call, error, paths, stored)
+            return await endWithStorageError(call, error, paths, stored)
         } catch {
             // The next run of this process does not report the result again.
             if isAwaited { clientListeners.notify([.didReceive(from: ServiceApplication(call.peer), result, id: id)]) }
@@ -72,7 +72,7 @@ extension ServiceEngine {
     }
 
     /// Reports that a result could not be stored until the last moment. The request is deleted when the storage works again.
-    private func giveUp(
+    private func endWithStorageError(
         _ call: StoredCall, _ error: ServiceError, _ paths: [String], _ stored: StoredServiceEvent?
     ) async {
         let id = call.id
@@ -98,7 +98,7 @@ extension ServiceEngine {
     ) async {
         logger.info("dropping the result of a request that has ended", metadata: ["id": "\(id)"])
         if let reply = try? result.get() { inbox.removeMessages(of: reply.attachments.map(inbox.relative)) }
-        if let stored { await forget(stored) }
+        if let stored { await deleteEvent(stored) }
     }
 
     private func notify(_ kept: KeptResult, to audience: ServiceResults.Audience = .all) {

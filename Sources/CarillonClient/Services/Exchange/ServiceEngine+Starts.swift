@@ -40,15 +40,15 @@ extension ServiceEngine {
     /// to the reader.
     private func beginReading(_ id: String) async -> Bool {
         await waitForUser(of: id)
-        guard results.unconfirmed.isThere(id) else { return false }
+        guard results.unconfirmed.contains(id) else { return false }
         await begin(id, with: .reader)
         await waitForUser(of: id)
-        return results.unconfirmed.isThere(id)
+        return results.unconfirmed.contains(id)
     }
 
     /// Waits until the server has decided whether the device keeps the user of a result, or the task is cancelled.
     private func waitForUser(of id: String) async {
-        while isBetweenUsers, results.unconfirmed.isThere(id) {
+        while isBetweenUsers, results.unconfirmed.contains(id) {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
         }
     }

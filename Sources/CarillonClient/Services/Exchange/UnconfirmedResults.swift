@@ -57,7 +57,7 @@ struct UnconfirmedResults {
     }
 
     /// Whether the result was neither confirmed nor removed.
-    func isThere(_ id: String) -> Bool { ids.contains(id) }
+    func contains(_ id: String) -> Bool { ids.contains(id) }
 
     /// Whether the result was being handled when the process ended, and waits for its turn.
     func isSuspect(_ id: String) -> Bool { suspects.contains(id) }

@@ -46,14 +46,14 @@ struct MessageFiles: Sendable {
 
     /// Whether an incomplete message has a file. A file that an earlier version stored under its name in another Unicode form
     /// gets the name in NFC.
-    func isGathered(_ file: RelativePath, for number: Int64) -> Bool { Self.isThere(file, in: gathering(number)) }
+    func isGathered(_ file: RelativePath, for number: Int64) -> Bool { Self.exists(file, in: gathering(number)) }
 
     /// Renames the files of a message that an earlier version stored to their names in NFC.
     func normalize(_ files: [RelativePath], in directory: String) {
-        for file in files { _ = Self.isThere(file, in: directory) }
+        for file in files { _ = Self.exists(file, in: directory) }
     }
 
-    private static func isThere(_ file: RelativePath, in directory: String) -> Bool {
+    private static func exists(_ file: RelativePath, in directory: String) -> Bool {
         let (files, path) = (FileManager.default, "\(directory)/\(file.text)")
         if files.fileExists(atPath: path) { return true }
         guard let former = former(file.components[...], in: directory) else { return false }
@@ -137,7 +137,7 @@ struct MessageFiles: Sendable {
     }
 
     /// Removes the incomplete files of a request.
-    func giveUp(_ number: Int64) { remove(gathering(number)) }
+    func discard(_ number: Int64) { remove(gathering(number)) }
 
     /// Removes incomplete files that belong to no stored request, and the files that could not be removed before.
     func sweep(except numbers: Set<Int64>) {

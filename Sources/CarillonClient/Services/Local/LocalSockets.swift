@@ -32,7 +32,7 @@ struct LocalSockets: Sendable {
 
     func path(of device: String) -> String { "\(directory)/\(device).sock" }
 
-    func isThere(_ device: String) -> Bool { FileManager.default.fileExists(atPath: path(of: device)) }
+    func hasSocket(_ device: String) -> Bool { FileManager.default.fileExists(atPath: path(of: device)) }
 
     func remove(_ device: String) { try? FileManager.default.removeItem(atPath: path(of: device)) }
 
@@ -79,7 +79,7 @@ struct LocalSockets: Sendable {
 
     /// Returns whether the recipient has stored the event.
     func send(_ event: [UInt8], to device: String) async -> Bool {
-        guard event.count <= Self.mostBytes, isThere(device) else { return false }
+        guard event.count <= Self.mostBytes, hasSocket(device) else { return false }
         let answer: EventLoopFuture<Bool> = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(timeout)
             .connect(unixDomainSocketPath: path(of: device))

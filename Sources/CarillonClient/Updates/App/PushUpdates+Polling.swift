@@ -55,7 +55,7 @@ extension PushUpdates {
         } catch {
             switch error {
             case .positionRefused:
-                await storing(worker) { try await inbox.forgetPosition() }
+                await storing(worker) { try await inbox.clearPosition() }
                 return .failed(retryAfter: nil)
             case .failed(let failure, let retryAfter):
                 if Task.isCancelled { return .hinted }

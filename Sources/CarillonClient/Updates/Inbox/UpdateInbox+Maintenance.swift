@@ -32,7 +32,7 @@ extension UpdateInbox {
         _ maintenance: Maintenance?, announcedBy announcement: WaitingUpdate? = nil
     ) async throws(PushError) -> Bool {
         try await store.write { db in
-            if let announcement, try !Self.isThere(announcement, db) { return false }
+            if let announcement, try !Self.contains(announcement, db) { return false }
             try db.execute(sql: "DELETE FROM maintenance")
             guard let maintenance else { return true }
             try db.execute(

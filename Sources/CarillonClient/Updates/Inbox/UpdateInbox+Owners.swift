@@ -77,7 +77,7 @@ extension UpdateInbox {
 
     /// Stores the result that is reported to the server, in place of an earlier one. The new row has a new number: a running poll
     /// with the earlier result does not remove it.
-    static func say(_ result: String, of key: UpdateKey, _ db: Database) throws {
+    static func storeResult(_ result: String, of key: UpdateKey, _ db: Database) throws {
         guard let owner = try ownerNumber(db) else { return }
         try db.execute(
             sql: "DELETE FROM update_result WHERE owner = ? AND id = ? AND entry = ?",

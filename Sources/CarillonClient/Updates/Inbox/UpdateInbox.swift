@@ -27,7 +27,7 @@ struct UpdateInbox: Sendable {
         var parameters: String?
         var results: [WaitingResult] = []
         /// The number of updates that the inbox can accept.
-        var room: Int
+        var capacity: Int
     }
 
     /// Returns the report of the next poll, with up to `limit` results.
@@ -45,7 +45,7 @@ struct UpdateInbox: Sendable {
                         WaitingResult(number: row["number"], json: $0)
                     }
                 },
-                room: max(0, Self.mostWaiting - waiting))
+                capacity: max(0, Self.mostWaiting - waiting))
         }
     }
 
@@ -89,7 +89,7 @@ struct UpdateInbox: Sendable {
     }
 
     /// Removes the position, which the server rejected. The server sends all unfinished updates again.
-    func forgetPosition() async throws(PushError) {
+    func clearPosition() async throws(PushError) {
         try await store.write { db in try db.execute(sql: "UPDATE update_place SET position = NULL") }
     }
 
@@ -105,10 +105,10 @@ struct UpdateInbox: Sendable {
             return
         }
         guard case .string(let name)? = json["kind"] else { return }
-        if let done = try result(of: key, db) { return try say(done, of: key, db) }
+        if let done = try result(of: key, db) { return try storeResult(done, of: key, db) }
         guard let kind = UpdateKind(name), let payload = try? UpdatePayload(json["payload"], of: kind) else {
             // The update is of a later version. It is reported as unsupported, and is not stored as finished.
-            return try say(UpdateOutcome.unsupported.json(of: key, frame.attempt), of: key, db)
+            return try storeResult(UpdateOutcome.unsupported.json(of: key, frame.attempt), of: key, db)
         }
         try db.execute(
             sql: """
@@ -184,18 +184,18 @@ struct UpdateInbox: Sendable {
     @discardableResult
     func setAway(_ update: WaitingUpdate) async throws(PushError) -> Bool {
         try await store.write { db in
-            guard try Self.isThere(update, db) else { return false }
+            guard try Self.contains(update, db) else { return false }
             try Self.set(.away, nil, update, db)
             return true
         }
     }
 
     /// Whether the update was not withdrawn.
-    func isThere(_ update: WaitingUpdate) async throws(PushError) -> Bool {
-        try await store.write { db in try Self.isThere(update, db) }
+    func contains(_ update: WaitingUpdate) async throws(PushError) -> Bool {
+        try await store.write { db in try Self.contains(update, db) }
     }
 
-    static func isThere(_ update: WaitingUpdate, _ db: Database) throws -> Bool { try newestAttempt(of: update, db) != nil }
+    static func contains(_ update: WaitingUpdate, _ db: Database) throws -> Bool { try newestAttempt(of: update, db) != nil }
 
     /// Returns the newest attempt that the server sent; nil if the update was withdrawn.
     private static func newestAttempt(of update: WaitingUpdate, _ db: Database) throws -> Int? {
@@ -255,7 +255,7 @@ struct UpdateInbox: Sendable {
 
     static func finish(_ update: WaitingUpdate, _ outcome: UpdateOutcome, _ db: Database) throws {
         let result = outcome.json(of: update.key, update.attempt)
-        try say(result, of: update.key, db)
+        try storeResult(result, of: update.key, db)
         switch outcome {
         case .deferred(let condition, _): try set(.deferred, condition, update, db)
         case .failed:

@@ -16,7 +16,7 @@ struct UpdatePoll: Sendable {
     var parameters: ParameterSet?
     var results: [WaitingResult]
     var waitSeconds: Int
-    var room: Int
+    var capacity: Int
 
     /// The version of the poll.
     static let version = 1
@@ -29,8 +29,8 @@ struct UpdatePoll: Sendable {
         var members: [JSONValue.Member] = [
             .init(name: "protocol", value: .integer(Self.version)), .init(name: "only", value: .string("updates")),
             .init(name: "kinds", value: .array(kinds.sorted().map { .string($0) })),
-            .init(name: "wait", value: .integer(room > 0 ? waitSeconds : 0)),
-            .init(name: "max", value: .integer(min(room, Self.mostUpdates))),
+            .init(name: "wait", value: .integer(capacity > 0 ? waitSeconds : 0)),
+            .init(name: "max", value: .integer(min(capacity, Self.mostUpdates))),
         ]
         if !profile.isEmpty { members.append(.init(name: "profile", value: .string(profile))) }
         if let position { members.append(.init(name: "position", value: .string(position))) }

@@ -40,13 +40,13 @@ struct UpdatePoller: Sendable {
         let poll = UpdatePoll(
             profile: owner.profile, kinds: kinds, position: report.position, parameters: changedParameters,
             results: report.results,
-            waitSeconds: report.results.isEmpty ? wait : 0, room: report.room)
+            waitSeconds: report.results.isEmpty ? wait : 0, capacity: report.capacity)
         guard let answer = try await answer(to: poll, hints) else { return nil }
         do {
             let arrival = try await inbox.received(
                 answer, to: report.position, by: owner, reported: report.results, parameters: changedParameters?.revision)
             return Page(
-                arrival: arrival, more: answer.more && report.room > 0,
+                arrival: arrival, more: answer.more && report.capacity > 0,
                 hasLostParameters: changedParameters == nil && answer.lacks(parameters), retryAfter: answer.retryAfter)
         } catch {
             throw Self.storage(error)

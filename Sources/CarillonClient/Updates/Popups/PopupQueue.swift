@@ -17,10 +17,10 @@ struct PopupQueue {
         case show(UpdateKey, PushUpdate.Popup, PopupDialog.Button)
         case dismiss(UpdateKey)
         case download(UpdateKey, PushUpdate.Attachment)
-        /// Store the result of the popup, then call ``PopupQueue/settled(_:)``.
+        /// Store the result of the popup, then call ``PopupQueue/resultStored(_:)``.
         case confirm(UpdateKey, opens: PushUpdate.Attachment?)
         /// The same for a popup whose attachment could not be downloaded.
-        case giveUp(UpdateKey, errors: [String])
+        case fail(UpdateKey, errors: [String])
     }
 
     private struct Item {
@@ -78,17 +78,17 @@ struct PopupQueue {
         }
         items[place].isPressed = true
         switch items[place].download {
-        case .failed(let errors): return [.giveUp(key, errors: errors)]
+        case .failed(let errors): return [.fail(key, errors: errors)]
         case .ready: return [.confirm(key, opens: items[place].popup.attachment)]
         case .none, .waiting, .running: return [.confirm(key, opens: nil)]
         }
     }
 
     /// The result of the press is durable.
-    mutating func settled(_ key: UpdateKey) -> [Action] { removed(key) }
+    mutating func resultStored(_ key: UpdateKey) -> [Action] { removed(key) }
 
     /// The result of the press could not be stored: the button can be pressed again.
-    mutating func unsettled(_ key: UpdateKey) {
+    mutating func resultNotStored(_ key: UpdateKey) {
         if let place = place(of: key) { items[place].isPressed = false }
     }
 

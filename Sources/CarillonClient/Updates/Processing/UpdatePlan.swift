@@ -20,7 +20,7 @@ struct UpdatePlan: Equatable, Sendable {
         /// Commits the uncommitted changes, then makes a new plan with the outcome.
         case commit
         /// Asks the user whether to commit, then makes a new plan with the answer.
-        case ask
+        case askUser
         /// Makes a new plan with the state at that time.
         case recheck
         case finish(UpdateOutcome)
@@ -152,7 +152,7 @@ extension UpdatePlan {
         guard situation.isDirty else { return .init([enter], .finish(.done())) }
         if situation.mode != .automatic {
             switch situation.consent {
-            case nil: return .init([enter], .ask)
+            case nil: return .init([enter], .askUser)
             case .declined, .unanswered:
                 return .init([enter], .finish(.done(code: situation.consent.map { "commit \($0.rawValue)" })))
             case .given: break

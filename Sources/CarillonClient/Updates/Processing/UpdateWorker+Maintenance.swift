@@ -67,7 +67,7 @@ extension UpdateWorker {
             guard var maintenance = try await inbox.maintenance() else { return nil }
             let starts = maintenance.starts
             guard !HandlerStarts.isCrashing(starts) else {
-                try await giveUp(maintenance)
+                try await failPermanently(maintenance)
                 return nil
             }
             maintenance.starts += 1
@@ -88,7 +88,7 @@ extension UpdateWorker {
     }
 
     /// Removes a maintenance for which the app's content ended the process too often.
-    private func giveUp(_ maintenance: UpdateInbox.Maintenance) async throws {
+    private func failPermanently(_ maintenance: UpdateInbox.Maintenance) async throws {
         try await inbox.setMaintenance(nil)
         failures.maintenanceEnded(at: .now)
         try await inbox.happened(.maintenanceOver)

@@ -35,13 +35,13 @@ extension UpdateWorker {
                 guard let dialog = sideWork[key] else { continue }
                 jobsIn.yield { await self.download(attachment, of: key, dialog) }
             case .confirm(let key, let attachment):
-                guard let isStored = await settle(key, .done()) else { continue }
-                await perform(popups.settled(key))
+                guard let isStored = await storeResult(key, .done()) else { continue }
+                await perform(popups.resultStored(key))
                 if isStored, let attachment { await app.presenter.open(attachment) }
-            case .giveUp(let key, let errors):
+            case .fail(let key, let errors):
                 let reason = errors.joined(separator: "; ")
-                guard let isStored = await settle(key, .failed(isPermanent: false, reason: reason)) else { continue }
-                await perform(popups.settled(key))
+                guard let isStored = await storeResult(key, .failed(isPermanent: false, reason: reason)) else { continue }
+                await perform(popups.resultStored(key))
                 guard isStored else { continue }
                 await app.presenter.failed(
                     UpdateFailure(.processing, "What a popup brings along could not be downloaded: \(reason)"))
@@ -69,7 +69,7 @@ extension UpdateWorker {
 
     /// Stores the result of a press. Returns false if the update was withdrawn meanwhile, and nil if the result could not be
     /// stored.
-    private func settle(_ key: UpdateKey, _ outcome: UpdateOutcome) async -> Bool? {
+    private func storeResult(_ key: UpdateKey, _ outcome: UpdateOutcome) async -> Bool? {
         guard let update = waiting[key] else { return false }
         do {
             let isStored = try await finish(update, outcome)
@@ -77,7 +77,7 @@ extension UpdateWorker {
             endSideWork(of: key)
             return isStored
         } catch {
-            popups.unsettled(key)
+            popups.resultNotStored(key)
             await failed(UpdateFailure(.storage, error.message))
             return nil
         }

@@ -63,7 +63,7 @@ extension UpdateWorker {
     }
 
     /// Reports an update for which the process ended too often.
-    func giveUp(_ update: WaitingUpdate) async throws(PushError) {
+    func failPermanently(_ update: WaitingUpdate) async throws(PushError) {
         guard try await finish(update, .failed(isPermanent: true, reason: "crashed")) else { return }
         logger.error(
             "the app ended while it processed an update; it is not started again",

@@ -137,7 +137,7 @@ actor UpdateWorker {
 
     private func process(_ next: WaitingUpdate) async throws(PushError) {
         let update = withoutPresentStart(next)
-        if HandlerStarts.isCrashing(update.starts) { return try await giveUp(update) }
+        if HandlerStarts.isCrashing(update.starts) { return try await failPermanently(update) }
         guard await begin(update) else { return }
         let result = await withTaskCancellationHandler { () async -> Result<Void, any Error> in
             do {
@@ -189,7 +189,7 @@ actor UpdateWorker {
                 settings: settings)
             let plan = UpdatePlan(for: update.payload, in: situation)
             // The update may have been withdrawn while the content was read.
-            guard try await inbox.isThere(update) else { return }
+            guard try await inbox.contains(update) else { return }
             guard try await perform(plan.steps, of: update, revision: changes.revision) else {
                 commit = nil
                 continue
@@ -199,9 +199,9 @@ actor UpdateWorker {
             case .commit:
                 commit = await app.content.commit()
                 // The update may have been withdrawn meanwhile.
-                guard try await inbox.isThere(update) else { return }
+                guard try await inbox.contains(update) else { return }
             case .recheck: commit = nil
-            case .ask: return try await ask(update)
+            case .askUser: return try await askUser(update)
             case .finish(let outcome):
                 try await finish(update, outcome)
                 return
@@ -303,7 +303,7 @@ actor UpdateWorker {
         if !ended.isEmpty { finished() }
     }
 
-    private func ask(_ update: WaitingUpdate) async throws(PushError) {
+    private func askUser(_ update: WaitingUpdate) async throws(PushError) {
         guard try await inbox.setAway(update), !hasSideWork(update) else { return }
         let maintenance = try await inbox.maintenance()
         let now = try await now()
