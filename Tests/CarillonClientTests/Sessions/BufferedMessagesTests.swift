@@ -186,12 +186,12 @@ struct BufferedMessagesTests {
         _ = Base.receive(.pong, &session)
         let due = Self.start + .seconds(30)
         #expect(session.deadline == due)
-        #expect(!session.timerFired(at: due - .milliseconds(1)).contains { $0.kind == "lookForReader" })
+        #expect(!session.timerFired(at: due - .milliseconds(1)).contains { $0.kind == "checkForReader" })
         #expect(session.timerFired(at: due).contains(.checkForReader(of: Self.name, waiting: 1)))
         _ = Base.receive(Self.message("b"), &session)
-        #expect(!session.timerFired(at: due + .seconds(59)).contains { $0.kind == "lookForReader" })
+        #expect(!session.timerFired(at: due + .seconds(59)).contains { $0.kind == "checkForReader" })
         #expect(session.timerFired(at: due + .seconds(60)).contains(.checkForReader(of: Self.name, waiting: 2)))
-        #expect(!session.timerFired(at: due + .seconds(179)).contains { $0.kind == "lookForReader" })
+        #expect(!session.timerFired(at: due + .seconds(179)).contains { $0.kind == "checkForReader" })
     }
 
     @Test(arguments: [(0, 30), (1, 60), (15, 983_040), (16, 1_966_080), (17, 1_966_080), (1000, 1_966_080)])
@@ -214,7 +214,7 @@ struct BufferedMessagesTests {
         var session = Self.session()
         _ = Base.receive(Self.message("a"), &session)
         _ = session.messageHandled(Self.buffered("a", 1), of: Self.name, failure: nil, isStored: true)
-        #expect(!session.timerFired(at: Self.start + .seconds(60)).contains { $0.kind == "lookForReader" })
+        #expect(!session.timerFired(at: Self.start + .seconds(60)).contains { $0.kind == "checkForReader" })
     }
 
     @Test func `what an earlier run left is looked at as well`() {

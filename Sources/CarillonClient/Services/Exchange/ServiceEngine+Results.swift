@@ -126,7 +126,7 @@ extension ServiceEngine {
         suspects.end(.result(id))
         late.remove(id)
         clientListeners.release { $0.isResult(of: id) }
-        // The storage has only the request, which `giveUp` deletes.
+        // The storage has only the request, which `endWithStorageError` deletes.
         if results.confirmUnstored(id) { return }
         results.unconfirmed.delivered(id)
         await storage.change("confirm result") { [weak self, box] in
