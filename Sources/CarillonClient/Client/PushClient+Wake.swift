@@ -34,7 +34,7 @@ extension PushClient {
     ///
     /// The call also polls for updates, as ``PushUpdates/performBackgroundPoll(deadline:)`` does.
     public func handleWake(within limit: Duration = .seconds(20)) async -> PushWakeResult {
-        async let updates = updates.isWanted ? updates.performBackgroundPoll(deadline: .now + limit.seconds) : .noData
+        async let updates = updates.hasOwner ? updates.performBackgroundPoll(deadline: .now + limit.seconds) : .noData
         let messages = await fetch(within: limit)
         let results = [messages, await updates]
         return results.contains(.newData) ? .newData : results.contains(.failed) ? .failed : .noData

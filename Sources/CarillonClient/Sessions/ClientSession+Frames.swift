@@ -60,7 +60,7 @@ extension ClientSession {
             interval: settings.keepAlive ?? proposed ?? Self.defaultKeepAlive, answerTime: settings.answerTime, at: now)
         availability.service = true
         connection.version = carillon.version
-        connection.takesServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
+        connection.supportsServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
         knownServer.mustLocate = false
         var actions: [SessionAction] = []
         registration.mustRepeat = false

@@ -10,7 +10,7 @@ extension ClientSession {
         defer { knownServer.mayHaveLostSubscriptions = false }
         let isRestored = knownServer.mayHaveLostSubscriptions
         return [.notifySubscriptions(.connected(version: connection.version, isRestored: isRestored))]
-            + (connection.takesServices ? [.openRequests] : [])
+            + (connection.supportsServices ? [.openRequests] : [])
     }
 
     /// The app has subscriptions, and needs a device for them.

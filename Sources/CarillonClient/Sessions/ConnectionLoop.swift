@@ -158,7 +158,7 @@ struct ConnectionLoop: Sendable {
             }
         } catch {
             guard !Task.isCancelled else { return }
-            let failure = ConnectionFailure(error, at: address, givenBy: registrar.server)
+            let failure = ConnectionFailure(error, at: address, sentBy: registrar.server)
             let code: PushError.Code =
                 error.kind == .unreachable || error.kind == .timeOut ? .serverUnreachable : .serverUnavailable
             failures.failed(at: address, by: .socket, failure.error(code))

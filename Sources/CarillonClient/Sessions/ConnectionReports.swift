@@ -16,7 +16,7 @@ struct ConnectionReports: Sendable {
     }
 
     /// Beyond it all hosts are forgotten: servers can give other addresses without end.
-    static let mostPlaces = 32
+    static let mostHosts = 32
 
     private var reasons: [String: [Route: String]] = [:]
     private var unreported: [String: Report] = [:]
@@ -51,7 +51,7 @@ struct ConnectionReports: Sendable {
     ) -> Report? {
         let report = Report(error, at: address)
         let known = reasons[place] ?? [:]
-        if reasons.count >= Self.mostPlaces, known.isEmpty { reasons = [:] }
+        if reasons.count >= Self.mostHosts, known.isEmpty { reasons = [:] }
         reasons[place, default: [:]][route] = report.summary
         return known.values.contains(report.summary) ? nil : report
     }
@@ -69,7 +69,7 @@ struct ConnectionReports: Sendable {
     }
 
     /// Messages can arrive. Returns whether there was a failure before.
-    mutating func becameLive() -> Bool {
+    mutating func connected() -> Bool {
         liveCount += 1
         defer { (reasons, unreported, failing) = ([:], [:], nil) }
         return !reasons.isEmpty

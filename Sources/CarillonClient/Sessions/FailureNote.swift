@@ -80,11 +80,11 @@ final class FailureNote: Sendable {
     }
 
     /// Messages can arrive.
-    func becameLive() {
+    func connected() {
         let hadFailed = state.withLock { state in
             // Two processes with one identity replace each other without end.
             if state.obstacle?.code != .replaced { state.obstacle = nil }
-            return state.reports.becameLive()
+            return state.reports.connected()
         }
         if hadFailed { logger.info("connected to server again") }
     }

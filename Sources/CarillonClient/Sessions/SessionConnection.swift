@@ -3,7 +3,7 @@ struct SessionConnection: Sendable {
     /// Of the extension, that the connection speaks.
     var version = 0
     /// Whether the server can be asked about services over the connection.
-    var takesServices = false
+    var supportsServices = false
     var keepAlive: KeepAlive?
     /// Somebody waits until it is known that nothing waits.
     var awaitsPong = false

@@ -64,7 +64,7 @@ extension SessionRunner {
             inbox(of: identifier).append(message)
         case .dropMessages(let identifier): inbox(of: identifier).removeMessages()
         case .notifyAvailability(let present):
-            if present.service { failures.becameLive() }
+            if present.service { failures.connected() }
             availability.post(present)
         case .deliverToken(let address, let identifier): deliver(address, of: identifier)
         case .noteUndecryptable(let id, let identifier, let fault):

@@ -135,7 +135,7 @@ final class SessionRunner: Sendable {
         done: @escaping @Sendable (Result<Void, PushError>) -> Void
     ) {
         if steps.append(.init(change: change, mustReachDisk: mustReachDisk, done: done)) {
-            store.schedule { self.takeSteps($0) }
+            store.schedule { self.performSteps($0) }
         }
     }
 
@@ -186,9 +186,9 @@ final class SessionRunner: Sendable {
         }
     }
 
-    private func takeSteps(_ database: Database) {
+    private func performSteps(_ database: Database) {
         let (group, isMoreWaiting) = steps.takeGroup()
-        if isMoreWaiting { store.schedule { self.takeSteps($0) } }
+        if isMoreWaiting { store.schedule { self.performSteps($0) } }
         if !take(group, database) {
             // One step must not make the others fail.
             for step in group { _ = take([step], isLastTry: true, database) }

@@ -15,7 +15,7 @@ struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Makes the failure for the address of a socket, which the server sent.
-    init(_ error: any Error, at socket: WebAddress, givenBy server: WebAddress) {
+    init(_ error: any Error, at socket: WebAddress, sentBy server: WebAddress) {
         address = socket.text
         let reason = ConnectionReason(error)
         guard socket.place != server.place else {

@@ -126,7 +126,7 @@ struct DeadlineTests {
             ServiceCall(
                 id: "", method: ServiceEngineFixture.method, to: .init(app: ""), parameters: nil, attachments: [],
                 deadlineSeconds: 60, foreground: .none, ends: .now + duration
-            ).secondsLeft
+            ).remainingSeconds
         }
         #expect(left(.seconds(60)) == 60)
         #expect(left(.milliseconds(2500)) == 3)

@@ -55,9 +55,9 @@ struct ConnectionReportsTests {
 
     @Test func `after a connection the next failure is the first again`() {
         var reports = reports
-        #expect({ !reports.becameLive() }())
+        #expect({ !reports.connected() }())
         #expect(reported(refused, &reports) != nil)
-        #expect({ reports.becameLive() }())
+        #expect({ reports.connected() }())
         #expect(reports.present == nil && reports.liveCount == 2)
         #expect(reported(refused, &reports) != nil)
     }
@@ -68,13 +68,13 @@ struct ConnectionReportsTests {
         #expect({ reports.answered(at: "a:1") }())
         #expect({ reports.willRetry(at: "a:1") == nil }())
         reports.failed(at: "a:1", "http://a:1", by: .http, refused)
-        #expect({ reports.becameLive() }())
+        #expect({ reports.connected() }())
         #expect({ reports.willRetry(at: "a:1") == nil }())
     }
 
     @Test func `the number of hosts that are remembered has a bound`() {
         var reports = reports
-        for number in 0..<ConnectionReports.mostPlaces {
+        for number in 0..<ConnectionReports.mostHosts {
             #expect(reported(refused, at: "host-\(number):1", &reports) != nil)
         }
         #expect(reported(refused, at: "host-0:1", &reports) == nil)

@@ -28,7 +28,7 @@ struct FailureNoteTests {
             ])
         fail(.refusedUpgrade, wait: nil)
         #expect(lines.warnings.count == 2 && lines.warnings[1].contains("did not accept a WebSocket"))
-        note.becameLive()
+        note.connected()
         fail(.timeOut)
         #expect(lines.warnings.count == 3)
     }
@@ -36,14 +36,14 @@ struct FailureNoteTests {
     @Test func `the last failure stays, and the present one goes with success`() {
         fail(.timeOut)
         #expect(note.last?.code == .serverUnreachable && note.present?.code == .serverUnreachable)
-        note.becameLive()
+        note.connected()
         #expect(note.last?.code == .serverUnreachable && note.present == nil)
         #expect(note.liveCount == 1)
     }
 
     @Test func `a failed transfer does not keep a live client from its work`() {
         let failed = PushError(.serverUnavailable, "The server answered with status 503.")
-        note.becameLive()
+        note.connected()
         note.failed(at: address, by: .http, failed)
         #expect(note.present(isLive: true) == nil)
         #expect(note.present(isLive: false)?.message == failed.message)
@@ -78,11 +78,11 @@ struct FailureNoteTests {
         #expect(lines.warnings.count == 1 && note.present?.code == .serverUnavailable)
         note.obstructed(PushError(.storageMismatch, "The storage belongs to another server."))
         #expect(lines.warnings.count == 2 && note.last?.code == .storageMismatch)
-        note.becameLive()
+        note.connected()
         #expect(note.present == nil)
         for _ in 0..<2 {
             note.obstructed(PushError(.replaced, "Another connection took this device's place."))
-            note.becameLive()
+            note.connected()
         }
         #expect(lines.warnings.count == 3)
     }

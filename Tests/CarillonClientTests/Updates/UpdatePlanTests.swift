@@ -161,7 +161,7 @@ struct UpdatePlanTests {
                 for isBegun in [false, true] {
                     let with = UpdateSituation(
                         mode: mode, isDirty: isDirty, isInMaintenance: isBegun, isMaintenanceAnnounced: true)
-                    #expect(UpdatePlan(for: .status(.over), in: with) == UpdatePlan([.leaveMaintenance], .finish(.done())))
+                    #expect(UpdatePlan(for: .status(.over), in: with) == UpdatePlan([.finishMaintenance], .finish(.done())))
                 }
             }
         }

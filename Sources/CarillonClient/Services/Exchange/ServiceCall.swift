@@ -53,7 +53,7 @@ struct ServiceCall: Sendable {
     private var left: Double { ContinuousClock.now.duration(to: ends) / Duration.seconds(1) }
 
     /// The whole seconds until the end, rounded up and at least one.
-    var secondsLeft: Int64 { max(1, Int64(left.rounded(.up))) }
+    var remainingSeconds: Int64 { max(1, Int64(left.rounded(.up))) }
 
     /// The end of the call by the wall clock.
     var endDate: Date { Date.now + left }

@@ -22,7 +22,7 @@ extension ServiceEngine {
         outgoing.underWay[call.id]?.peer = peer
         do {
             try await send(call, names, to: peer, keys, result)
-        } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
+        } catch let error as ServiceError where Self.notFoundCodes.contains(error.code) {
             // Another device may provide the service since the lookup.
             providerCache.remove(peer)
             let (newPeer, newKeys) = try await storing(of: call) { try await provider(of: call) }
@@ -32,7 +32,7 @@ extension ServiceEngine {
         }
     }
 
-    private static let mayBeGone: Set<ServiceError.Code> = [
+    private static let notFoundCodes: Set<ServiceError.Code> = [
         .applicationNotFound, .serviceNotFound, .serviceVersionNotFound,
     ]
 
@@ -62,7 +62,7 @@ extension ServiceEngine {
             try await withKeys(of: call, peer, keys) { keys in
                 // The provider has the remaining time.
                 var timed = call
-                timed.deadlineSeconds = call.secondsLeft
+                timed.deadlineSeconds = call.remainingSeconds
                 let request = timed
                 let (body, stored) = try await storing(of: call) {
                     try await seal(request, payload, whole, to: peer, keys)

@@ -226,7 +226,7 @@ public final class PushUpdates: Sendable {
     }
 
     /// Whether there is an owner whose updates are polled.
-    var isWanted: Bool { present != nil }
+    var hasOwner: Bool { present != nil }
 
     private func isPresent(_ work: Work) -> Bool { present == work }
 

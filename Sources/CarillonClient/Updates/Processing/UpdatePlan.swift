@@ -11,7 +11,7 @@ struct UpdatePlan: Equatable, Sendable {
         case setMode(SyncMode)
         /// Stores the mode and goes offline when the maintenance begins, unless it has begun.
         case enterMaintenance(from: Int64?, until: Int64?)
-        case leaveMaintenance
+        case finishMaintenance
         case notifyConflict
         case notify(Popup)
     }
@@ -104,7 +104,7 @@ extension UpdatePlan {
         case .definitions: self = Self.definitions(situation)
         case .status(.maintenance(let from, let until)): self = Self.maintenance(from, until, situation)
         case .status(.over):
-            self.init(situation.isMaintenanceAnnounced ? [.leaveMaintenance] : [], .finish(.done()))
+            self.init(situation.isMaintenanceAnnounced ? [.finishMaintenance] : [], .finish(.done()))
         case .popup(let popup):
             self =
                 popup.style == .notification

@@ -38,7 +38,7 @@ extension UpdateWorker {
         maintenanceChanges.send()
     }
 
-    func leaveMaintenance() async throws {
+    func finishMaintenance() async throws {
         try await maintain { () async throws in
             guard var maintenance = try await inbox.maintenance() else { return }
             // If the process ends from here on, the next one continues with the end of the maintenance.

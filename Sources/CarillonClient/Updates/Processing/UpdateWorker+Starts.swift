@@ -15,15 +15,15 @@ extension UpdateWorker {
     ///
     /// - Parameter work: The side work that the code belongs to. The code does not run if this work has ended, or was replaced.
     func begin(_ update: WaitingUpdate, _ work: SideWork? = nil) async -> Bool {
-        while isWanted(update, work) {
+        while mayRun(update, work) {
             running[update.key, default: RunningParts(starts: update.starts)].count += 1
             do {
                 if update.starts > 0 { try await suspects.wait(for: .update(update.number)) }
-                var isThere = false
-                if isWanted(update, work) { isThere = try await inbox.started(update) }
-                if isThere, isWanted(update, work) { return true }
+                var isStored = false
+                if mayRun(update, work) { isStored = try await inbox.started(update) }
+                if isStored, mayRun(update, work) { return true }
                 await end(update)
-                if !isThere { return false }
+                if !isStored { return false }
             } catch {
                 await end(update)
                 guard let error = error as? PushError else { return false }
@@ -44,7 +44,7 @@ extension UpdateWorker {
         return update
     }
 
-    private func isWanted(_ update: WaitingUpdate, _ work: SideWork?) -> Bool {
+    private func mayRun(_ update: WaitingUpdate, _ work: SideWork?) -> Bool {
         !Task.isCancelled && (work == nil || sideWork[update.key] === work)
     }
 

@@ -237,7 +237,7 @@ actor UpdateWorker {
             case .setMode(let mode): try await setMode(mode)
             case .cancelPreparing: try await app.content.cancelPreparing()
             case .enterMaintenance(let from, let until): try await enterMaintenance(from, until, for: update)
-            case .leaveMaintenance: try await leaveMaintenance()
+            case .finishMaintenance: try await finishMaintenance()
             case .notifyConflict:
                 if update.wasNotified { continue }
                 await app.presenter.conflict(update.update)
