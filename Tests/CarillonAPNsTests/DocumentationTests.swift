@@ -85,7 +85,7 @@ struct DocumentationTests {
         }
     }
 
-    @Test func `the simulator within the process is pushed to and looked at`() async throws {
+    @Test func `the simulator within the process receives pushes and shows them`() async throws {
         var title: String?
         try await APNsSimulator.withSimulator { simulator in
             try simulator.add(APNsSimulator.Device(token: "00ff00ff", topic: "com.example.app"))
@@ -129,7 +129,7 @@ struct DocumentationTests {
         await client.shutDown()
     }
 
-    @Test func `files are asked for where the documentation says`() async {
+    @Test func `files are requested at the places in the documentation`() async {
         for lines in [toApple, withCertificate] {
             let error = await #expect(throws: APNsError.self) { try await lines("00ff00ff") }
             #expect(error?.code == .credentialsInvalid)
@@ -161,7 +161,7 @@ struct DocumentationTests {
         await client.shutDown()
     }
 
-    @Test func `activities are made as the documentation says, and sent to those who listen`() async throws {
+    @Test func `activities are created as in the documentation, and reach the subscribed devices`() async throws {
         let start = APNsNotification.startLiveActivity(
             attributesType: "MatchAttributes", attributes: ["team": "Home"], contentState: MatchState(home: 0, away: 0),
             updates: .token
@@ -184,7 +184,7 @@ struct DocumentationTests {
     }
 
     /// What Go-APNS said, in the words of `Moving.md`.
-    @Test func `what moves from Go-APNS means the same`() throws {
+    @Test func `code that moves from Go-APNS has the same effect`() throws {
         let client = try APNsClient(.init(credentials: try Samples.credentials(), bundleID: "com.example.app"))
         func priority(_ notification: APNsNotification) throws -> String? {
             try client.headers(of: notification).first { $0.name == "apns-priority" }?.value
@@ -257,7 +257,7 @@ struct DocumentationTests {
         return [String(code[..<end]).trimmingCharacters(in: .whitespaces), String(code[end...])]
     }
 
-    @Test func `every page of code is held to this file`() throws {
+    @Test func `every page of code is compared with this file`() throws {
         for folder in ["Sources/CarillonAPNs/CarillonAPNs.docc", "Sources/CarillonAPNsSimulator/CarillonAPNsSimulator.docc"]
         {
             let names = try FileManager.default.contentsOfDirectory(atPath: PageCode.root.appending(path: folder).path)

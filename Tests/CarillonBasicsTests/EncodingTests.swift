@@ -18,7 +18,7 @@ struct EncodingTests {
     }
 
     @Test(arguments: ["Zg==", "Zm8=", "+/+/", "Zh", "Zn", "Zm9", "Zm-", "_z", " Zm9v", "Zm9v ", "Zm\n9v", "Zm9v\u{0}"])
-    func `the strict reader takes only what the writer writes`(text: String) {
+    func `the strict reader accepts only the form that the writer writes`(text: String) {
         #expect(Base64URL.decode(text) == nil)
     }
 
@@ -37,7 +37,7 @@ struct EncodingTests {
     }
 
     @Test(arguments: ["A", "AAAAA", "A=", "AA=", "AAA==", "====", "A A", "Zg==Zg", "é"])
-    func `base64url refuses what is not base64`(text: String) {
+    func `a text that is not base64url is refused`(text: String) {
         #expect(Base64URL.decode(text) == nil && Base64URL.decodeLeniently(text) == nil)
     }
 
@@ -48,5 +48,5 @@ struct EncodingTests {
     }
 
     @Test(arguments: ["0", "0g", "000", " 00", "é0"])
-    func `what is not hexadecimal is refused`(text: String) { #expect(Hexadecimal.decode(text) == nil) }
+    func `a text that is not hexadecimal is refused`(text: String) { #expect(Hexadecimal.decode(text) == nil) }
 }

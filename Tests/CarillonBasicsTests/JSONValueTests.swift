@@ -35,7 +35,7 @@ struct JSONValueTests {
             "'a'",
             "/**/1", "\u{FEFF}1",
         ])
-    func `what is no JSON text is refused`(text: String) {
+    func `a text that is not JSON is refused`(text: String) {
         #expect(parse(text) == nil)
     }
 
@@ -93,7 +93,7 @@ struct JSONValueTests {
     ]
 
     @Test(arguments: flaws)
-    func `what keeps an object from being read is found`(text: String, flaw: JSONFlaw?) {
+    func `the reason why an object cannot be read is found`(text: String, flaw: JSONFlaw?) {
         #expect(JSONValue(parsing: Array(text.utf8)) == nil || text == "[]")
         #expect(JSONFlaw(inObject: Array(text.utf8)) == flaw)
     }

@@ -7,7 +7,7 @@ struct JSONWriterTests {
         String(decoding: JSONWriter.object(members), as: UTF8.self)
     }
 
-    @Test func `members stand in their order, and nil is none`() {
+    @Test func `members keep their order, and nil members are omitted`() {
         let written = text { json in
             json.member("a", "x")
             json.member("b", nil as String?)
@@ -29,7 +29,7 @@ struct JSONWriterTests {
                 + #""m":[{"n":1},{"n":2}],"o":null,"p\"":"q"}"#)
     }
 
-    @Test func `what is written is read as it was, whatever characters it has`() throws {
+    @Test func `written text is read unchanged, with any characters`() throws {
         var scalars = String.UnicodeScalarView()
         for value in UInt32(0)...0x250 { if let scalar = Unicode.Scalar(value) { scalars.append(scalar) } }
         let value = String(scalars) + "\u{1F514}"

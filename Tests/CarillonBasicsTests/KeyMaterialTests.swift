@@ -74,7 +74,7 @@ struct KeyMaterialTests {
         #expect(fault { try mixed.p256PrivateKey() } == .keysDiffer(2))
     }
 
-    @Test func `a text that is not one usable key is refused with what it is and what is needed`() throws {
+    @Test func `a text that is not exactly one usable key is refused with its kind and the expected kind`() throws {
         for (name, text, words) in try KeySample.unusable() {
             let sentence = fault { try KeyMaterial(text).p256PrivateKey() }?.sentence("The key", need: Self.need) ?? ""
             #expect(sentence.contains(words) && sentence.contains(Self.need), "\(name): \(sentence)")
@@ -123,7 +123,7 @@ struct KeyMaterialTests {
         #expect(fault { try KeyMaterial(KeySample.certificate).privateKeys() } == .found("a certificate"))
     }
 
-    @Test func `characters that look like others are named by their number`() {
+    @Test func `characters that resemble others are named by their number`() {
         #expect(KeyFault.phrase("*") == "\"*\"")
         #expect(KeyFault.phrase("\u{410}") == "\"\u{410}\" (U+0410)")
         #expect(KeyFault.phrase("\u{A0}") == "U+00A0")

@@ -30,7 +30,7 @@ struct NumberOutOfRangeTests {
         #expect(NumberOutOfRange(in: Array(text.utf8)) == nil)
     }
 
-    @Test func `what is nested too deep is not searched`() {
+    @Test func `values that are nested too deep are not searched`() {
         func nested(_ depth: Int) -> [UInt8] {
             Array((String(repeating: "[", count: depth) + "1e999" + String(repeating: "]", count: depth)).utf8)
         }

@@ -23,7 +23,7 @@ struct PathPhraseTests {
         "pods/8f14e45f-ceea-467f-a8b2-1d2c3e4f5a6b/volumes/keys", String(repeating: "deploy/production/", count: 20),
         "", "with\\name", "-----",
     ])
-    func `a path that looks like a key is repeated if its directory exists`(directory: String) throws {
+    func `a path that resembles a key is repeated if its directory exists`(directory: String) throws {
         let parent = try TemporaryDirectory.make() + "/" + directory
         try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
         // The last word is like a key in any temporary directory.

@@ -13,7 +13,7 @@ struct SignalTests {
         await waits.value
     }
 
-    @Test func `who waits and is cancelled waits no more`() async {
+    @Test func `a cancelled waiter stops waiting`() async {
         let signal = Signal()
         let waits = Task { await signal.wait() }
         waits.cancel()

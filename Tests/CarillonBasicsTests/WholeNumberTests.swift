@@ -45,7 +45,7 @@ struct WholeNumberTests {
         ("1.00000000000000000001", 1.0), ("301.00000000000000001", 301), ("9007199254740993.5", 9_007_199_254_740_994),
         ("1e-99999999999999999999", 0), ("1e-400", 0), ("-1e-400", 0),
     ])
-    func `a fraction that a double cannot hold is seen`(text: String, number: Double) {
+    func `a fraction that a double cannot represent is detected`(text: String, number: Double) {
         #expect(WholeNumber.value(of: text.utf8, as: Int.self) == nil)
         #expect(JSONValue(parsing: Array(text.utf8)) == .number(number))
     }
@@ -72,7 +72,7 @@ struct WholeNumberTests {
         #expect(WholeNumber.value(of: "-12.8e1".utf8, as: Int8.self) == -128)
     }
 
-    @Test func `what is no digit is no number`() {
+    @Test func `a text with other characters than digits is not a number`() {
         for text in ["x", "1x", "1e5x", "0x10", "é"] {
             #expect(WholeNumber.value(of: text.utf8, as: Int.self) == nil, "\(text)")
         }

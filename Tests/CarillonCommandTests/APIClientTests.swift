@@ -19,7 +19,7 @@ struct APIClientTests {
         }
     }
 
-    @Test func `an answer whose body stalls ends in time`() async throws {
+    @Test func `an answer with a stalled body ends in time`() async throws {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {

@@ -24,7 +24,7 @@ struct APNsOptionsTests {
         "https://h:99999", "https://h:", "https://a b", "https://h\n", "https:///x", "https://h?q", "https://h#f",
         "https://h/?",
     ])
-    func `what is no endpoint is none`(text: String) {
+    func `an invalid endpoint is refused`(text: String) {
         #expect(throws: CallAddress.Fault.self) { try ServiceAddress(reading: text) }
     }
 
@@ -53,7 +53,7 @@ struct APNsOptionsTests {
         #expect(Topic(".voip", for: .voip).text == ".voip.voip")
     }
 
-    @Test func `a key's ID is read from the name that Apple gives its file`() throws {
+    @Test func `the ID of a key is read from the name that Apple gives the file`() throws {
         func identifier(_ arguments: [String]) throws -> String? {
             try APNsCredentialOptions.parse(arguments).identifier
         }
@@ -63,7 +63,7 @@ struct APNsOptionsTests {
         #expect(throws: (any Error).self) { try identifier(["--key", "key.p8", "--cert", "c"]) }
     }
 
-    @Test func `times are given in three ways`() {
+    @Test func `times have three forms`() {
         #expect(TimeArgument(argument: "+600")?.date(from: now) == now + 600)
         #expect(TimeArgument(argument: "1800000060")?.date(from: now) == now + 60)
         #expect(TimeArgument(argument: "2027-01-15T08:00:00Z")?.date(from: now) == now)
@@ -124,7 +124,7 @@ struct APNsOptionsTests {
         }
     }
 
-    @Test func `a push for a File Provider without a container is refused in the words of the options`() throws {
+    @Test func `a push for a File Provider without a container is refused with the names of the options`() throws {
         let arguments = ["--push-type", "fileprovider", "--custom", "a=1"]
         let error = #expect(throws: (any Error).self) { try NotificationOptions.parse(arguments) }
         let message = NotificationOptions.message(for: try #require(error))
@@ -137,7 +137,7 @@ struct APNsOptionsTests {
         }
     }
 
-    @Test func `a payload file is held to the rules of its push type, unless the checks are off`() throws {
+    @Test func `a payload file must follow the rules of its push type, unless the checks are off`() throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "carillon-\(UUID().uuidString).json").path
         try Data(#"{"aps":{"event":"update","timestamp":1}}"#.utf8).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -168,7 +168,7 @@ struct APNsOptionsTests {
         #expect(CredentialCheck.finding(from: now + 60, until: now + 86_400, now: now).verdict == .wrong)
     }
 
-    @Test func `an answer to a token that does not exist says what the credentials are worth`() {
+    @Test func `an answer to a token that does not exist shows whether the credentials are valid`() {
         func verdict(_ status: Int, _ reason: APNsReason?) -> (CheckFinding.Verdict, Int32) {
             let outcome = reason.map { APNsResponse.Outcome.rejected(APNsRejection(status: status, reason: $0)) }
             let finding = AcceptanceCheck.finding(APNsResponse(outcome: outcome ?? .accepted, status: status))

@@ -17,7 +17,7 @@ struct AttachedFileTests {
         #expect(parsed("/tmp/report.pdf") == NamedFile(path: "/tmp/report.pdf"))
     }
 
-    @Test func `a name can be given`() {
+    @Test func `a name can be set`() {
         #expect(parsed("may.pdf=/tmp/a=b") == NamedFile(path: "/tmp/a=b", name: "may.pdf"))
         #expect(parsed("2026/may.pdf=/tmp/x") == NamedFile(path: "/tmp/x", name: "2026/may.pdf"))
         #expect(parsed("=/tmp/x").name == nil)

@@ -19,7 +19,7 @@ struct ExpressionEvalTests {
         (#""sized('a')""#, "no_such_overload"), (#""x","variables":{"x":{"null":5}}"#, "line"),
         (#""x","variables":{"x":{"uint":"-0"}}"#, "line"), (#""x","variables":{"x":{"type":"dyn"}}"#, "line"),
     ])
-    func `what does not fit is refused with a code`(rest: String, code: String) {
+    func `a value that does not fit is refused with a code`(rest: String, code: String) {
         #expect(answer(#"{"expr":\#(rest)}"#)?["code"] == .string(code))
     }
 
@@ -28,7 +28,7 @@ struct ExpressionEvalTests {
         (#"{"x":"timestamp"}"#, #"{"null":null}"#), (#"{"x":"map(string, int)"}"#, #"{"map":[]}"#),
         (#"{"x":"type"}"#, #"{"type":"int"}"#), (#"{"x":"double"}"#, #"{"double":"-0.0"}"#),
     ])
-    func `what fits is taken as it is`(types: String, value: String) {
+    func `a value that fits is accepted unchanged`(types: String, value: String) {
         let given = answer(#"{"expr":"x","types":\#(types),"variables":{"x":\#(value)}}"#)
         #expect(given?["value"] == JSONValue(parsing: Array(value.utf8)))
     }
@@ -38,7 +38,7 @@ struct ExpressionEvalTests {
         #expect(error.contains("1e999 in line 1, column 9"))
     }
 
-    @Test func `a name that is near is said, also where nothing was checked`() {
+    @Test func `a similar name is suggested, also if nothing was checked`() {
         guard case .string(let error)? = answer(#"{"expr":"sizes('a')"}"#)?["error"] else { return #expect(Bool(false)) }
         #expect(error.contains("sizes()") && error.contains("did you mean size?"))
     }

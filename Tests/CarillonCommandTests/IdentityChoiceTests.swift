@@ -21,7 +21,7 @@ struct IdentityChoiceTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `a fingerprint that was given is accepted without a question`(
+    @Test(arguments: [false, true]) func `a fingerprint in an option is accepted without a prompt`(
         _ isTerminal: Bool
     ) throws {
         let choice = try choose(["1234 abcd", "5678 cdef"], wanted: "5678CDEF", isTerminal: isTerminal)

@@ -82,7 +82,7 @@ struct KeyFormTests {
         _ = try VapidSigner(key: Data(KeySample.der(KeySample.certificateKey)), subject: nil)
     }
 
-    @Test func `a certificate without its key is refused with what to do`() throws {
+    @Test func `a certificate without its key is refused with advice`() throws {
         for bytes in [KeySample.der(KeySample.certificate), Array(KeySample.certificate.utf8)] {
             let cert = try file("c.cer", bytes, mode: 0o644)
             let expected =
@@ -97,7 +97,7 @@ struct KeyFormTests {
         #expect(message { try CredentialFiles.parse(["--p12", pem]).body() }.contains("name it with --cert"))
     }
 
-    @Test func `a file that is no certificate is refused with what it is`() throws {
+    @Test func `a file that is not a certificate is refused with its kind`() throws {
         let der = KeySample.der(KeySample.certificate)
         let texts: [([UInt8], String)] = [
             ([], "is empty"), (Array("nonsense".utf8), "-----BEGIN"), (Array(der.dropLast(9)), "is cut off"),
@@ -114,7 +114,7 @@ struct KeyFormTests {
         #expect(sentence == "\(key) is a certificate; it must be a private key in PEM or DER form")
     }
 
-    @Test func `a key that cannot be used is refused with what it is`() throws {
+    @Test func `an unusable key is refused with its kind`() throws {
         for (name, text, words) in try KeySample.unusable() {
             let path = try file("key", Array(text.utf8))
             let token = message { try APNsCredentialOptions.parse(["--key", path] + Self.names).load() }
@@ -195,7 +195,7 @@ struct KeyFormTests {
         ("", "is empty"), ("nonsense", "-----BEGIN"), (KeySample.certificateKey, "is a P-256 private key"),
         (String(KeySample.certificate.dropLast(20)), "is missing"),
     ])
-    func `a file without certificates to trust is refused with what it is`(text: String, words: String) throws {
+    func `a file without certificates to trust is refused with its kind`(text: String, words: String) throws {
         let path = try file("ca", Array(text.utf8))
         let reads: [(String, () throws -> Void)] = [
             ("--ca", { _ = try TrustedFile(path, of: "--ca") }),

@@ -24,20 +24,20 @@ struct NumberOutOfRangeTests {
         return fault
     }
 
-    @Test func `a custom key says the number and its place`() {
+    @Test func `an error about a custom key has the number and its place`() {
         let fault = fault { _ = try CustomField("a=[1,1e999]") }
         #expect(fault?.code == .validationFailure)
         #expect(
             fault?.message == "--custom a: the number 1e999 in line 1, column 4 is out of range; the limit is 1.8e308")
     }
 
-    @Test func `a payload file says the number and its place`() throws {
+    @Test func `an error about a payload file has the number and its place`() throws {
         let fault = try inFile("{\"aps\":\n{\"badge\":1e999}}") { _ = try PayloadFile.read($0) }
         #expect(fault?.code == ExitStatus.refused)
         #expect(fault?.message.contains("1e999 in line 2, column 10") == true)
     }
 
-    @Test func `a Live Activity's state says the number and its place`() throws {
+    @Test func `an error about a Live Activity's state has the number and its place`() throws {
         func push(_ state: String) throws {
             let options = try NotificationOptions.parse(["--live-activity", "update", "--content-state", state])
             _ = try PreparedPush(options, topic: "com.example.app", channel: nil, now: Date())
@@ -48,7 +48,7 @@ struct NumberOutOfRangeTests {
         #expect(read?.code == ExitStatus.refused && read?.message.contains("line 1, column 10") == true)
     }
 
-    @Test func `a file of settings says the number and its place`() throws {
+    @Test func `an error about a file of settings has the number and its place`() throws {
         let fault = try inFile("{\n\"port\": 1e999}") { _ = try ServeSources.file($0) }
         #expect(fault?.code == ExitStatus.noInput && fault?.message.contains("1e999 in line 2, column 9") == true)
     }

@@ -15,7 +15,7 @@ struct RestoreSentenceTests {
             "3 live updates, 0 paused until `carillon updates resume`; list those of an app with `carillon updates list --status live --app APP --key ADMIN-KEY`"
         ),
     ])
-    func `a restore says how many live updates there are, and how to list them`(
+    func `a restore reports the number of live updates, and how to list them`(
         live: Int, paused: Int, sentence: String
     ) {
         #expect(RestoreCommand.sentence(of: LiveUpdateCount(live: live, paused: paused)) == sentence)

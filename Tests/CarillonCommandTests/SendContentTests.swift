@@ -13,7 +13,7 @@ struct SendContentTests {
         (["--encrypt-for", "s", "hello"], .text("hello")),
         (["--encrypt-for", "s", "-"], .standardInput(isNamed: true)),
     ])
-    func `the message comes from where it was said`(arguments: [String], content: SendCommand.Content) throws {
+    func `the message comes from the place that the options name`(arguments: [String], content: SendCommand.Content) throws {
         #expect(try SendCommand.parse(arguments).source == content)
     }
 

@@ -34,7 +34,7 @@ struct SendSummaryTests {
         #expect(lines.count == 8)
     }
 
-    @Test func `what was kept back because it came again is told`() {
+    @Test func `the number of omitted repetitions is reported`() {
         var tally = SendTally()
         tally.add(accepted)
         var summary = SendSummary(tally: tally, duration: .seconds(1), end: .done)
@@ -52,7 +52,7 @@ struct SendSummaryTests {
         var code: Int32
     }
 
-    @Test func `the exit code is that of what weighs most`() {
+    @Test func `the exit code is that of the most important failure`() {
         let cases = [
             Case(results: [], code: 0), Case(results: [accepted], code: 0),
             Case(results: [accepted, rejected(410, .unregistered)], code: 65),
@@ -76,7 +76,7 @@ struct SendSummaryTests {
         #expect(APNsRejection(status: 429, reason: .tooManyProviderTokenUpdates).concernsAll)
     }
 
-    @Test func `a stranger's reasons stay few, and do nothing to a terminal`() {
+    @Test func `the number of unknown reasons is limited, and they cannot control a terminal`() {
         var tally = SendTally()
         for number in 0..<1000 { tally.add(rejected(400, APNsReason(rawValue: "\u{1B}[31m\(number)"))) }
         #expect(tally.refusals.count == 101)
@@ -98,7 +98,7 @@ struct SendSummaryTests {
         #expect(tally.unanswered == 16)
     }
 
-    @Test func `what is wrong with one token does not concern the others`() {
+    @Test func `a fault of one token does not concern the others`() {
         for reason in [APNsReason.badDeviceToken, .unregistered, .expiredToken, .deviceTokenNotForTopic, .tooManyRequests] {
             #expect(!APNsRejection(status: 400, reason: reason).concernsAll)
         }

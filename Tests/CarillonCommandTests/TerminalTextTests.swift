@@ -33,7 +33,7 @@ struct TerminalTextTests {
         #expect(json.escapedForTerminal(keepsLines: true) == "{\n \"a\": \n \"x\\u009b\\u2028\\u007f\"}")
     }
 
-    @Test func `an event of the log is one line, whatever its values contain`() {
+    @Test func `an event of the log is one line, for any values`() {
         #expect(
             CommandLog.line("2026 info carillon: user=R\u{9b}32m\u{202e}\n2026 error carillon: forged [x] text\r\n")
                 == #"2026 info carillon: user=R\u009b32m\u202e\n2026 error carillon: forged [x] text\r"# + "\n")

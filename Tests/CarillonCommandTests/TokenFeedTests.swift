@@ -12,7 +12,7 @@ struct TokenFeedTests {
         try await work(path)
     }
 
-    @Test func `the second token waits until it may be given`() async throws {
+    @Test func `the second token waits until it may be sent`() async throws {
         let feed = TokenFeed(["aa", "bb", "cc"])
         var tokens = feed.makeAsyncIterator()
         #expect(try await tokens.next()?.deviceToken == "aa")
@@ -60,7 +60,7 @@ struct TokenFeedTests {
         #expect(!feed.isExhausted)
     }
 
-    @Test func `each token is let through once when that is asked for, and its bytes are counted`() async throws {
+    @Test func `each token is returned once if that is requested, and its bytes are counted`() async throws {
         let tokens = ["aa", "bb", "AA", "aa", "cc", "Bb", "dd", "dd"]
         for once in [false, true] {
             try await withFile(tokens.joined(separator: "\n")) { path in
@@ -79,7 +79,7 @@ struct TokenFeedTests {
         }
     }
 
-    @Test func `a file that is not there, and a directory, are told`() {
+    @Test func `a missing file and a directory are reported`() {
         for path in ["/nowhere/tokens", NSTemporaryDirectory()] {
             let fault = #expect(throws: CommandFault.self) { try TokenFeed(file: path) }
             #expect(fault?.code == ExitStatus.noInput)

@@ -66,7 +66,7 @@ struct PushNotificationReaderTests {
         #expect(!nowhere.noteShown(info))
     }
 
-    @Test func `what is no message of Carillon's is none`() throws {
+    @Test func `a notification that is not from Carillon is ignored`() throws {
         try folder.put(keys, of: channel)
         let good = try fields("secret")
         #expect(reader.message(in: userInfo(good)) != nil)
@@ -87,7 +87,7 @@ struct PushNotificationReaderTests {
         #expect(reader.message(in: userInfo(identity)) == nil, "a message in the clear never travels")
     }
 
-    @Test func `what was shown is known to the app until it handled the message`() throws {
+    @Test func `a shown message is known to the app until the app handled it`() throws {
         try folder.put(keys, of: channel)
         let message = try #require(reader.message(in: userInfo(try fields("hello"))))
         #expect(!folder.wasShown(hash))
@@ -101,7 +101,7 @@ struct PushNotificationReaderTests {
         #expect(!FileManager.default.fileExists(atPath: directory + "/escape"))
     }
 
-    @Test func `what was shown is bounded, and the youngest are kept`() throws {
+    @Test func `the number of shown messages is bounded, and the newest are stored`() throws {
         let hashes = (0...2 * SharedFolder.shownLimit).map { MessageHash.text(of: "\($0)") }
         for (index, hash) in hashes.enumerated() {
             try folder.noteShown(hash)
@@ -142,7 +142,7 @@ struct PushNotificationReaderTests {
         return ["kind": "fired", "message": hash, "body": Base64URL.encode(sealed.body), "coding": "aes128gcm"]
     }
 
-    @Test func `what a private subscription shows is opened with the device's keys`() throws {
+    @Test func `the text of a private subscription is decrypted with the device's keys`() throws {
         let own = try folder.loadOrCreateKeys()
         let fields = try fired("secret ✓", for: own)
         let shown = try #require(reader.privateNotification(in: userInfo(fields)))
@@ -154,7 +154,7 @@ struct PushNotificationReaderTests {
         #expect(reader.message(in: userInfo(fields)) == nil, "it is no channel's message")
     }
 
-    @Test func `what is for others, damaged or something else shows the app's text`() throws {
+    @Test func `content that is foreign, damaged or of another kind shows the app's text`() throws {
         #expect(reader.privateNotification(in: userInfo(try fired("x", for: keys))) == nil, "there are no keys")
         let own = try folder.loadOrCreateKeys()
         #expect(reader.privateNotification(in: userInfo(try fired("x", for: keys))) == nil, "of others")

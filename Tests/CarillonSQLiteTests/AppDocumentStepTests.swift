@@ -78,7 +78,7 @@ struct AppDocumentStepTests {
         ]
     }
 
-    @Test func `the settings of apps are documents with what was in them`() async throws {
+    @Test func `the settings of apps become documents with the same content`() async throws {
         let store = try SQLiteStore(directory: try makeFile())
         for document in moved { #expect(try await store.document(document.key) == document, "\(document.key)") }
         #expect(Set(moved.map(\.key.kind)) == Set(AppDocument.Kind.allCases))

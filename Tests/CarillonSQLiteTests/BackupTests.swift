@@ -163,7 +163,7 @@ struct BackupTests {
         #expect(try await waiting(in: place + "/data", for: fixture.device) == [])
     }
 
-    @Test func `a damaged store gives no backup, and a damaged backup no store`() async throws {
+    @Test func `a damaged store returns no backup, and a damaged backup no store`() async throws {
         let fixture = try await StoreFixture(.file)
         let directory = try #require(fixture.sqlite.directory)
         for position in 1...50 { _ = try await fixture.append(fixture.envelope(Int64(position), bytes: 3000)) }
@@ -180,7 +180,7 @@ struct BackupTests {
         #expect(try files(in: place + "/data") == ["lock"])
     }
 
-    @Test func `what an earlier attempt left is no obstacle`() async throws {
+    @Test func `the files of an earlier attempt are no obstacle`() async throws {
         let fixture = try await StoreFixture(.file)
         let directory = try #require(fixture.sqlite.directory)
         let place = try TemporaryDirectory.make()

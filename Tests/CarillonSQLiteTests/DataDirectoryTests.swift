@@ -19,7 +19,7 @@ struct DataDirectoryTests {
         }
     }
 
-    @Test func `what was committed is there after opening again`() async throws {
+    @Test func `committed data exists after opening again`() async throws {
         let directory = try TemporaryDirectory.make()
         let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
         _ = try await fixture.append(fixture.envelope(1))
@@ -34,7 +34,7 @@ struct DataDirectoryTests {
         try store.close()
     }
 
-    @Test func `after closing, the database file alone holds everything`() async throws {
+    @Test func `after closing, the database file alone contains everything`() async throws {
         let fixture = try await StoreFixture(.file)
         _ = try await fixture.append(fixture.envelope(1))
         _ = try await fixture.waiting()
@@ -48,7 +48,7 @@ struct DataDirectoryTests {
     }
 
     @Test(arguments: [false, true])
-    func `a file that holds nothing is refused and left as it is`(isDatabase: Bool) throws {
+    func `a file without content is refused and not changed`(isDatabase: Bool) throws {
         let directory = try TemporaryDirectory.make()
         let path = directory + "/carillon.sqlite"
         try Data().write(to: URL(fileURLWithPath: path))
@@ -99,7 +99,7 @@ struct DataDirectoryTests {
         (EACCES, .notWritable, "Allow this user to write"), (EROFS, .notWritable, "for writing"),
         (ENOENT, .notWritable, "Create its directory"), (ENOTDIR, .notWritable, "Not a directory"),
     ])
-    func `each cause has words of its own`(cause: Int32, kind: StoreOpenFault.Kind, words: String) {
+    func `each cause has its own sentence`(cause: Int32, kind: StoreOpenFault.Kind, words: String) {
         let fault = StoreOpenFault(unusable: "/data", cause: cause)
         #expect(fault.kind == kind)
         #expect(fault.description.contains("/data"))
@@ -171,7 +171,7 @@ struct DataDirectoryTests {
         try store.close()
     }
 
-    @Test func `a full disk refuses, keeps what it had, and takes again when there is room`() async throws {
+    @Test func `a full disk refuses writes, keeps its data, and accepts writes again when there is space`() async throws {
         let directory = try TemporaryDirectory.make()
         let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
         _ = try await fixture.append(fixture.envelope(1))

@@ -23,7 +23,7 @@ struct HotPathTests {
         case registrationWithToken = "the same with a push token"
         case itemUpdate = "item update that fires"
         case itemUpdateFurther = "the same, for each further 256"
-        case refusedStep = "step of a firing whose crossings have no room"
+        case refusedStep = "step of a firing whose crossings do not fit"
         case wake = "wake, leased and ended"
         case request = "request of a service"
         case reply = "reply of a service"
@@ -310,7 +310,7 @@ struct HotPathTests {
         #expect(thousand.executions <= many.statements.count * 1000)
     }
 
-    @Test func `step of a firing whose crossings have no room`() async throws {
+    @Test func `step of a firing whose crossings do not fit`() async throws {
         func trace(_ count: Int64) async throws -> Trace {
             let fixture = try await SubscriptionFixture(SQLiteStores.memory)
             let store = fixture.base.sqlite

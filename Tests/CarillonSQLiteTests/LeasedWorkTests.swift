@@ -246,7 +246,7 @@ struct LeasedWorkTests {
         return other
     }
 
-    @Test func `one round looks past those who have their share`() async throws {
+    @Test func `one round skips the devices that have their quota`() async throws {
         let world = try await World()
         _ = try await makeBusy(world)
         let peers = try await world.makeRounds().due().map(\.address.peer)
@@ -254,7 +254,7 @@ struct LeasedWorkTests {
         #expect(peers.contains("other.example:80"))
     }
 
-    @Test func `what a round has leased is called, though the store fails in the midst of it`() async throws {
+    @Test func `calls that a round has leased are made, even if the store fails during the round`() async throws {
         let directory = try TemporaryDirectory.make()
         let world = try await World(directory: directory)
         let other = try await makeBusy(world)
@@ -329,7 +329,9 @@ struct LeasedWorkTests {
 
     // MARK: What cannot be called, read or written
 
-    @Test func `a watch whose secret can be opened no more is told as a lost token, once, and not called`() async throws {
+    @Test func `a watch whose secret cannot be opened any more is reported as a lost token, once, and not called`()
+        async throws
+    {
         let world = try await World()
         try await world.watch(world.fixture.base.first, "http://lost.example", every: 15)
         let other = SecretSealer(
@@ -352,7 +354,7 @@ struct LeasedWorkTests {
         #expect(try await world.fixture.base.waiting(at: world.clock.now).map(\.id) == notified.map(\.id))
     }
 
-    @Test func `a callback whose secret can be opened no more is given up`() async throws {
+    @Test func `a callback whose secret cannot be opened any more is dropped`() async throws {
         let world = try await World()
         try await world.end(world.fixture.base.first, "http://lost.example")
         let other = SecretSealer(
@@ -413,7 +415,8 @@ struct LeasedWorkTests {
         try world.fixture.sqlite.close()
     }
 
-    @Test func `what can never be written is called again after its lease, once the store writes other things`() async throws
+    @Test func `a call whose result can never be written is repeated after its lease, once the store writes other rows`()
+        async throws
     {
         let directory = try TemporaryDirectory.make()
         let world = try await World(directory: directory)
@@ -439,7 +442,7 @@ struct LeasedWorkTests {
         try world.fixture.sqlite.close()
     }
 
-    @Test func `a row that cannot be read holds up no other`() async throws {
+    @Test func `an unreadable row delays no other`() async throws {
         let directory = try TemporaryDirectory.make()
         let world = try await World(directory: directory)
         try await world.watch(world.fixture.base.first, "http://first.example", every: 15)
@@ -535,7 +538,7 @@ struct LeasedWorkTests {
         #expect(second.pinged.count == watches, "each was pinged within one interval of the start")
     }
 
-    @Test func `without spreading, the pace alone still holds`() async throws {
+    @Test func `without spreading, the pace alone still limits the calls`() async throws {
         let world = try await World()
         try await world.watch(count: 500, every: 86_400)
         world.clock.now = world.clock.now.adding(seconds: 86_400)

@@ -94,7 +94,7 @@ struct MigrationTests {
     }
 
     @Test(arguments: 1..<Schema.version)
-    func `an earlier file keeps what waits, what is known of messages, and the keys that were used`(
+    func `an earlier file keeps its waiting messages, the known outcomes, and the used keys`(
         version: Int
     ) async throws {
         let directory = try makeFile(version: version)
@@ -149,7 +149,7 @@ struct MigrationTests {
     }
 
     @Test(arguments: 7..<Schema.version)
-    func `an earlier file keeps the keys that seal, what devices said, and how many devices there are`(
+    func `an earlier file keeps the sealing keys, the reports of devices, and the number of devices`(
         version: Int
     ) async throws {
         let directory = try makeFile(version: version)
@@ -215,7 +215,7 @@ struct MigrationTests {
     }
 
     @Test(arguments: [(SubscriptionLimits.throttledFirings, 1), (1, SubscriptionLimits.throttledBytes)])
-    func `firings that an earlier file holds count against the limits of their device`(
+    func `firings in an earlier file count against the limits of their device`(
         firings: Int, bytes: Int
     ) async throws {
         let directory = try makeFile(version: 31)
@@ -248,7 +248,9 @@ struct MigrationTests {
         try store.close()
     }
 
-    @Test func `a file of version 15 keeps its updates, and its devices missed none that they were held to`() async throws {
+    @Test func `a file of version 15 keeps its updates, and its devices missed none that were evaluated for them`()
+        async throws
+    {
         let directory = try makeFile(version: 15)
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
         try await queue.write { [start] db in

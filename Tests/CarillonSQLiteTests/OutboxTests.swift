@@ -182,7 +182,7 @@ struct OutboxTests {
         #expect(queues.count == 2)
     }
 
-    @Test func `no more pushes are under way than may be, and a push queue leaves half of what is free`() async throws {
+    @Test func `the number of concurrent pushes is limited, and a push queue leaves half of the free places`() async throws {
         let world = try await World(devices: 12, limits: .init(underWay: 8))
         var begun: [LeasedPush] = []
         for count in [4, 2, 1, 1, 0, 0] {
@@ -229,7 +229,7 @@ struct OutboxTests {
         #expect(try await world.due().isEmpty && world.outbox.faults.isEmpty)
     }
 
-    @Test func `an answer to credentials that were replaced meanwhile says nothing of the new ones`() async throws {
+    @Test func `an answer to replaced credentials does not concern the new ones`() async throws {
         let world = try await World(devices: 3)
         let queue = PushQueue(app: AppSerial(1), environment: .production)
         let pushes = try await world.due()
@@ -257,7 +257,7 @@ struct OutboxTests {
         #expect(try await world.store.parkedPushes(of: app, limit: 5000).isEmpty)
     }
 
-    @Test func `a device that is told of nothing is looked through once, however often its address changes`() async throws {
+    @Test func `a device without pushes is searched once, however often its address changes`() async throws {
         let store = try SQLiteStore(inMemory: .init())
         let fixture = try await StoreFixture(store)
         for position in Int64(1)...100 where position != 50 {
@@ -299,7 +299,7 @@ struct OutboxTests {
         #expect(try await world.due().count == 1)
     }
 
-    @Test func `what a full store did not take is written when there is room, and not sent again`() async throws {
+    @Test func `rows that a full store did not accept are written when there is space, and not sent again`() async throws {
         let world = try await World(devices: 3)
         let pushes = try await world.due()
         #expect(pushes.count == 3)
@@ -314,7 +314,7 @@ struct OutboxTests {
         #expect(try await world.due().isEmpty, "they were handed over, and it is known")
     }
 
-    @Test func `what could not be written until the lease ended is sent again`() async throws {
+    @Test func `a push that could not be written until the lease ended is sent again`() async throws {
         let world = try await World(devices: 1)
         let push = try #require(try await world.due().first)
         try await world.store.refuseWrites(true)

@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct PushModelTests {
     @Test(arguments: RandomSeed.some(40))
-    func `who is to be woken is, and nobody else`(seed: UInt64) async throws {
+    func `each device with a reason is woken, and no other`(seed: UInt64) async throws {
         var world = try await World(seed: seed)
         var steps = 0
         // Some seeds lease their first alert late.

@@ -95,7 +95,7 @@ struct PushStatementTests {
 
     // MARK: Answers
 
-    @Test func `an answer takes as many statements as the documentation says`() async throws {
+    @Test func `an answer runs as many statements as the documentation lists`() async throws {
         let fixture = try await StoreFixture(.memory)
         let store = fixture.sqlite
         let registration = try await register("aa01", .production, fixture)

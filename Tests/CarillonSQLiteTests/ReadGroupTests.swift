@@ -24,7 +24,7 @@ struct ReadGroupTests {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM t") ?? 0
     }
 
-    @Test func `what is asked while a read is under way shares the next transaction`() async throws {
+    @Test func `reads that are requested during another read run in one later transaction`() async throws {
         let group = ReadGroup(reader: database, readers: 1)
         let gate = Gate()
         async let first = group.run { db in
@@ -72,7 +72,7 @@ struct ReadGroupTests {
         #expect(third.count == 1)
     }
 
-    @Test func `when the database cannot be read, everyone is told`() async throws {
+    @Test func `when the database cannot be read, all callers get the error`() async throws {
         let group = ReadGroup(reader: database, readers: 1)
         try database.close()
         await withTaskGroup(of: Void.self) { tasks in

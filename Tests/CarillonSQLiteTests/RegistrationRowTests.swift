@@ -177,7 +177,7 @@ struct RegistrationRowTests {
 
     // MARK: Statuses
 
-    @Test func `a status lasts from its change, whatever the device says meanwhile`() async throws {
+    @Test func `a status lasts from its change, whatever the device reports meanwhile`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, device, now) = (fixture.sqlite, fixture.device.serial, start)
         func served() async throws -> [Int64] {
@@ -215,7 +215,7 @@ struct RegistrationRowTests {
         }
     }
 
-    @Test func `a registration runs as many statements as the documentation says`() async throws {
+    @Test func `a registration runs as many statements as the documentation lists`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
         func register(_ new: NewDevice) async throws -> Int {
@@ -244,7 +244,7 @@ struct RegistrationRowTests {
         #expect(said == 1)
     }
 
-    @Test func `another token and the end of a device run as many statements as the documentation says`() async throws {
+    @Test func `another token and the end of a device run as many statements as the documentation lists`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
         let first = try #require(try await insert(new(1), store)).serial

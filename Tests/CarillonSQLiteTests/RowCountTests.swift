@@ -90,7 +90,7 @@ struct RowCountTests {
 
     // MARK: Apps, keys, devices
 
-    @Test func `apps, keys and devices give back their rows`() async throws {
+    @Test func `apps, keys and devices remove their rows`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start) = (fixture.sqlite, start)
         let ada = try #require(UserID("ada"))
@@ -125,7 +125,7 @@ struct RowCountTests {
 
     // MARK: Channels and messages
 
-    @Test func `channels, watches, messages and keys of senders give back their rows`() async throws {
+    @Test func `channels, watches, messages and keys of senders remove their rows`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start) = (fixture.sqlite, start)
         try await check("watch", fixture) { number in
@@ -157,7 +157,7 @@ struct RowCountTests {
         }
     }
 
-    @Test func `pushes and wakes give back their rows`() async throws {
+    @Test func `pushes and wakes remove their rows`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start) = (fixture.sqlite, start)
         let text = AppDocument.Key(.alertText, of: fixture.device.app)
@@ -183,7 +183,7 @@ struct RowCountTests {
 
     // MARK: Features
 
-    @Test func `subscriptions give back their rows`() async throws {
+    @Test func `subscriptions remove their rows`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, device) = (fixture.sqlite, start, fixture.device)
         try await check("subscription", fixture) { number in
@@ -207,7 +207,7 @@ struct RowCountTests {
         }
     }
 
-    @Test func `updates and profiles give back their rows`() async throws {
+    @Test func `updates and profiles remove their rows`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, device) = (fixture.sqlite, start, fixture.device)
         try await check("audience_update", fixture) { number in
@@ -231,7 +231,7 @@ struct RowCountTests {
         #expect(try await store.rowCount(of: "binding") == 0)
     }
 
-    @Test func `attachments give back their rows`() async throws {
+    @Test func `attachments remove their rows`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, device) = (fixture.sqlite, start, fixture.device)
         let owner = AttachmentUser(app: device.app, principal: .senders)
@@ -256,7 +256,7 @@ struct RowCountTests {
         }
     }
 
-    @Test func `requests of services give back their rows`() async throws {
+    @Test func `requests of services remove their rows`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, consumer) = (fixture.sqlite, start, fixture.device)
         let ada = try #require(UserID("ada"))

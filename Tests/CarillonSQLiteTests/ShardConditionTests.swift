@@ -9,7 +9,7 @@ struct ShardConditionTests {
         ShardSet(numbers.map { number in Shard(number: UInt16(number)) })
     }
 
-    @Test func `sets of some shards share one text, so that each connection keeps one statement`() {
+    @Test func `sets of some shards use one text, so that each connection keeps one statement`() {
         #expect(Set((sets + [.none]).map { $0.condition(on: "device") }).count == 1)
         #expect(ShardSet.all.condition(on: "device").isEmpty)
         #expect(Set((sets + [.none]).map { $0.condition(onShard: "shard") }).count == 1)

@@ -36,7 +36,9 @@ struct StatusChangeTests {
         return profile
     }
 
-    @Test func `each change of the status gives subscriptions a revision, and the engine follows some`() async throws {
+    @Test func `each change of the status increments the revision of subscriptions, and the engine follows some`()
+        async throws
+    {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         _ = try await fixture.subscribe(1)
@@ -114,7 +116,7 @@ struct StatusChangeTests {
         #expect(try await revisions(store) == [3])
     }
 
-    @Test func `a change of the status runs as many statements as the documentation says`() async throws {
+    @Test func `a change of the status runs as many statements as the documentation lists`() async throws {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         func count(_ change: StatusChange) async throws -> Int {

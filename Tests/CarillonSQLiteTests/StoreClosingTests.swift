@@ -20,7 +20,7 @@ struct StoreClosingTests {
         #expect(!isClosedBefore && isClosed && !isClosedElsewhere)
     }
 
-    @Test func `what is asked of a store that closes is answered or refused`() async throws {
+    @Test func `calls of a store that closes are completed or refused`() async throws {
         for _ in 0..<20 {
             let fixture = try await StoreFixture(.file)
             let store = fixture.sqlite
@@ -60,7 +60,7 @@ struct StoreClosingTests {
         }
     }
 
-    @Test func `what was asked before is answered, however long it takes`() async throws {
+    @Test func `earlier calls are completed, however long they take`() async throws {
         let store = try await StoreFixture(.file).sqlite
         let slow = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 300000) SELECT max(n) FROM c"
         let questions = Array(repeating: slow, count: 4) + Array(repeating: "SELECT 300000", count: 100)

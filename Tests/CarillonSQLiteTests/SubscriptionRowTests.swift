@@ -142,7 +142,7 @@ struct SubscriptionRowTests {
         #expect(removals == 1)
     }
 
-    @Test func `the end of a device runs as many statements as the documentation says`() async throws {
+    @Test func `the end of a device runs as many statements as the documentation lists`() async throws {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         let without = try await fixture.anotherDevice().serial
@@ -183,7 +183,7 @@ struct SubscriptionRowTests {
         try await expectCounts(store, items: 2, subscriptions: 3)
     }
 
-    @Test func `a subscription leaves what it watched, however it ends`() async throws {
+    @Test func `a subscription leaves its item, however it ends`() async throws {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         let removed = try await subscribe(1, fixture)
@@ -204,7 +204,7 @@ struct SubscriptionRowTests {
         #expect(try await store.rowCount(of: "condition_shape") == 0)
     }
 
-    @Test func `the subscriptions of a deleted app leave what they watched`() async throws {
+    @Test func `the subscriptions of a deleted app leave their items`() async throws {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         let one = try await subscribe(1, fixture)

@@ -282,7 +282,7 @@ struct TransactionGroupTests {
         #expect(fencedWrites.count == 0, "the fault is that of the commit")
     }
 
-    @Test func `many share few commits`() async throws {
+    @Test func `many writes use few commits`() async throws {
         let before = commits.count
         _ = try await inOneGroup((1...200).map(insert))
         #expect(try await rows().count == 200)

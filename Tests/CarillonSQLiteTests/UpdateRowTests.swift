@@ -98,7 +98,7 @@ struct UpdateRowTests {
         return seen.count { sql in tables.contains { sql.contains($0) } }
     }
 
-    @Test func `calls run as many statements as the documentation says`() async throws {
+    @Test func `calls run as many statements as the documentation lists`() async throws {
         let fixture = try await StoreFixture(.memory)
         let store = fixture.sqlite
         func run(_ work: () async throws -> Void) async throws -> Int { try await statements(of: store, in: work) }
@@ -126,7 +126,7 @@ struct UpdateRowTests {
         #expect(changed == 1)
     }
 
-    @Test func `completions are read and written by as many statements as the documentation says`() async throws {
+    @Test func `completions are read and written by as many statements as the documentation lists`() async throws {
         let fixture = try await StoreFixture(.memory)
         let (store, app) = (fixture.sqlite, fixture.device.app)
         let binding = try await bind("one", fixture)

@@ -186,7 +186,9 @@ struct WallClockTests {
     }
 
     @Test(arguments: Item.allCases, steps)
-    func `what was written while the wall clock was wrong is kept for its time`(item: Item, step: Int64) async throws {
+    func `rows that were written while the wall clock was wrong are kept for their time`(item: Item, step: Int64)
+        async throws
+    {
         let world = try await World(item)
         try await world.run(7200)
         world.clocks.set(by: step)

@@ -310,7 +310,7 @@ struct WatchRowTests {
         return seen.count { sql in Self.tables.contains { sql.contains($0) } }
     }
 
-    @Test func `calls run as many statements as the documentation says`() async throws {
+    @Test func `calls run as many statements as the documentation lists`() async throws {
         let fixture = try await WatchFixture(.memory, callbacks: CallbackLimits(perApp: 3, perPeer: 2))
         let (store, device) = (fixture.sqlite, fixture.base.device)
         let (first, second) = (fixture.base.first, fixture.base.second)

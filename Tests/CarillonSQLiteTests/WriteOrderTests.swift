@@ -78,7 +78,7 @@ struct WriteOrderTests {
         expectOrder(shapes)
     }
 
-    @Test func `totals of attachments are written in the order of apps and allowances`() async throws {
+    @Test func `totals of attachments are written in the order of apps and quotas`() async throws {
         let store = try await StoreFixture(SQLiteStores.memory).sqlite
         try await addApps(store)
         let totals = (101...100 + Self.count).reversed().reduce(into: AttachmentTotals()) { totals, app in

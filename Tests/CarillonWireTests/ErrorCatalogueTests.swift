@@ -27,7 +27,7 @@ struct ErrorCatalogueTests {
         #expect(code.registrationStatus == (maySucceed ? 500 : 400))
     }
 
-    @Test func `only a Carillon client is told the code of a refused channel`() {
+    @Test func `only a Carillon client receives the code of a refused channel`() {
         let refusal = Refusal(.rateLimited, "detail", retryAfterSeconds: 3)
         let plain = ServerFrame.registrationRefused(channelID: "c", refusal, isCarillon: false)
         #expect(

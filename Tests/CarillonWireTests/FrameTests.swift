@@ -10,7 +10,7 @@ struct FrameTests {
         #expect(try parse(#"{"messageType":"ping"}"#) == .ping)
     }
 
-    @Test func `a hello takes whatever a user agent says of itself`() throws {
+    @Test func `a hello accepts any description that a user agent has`() throws {
         #expect(
             try parse(#"{"messageType":"hello","uaid":"abc","use_webpush":true,"channelIDs":[],"broadcasts":{"a":"b"}}"#)
                 == .hello(.init(uaid: "abc")))
@@ -32,7 +32,7 @@ struct FrameTests {
         ("1e999", .numberOutOfRange(line: 1, column: 1)),
         ("[]", .notJSON), ("", .notJSON), ("7", .notJSON), ("{", .notJSON), ("null", .notJSON),
     ])
-    func `what is no frame says why`(text: String, fault: ClientFrame.Fault) {
+    func `a text that is not a frame is refused with the reason`(text: String, fault: ClientFrame.Fault) {
         #expect(throws: fault) { try parse(text) }
         #expect(fault.reason.utf8.count <= 123)
     }
@@ -57,13 +57,13 @@ struct FrameTests {
     }
 
     @Test(arguments: ["0.5", "301.5", "9223372036854775808", "-9223372036854775809", "\"301\""])
-    func `a number whose value is no integer is refused where an integer belongs`(text: String) {
+    func `a number whose value is not an integer is refused in the place of an integer`(text: String) {
         #expect(throws: ClientFrame.Fault.badMember("code")) {
             try parse(#"{"messageType":"nack","version":"x","code":\#(text)}"#)
         }
     }
 
-    @Test func `a type that is not known is no fault, whatever else is in the frame`() throws {
+    @Test func `an unknown type is not a fault, with any other members in the frame`() throws {
         #expect(try parse(#"{"messageType":"broadcast_v2","x":[{"y":1e9}],"updates":7}"#) == .unknown(type: "broadcast_v2"))
         #expect(try parse(#"{"messageType":""}"#) == .unknown(type: ""))
     }

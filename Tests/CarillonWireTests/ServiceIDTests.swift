@@ -31,7 +31,7 @@ struct ServiceIDTests {
         #expect(refusal?.code == .serviceIDInvalid && refusal?.detail == problem)
     }
 
-    @Test func `what is valid has no fault`() throws {
+    @Test func `a valid id has no fault`() throws {
         #expect(ServiceID.problem(in: "com.example.transfer-file") == nil)
         #expect(ServiceVersion.problem(in: "1.0.0.0") == nil)
         #expect(try ServiceID.checked("com.example").text == "com.example")

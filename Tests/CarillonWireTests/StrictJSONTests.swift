@@ -23,7 +23,7 @@ struct StrictJSONTests {
         ("[]", .jsonInvalid, "JSON"),
         ("\"x\"", .jsonInvalid, "JSON"),
     ])
-    func `a body is refused with what is wrong and where`(text: String, code: ErrorCode, word: String) throws {
+    func `a body is refused with its fault and the place`(text: String, code: ErrorCode, word: String) throws {
         let refusal = try #require(fault(CreateApp.self, text))
         #expect(refusal.code == code)
         #expect(refusal.detail.contains(word))
@@ -63,7 +63,7 @@ struct StrictJSONTests {
     @Test(arguments: [
         "0.5", "301.5", "9223372036854775808", "301.00000000000000001", "9007199254740993.5", "1e-400", "-1e-400", "1e300",
     ])
-    func `a number whose value is no integer is refused, as in a frame`(text: String) throws {
+    func `a number whose value is not an integer is refused, as in a frame`(text: String) throws {
         let results = #"{"results":[{"version":"v","result":"failed","code":\#(text)}]}"#
         let refusal = try #require(fault(InboxResults.self, results))
         #expect(refusal.code == .fieldInvalid)

@@ -61,7 +61,7 @@ struct ClientAndServerTests {
         await client.stop()
     }
 
-    @Test func `a channel that nobody reads holds up no other, and what waits in it is there at the next start`()
+    @Test func `a channel that nobody reads delays no other, and its waiting messages are there at the next start`()
         async throws
     {
         let server = try await LiveServer.start()
@@ -113,7 +113,7 @@ struct ClientAndServerTests {
         #expect(example.output.last == "the reader is done")
     }
 
-    @Test func `a failure of the handler stands beside the outcome`() async throws {
+    @Test func `a failure of the handler is reported beside the outcome`() async throws {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
         let client = try client(server, key: key)
@@ -193,7 +193,7 @@ struct ClientAndServerTests {
         await moved.stop()
     }
 
-    @Test func `a message that was not handled comes again, and what waits comes in order`() async throws {
+    @Test func `a message that was not handled is delivered again, and waiting messages arrive in order`() async throws {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
         var endpoint = ""
@@ -224,7 +224,7 @@ struct ClientAndServerTests {
     }
 
     @Test(arguments: [nil, 503] as [Int?])
-    func `a channel that the operator revokes is told, live and at the next connection`(code: Int?) async throws {
+    func `a channel that the operator revokes is reported, live and at the next connection`(code: Int?) async throws {
         let server = try await LiveServer.start()
         let (key, admin) = try await server.whileStopped {
             (try await LiveServer.key(.client, in: $0), try await LiveServer.key(.admin, in: $0))

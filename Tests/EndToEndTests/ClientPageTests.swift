@@ -131,7 +131,7 @@ struct ClientPageTests {
         func append(_ body: String?) { bodies.withLock { $0.append(body ?? "") } }
     }
 
-    @Test func `what is subscribed to and declared fires, and the app shows it`() async throws {
+    @Test func `declared subscriptions fire, and the app shows it`() async throws {
         let world = try await PushWorld()
         try world.book("00bb")
         let rules = try await world.server.request(

@@ -62,7 +62,7 @@ struct CommandLineTests {
             "the demo said:\n\(text)")
     }
 
-    @Test func `the demo is told again over the data that it left`() async throws {
+    @Test func `the demo runs again over its own data`() async throws {
         let directory = try TemporaryDirectory.make()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let address = "127.0.0.1:\(try LiveServer.freePort())"
@@ -73,7 +73,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `a message sent is heard, acknowledged, and its sender is told`() async throws {
+    @Test func `a sent message is received and acknowledged, and its sender is notified`() async throws {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
         let state = server.directory + "/app"
@@ -113,7 +113,7 @@ struct CommandLineTests {
         #expect(words.last?.contains("token_gone") == true)
     }
 
-    @Test func `a message that ends otherwise says so with its exit code`() async throws {
+    @Test func `a message with another outcome is reported with its exit code`() async throws {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
         let listener = try listen(server, key: key, state: server.directory + "/app")
@@ -170,7 +170,7 @@ struct CommandLineTests {
         #expect(!listener.output.contains { $0.hasPrefix("message  m  ") })
     }
 
-    @Test func `a directory that holds no data is said to, and stays as it is`() async throws {
+    @Test func `a directory without data is reported, and stays unchanged`() async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
         let commands = [
             ["apps", "list"], ["apps", "create", "com.example.app"], ["keys", "list"],
@@ -245,7 +245,7 @@ struct CommandLineTests {
         #expect(lines.last?.contains("CARILLON_PUBLIC_URL?") == true)
     }
 
-    @Test func `it says its version`() async throws {
+    @Test func `the command prints its version`() async throws {
         let (status, lines) = try await run(["--version"])
         #expect(status == 0)
         #expect(lines.first?.wholeMatch(of: /\d+\.\d+\.\d+/) != nil)

@@ -15,7 +15,7 @@ struct ConnectionFailureCommandTests {
         return line
     }
 
-    @Test func `listen, attachments and services say why they cannot connect, and that they retry`() async throws {
+    @Test func `listen, attachments and services report why they cannot connect, and that they retry`() async throws {
         let server = "http://127.0.0.1:\(try LiveServer.freePort())"
         let file = directory.path + "/file"
         try Data("x".utf8).write(to: URL(filePath: file))

@@ -202,7 +202,7 @@ struct HostileTextTests {
         }
     }
 
-    @Test func `what a push service or a message's server answers does not steer the terminal`() async throws {
+    @Test func `answers of a push service or a message's server cannot control the terminal`() async throws {
         let server = try HostileServer { _, _ in
             .init(
                 status: 201,

@@ -12,7 +12,7 @@ import Testing
 )
 struct InteropTests {
     @Test(arguments: try Interop.files())
-    func `independent clients and senders find what the standards promise`(file: String) async throws {
+    func `independent clients and senders find the behaviour of the standards`(file: String) async throws {
         try await Interop.expectSuccess(["-m", "pytest", "-q", "-p", "no:cacheprovider", file])
     }
 

@@ -14,7 +14,7 @@ struct ItemCommandTests {
 
     private struct Made: Decodable { var id: String }
 
-    @Test func `items are opened, published and looked at, and what fires is explained`() async throws {
+    @Test func `items are opened, published and shown, and firings are explained`() async throws {
         let files = try TemporaryDirectory.make()
         let server = try await LiveServer.start()
         let (admin, sender, client) = try await server.whileStopped { directory in
@@ -76,7 +76,7 @@ struct ItemCommandTests {
         #expect(try await carillon(["items", "list"], key: sender).lines.allSatisfy(\.isEmpty))
     }
 
-    @Test func `lines from standard input are published, and what is refused is told with its line`() async throws {
+    @Test func `lines from standard input are published, and refused ones are reported with their numbers`() async throws {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { directory in try await LiveServer.key(.sender, in: directory) }
         let lines = [

@@ -27,7 +27,7 @@ struct PushDeviceTests {
         func didFailBadgeReset(of device: PushDevice, _ error: PushError) { note("no badge") }
     }
 
-    @Test func `a sleeping device is woken, fetches what waits, and is not woken again`() async throws {
+    @Test func `a sleeping device is woken, fetches its messages, and is not woken again`() async throws {
         let world = try await PushWorld()
         try world.book("00ff00ff")
         let client = try world.client()
@@ -160,7 +160,7 @@ struct PushDeviceTests {
         #expect(client.device.status == .unknown && client.device.deviceID == nil)
     }
 
-    @Test func `what the server said last survives the process`() async throws {
+    @Test func `the last report of the server survives the process`() async throws {
         let world = try await PushWorld()
         try world.book("aa01")
         func oneRun() async throws -> String {
@@ -246,7 +246,7 @@ struct PushDeviceTests {
         try await eventually { [simulator = world.simulator] in PushWorld.shown(simulator, "bb02") == 1 }
     }
 
-    @Test func `an encrypted message is shown by the extension, and the app is told that it was`() async throws {
+    @Test func `an encrypted message is shown by the extension, and the app is informed of it`() async throws {
         let world = try await PushWorld()
         try world.book("cc01")
         _ = try await run(

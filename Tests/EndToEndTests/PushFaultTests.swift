@@ -31,7 +31,8 @@ struct PushFaultTests {
         }
     }
 
-    @Test func `who registers the token of another install takes it, and the other is suspended`() async throws {
+    @Test func `a device that registers the token of another install receives it, and the other is suspended`() async throws
+    {
         let world = try await PushWorld()
         try world.book("dd01")
         let (former, formerEndpoint) = try await sleeper("dd01", world, "former")

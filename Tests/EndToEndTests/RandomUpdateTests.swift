@@ -99,7 +99,7 @@ struct RandomUpdateTests {
         }
     }
 
-    @Test func `each update is applied once and for its user, whatever fails around it`() async throws {
+    @Test func `each update is applied once and for its user, despite faults around it`() async throws {
         var chance = SeededRandom.forTest()
         let world = try await World(seed: chance.next() >> 1)
         var kills = 0

@@ -17,7 +17,8 @@ struct RelayedCommandTests {
         }
 
     @Test(arguments: HostileTextTests.cases)
-    func `a command says who answered, and that it can be tried again`(one: HostileTextTests.Case) async throws {
+    func `a command reports the program that answered, and that it can be repeated`(one: HostileTextTests.Case) async throws
+    {
         for answer in Self.answers {
             let server = try HostileServer { _, _ in answer }
             let (end, lines) = try await run(
@@ -29,7 +30,7 @@ struct RelayedCommandTests {
         }
     }
 
-    @Test func `send and health say who answered`() async throws {
+    @Test func `send and health report the program that answered`() async throws {
         for answer in Self.answers {
             let server = try HostileServer { _, _ in answer }
             let sent = try await run(["send", server.address + "/push/secret", "Hello"])
@@ -74,7 +75,8 @@ struct RelayedCommandTests {
         #expect(warning.contains(relay.address) && warning.contains("retry"), "\(answer.status): \(lines)")
     }
 
-    @Test func `listen and attachments say who answered, and succeed when the server answers`() async throws {
+    @Test func `listen and attachments report the program that answered, and succeed when the server answers`() async throws
+    {
         let server = try await LiveServer.start()
         let (client, sender) = try await server.whileStopped { directory in
             (try await LiveServer.key(.client, in: directory), try await LiveServer.key(.sender, in: directory))
@@ -106,7 +108,7 @@ struct RelayedCommandTests {
         }
     }
 
-    @Test func `services say who answered, and succeed when the server answers`() async throws {
+    @Test func `services report the program that answered, and succeed when the server answers`() async throws {
         let scenario = try await ServiceScenario()
         let method = "com.example.echo/1.0/echo"
         func options(_ app: String, _ state: String, _ relay: HostileServer) throws -> [String] {

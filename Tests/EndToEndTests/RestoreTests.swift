@@ -74,7 +74,7 @@ struct RestoreTests {
         await old.stop()
     }
 
-    @Test func `a server whose data are restored from before a device was there makes it register anew`() async throws {
+    @Test func `a server that was restored to a state before a device existed makes it register anew`() async throws {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { directory in
             let key = try await LiveServer.key(.client, in: directory)
@@ -121,7 +121,7 @@ struct RestoreTests {
 
     /// By the commands, or by copying the files of a server that is stopped: then nothing in them says that they were restored.
     @Test(arguments: [true, false])
-    func `what a device told a server that was restored since is told again`(_ isByCommand: Bool) async throws {
+    func `a report that a restored server lost is sent again`(_ isByCommand: Bool) async throws {
         let server = try await LiveServer.start()
         let (key, admin, sender) = try await server.whileStopped { directory in
             let client = try await LiveServer.key(.client, in: directory)

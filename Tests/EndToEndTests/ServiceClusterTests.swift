@@ -67,7 +67,7 @@ struct ServiceClusterTests {
         for client in [second, ada, bob] { await client.stop() }
     }
 
-    @Test func `two people who share a phone call a server, again and again, and are called by it`() async throws {
+    @Test func `two people with one phone call a server repeatedly, and are called by it`() async throws {
         let scenario = try await ServiceScenario()
         let server = try await server(scenario, named: "one", [])
         let phone = try await scenario.client(of: "ada")
@@ -92,7 +92,7 @@ struct ServiceClusterTests {
         for client in [server, phone] { await client.stop() }
     }
 
-    @Test func `who comes and goes is heard of, with name and picture`() async throws {
+    @Test func `devices that come and go are reported, with name and picture`() async throws {
         let scenario = try await ServiceScenario()
         let consumer = try await scenario.client()
         var changes = consumer.serviceClient.providerChanges.makeAsyncIterator()

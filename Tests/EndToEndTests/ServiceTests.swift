@@ -62,7 +62,7 @@ struct ServiceTests {
         }
     }
 
-    @Test(arguments: [1, 20]) func `files go there and come back, and are told of in order`(_ count: Int) async throws {
+    @Test(arguments: [1, 20]) func `files are sent there and back, and are reported in order`(_ count: Int) async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario)
         let sent = try (0..<count).map {
@@ -137,7 +137,7 @@ struct ServiceTests {
         #expect(left.count == count)
     }
 
-    @Test(arguments: [0, 150]) func `that a request is received is told once, whether its result comes soon or not`(
+    @Test(arguments: [0, 150]) func `the receipt of a request is reported once, whether its result comes soon or not`(
         _ milliseconds: Int
     ) async throws {
         let scenario = try await ServiceScenario()
@@ -264,7 +264,7 @@ struct ServiceTests {
         try await scenario.hasFiles(0)
     }
 
-    @Test func `who does not want a request any more takes it back, or has its provider told`() async throws {
+    @Test func `a consumer can withdraw a request, or have its provider notified`() async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario)
         let begun = Mutex(0)
@@ -424,7 +424,7 @@ struct ServiceTests {
         }
     }
 
-    @Test func `a result that its definition does not have is refused by whoever knows it`() async throws {
+    @Test func `a result that its definition does not have is refused by each side that knows it`() async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario)
         let document =
@@ -441,7 +441,7 @@ struct ServiceTests {
             await fault { try await stranger.serviceClient.call(Self.echo, of: files) }?.code == .serviceParametersInvalid)
     }
 
-    @Test func `what was taken back before its handler was there is not handled`() async throws {
+    @Test func `a request that was withdrawn before its handler existed is not handled`() async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario)
         var events = consumer.serviceClient.events.makeAsyncIterator()

@@ -7,7 +7,8 @@ import Testing
 /// Requests that come while the app is woken in the background.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceWakeTests {
-    @Test func `a wake lasts until requests are answered, and the next one goes on with what its limit ended`() async throws
+    @Test func `a wake lasts until requests are answered, and the next one continues the requests that the limit ended`()
+        async throws
     {
         let scenario = try await ServiceScenario()
         let provider = try await scenario.client(ServiceScenario.files)

@@ -81,7 +81,7 @@ struct SubscriptionTests {
         await again.stop()
     }
 
-    @Test func `a declared set is what the server has, over launches and without duplicates`() async throws {
+    @Test func `a declared set is the set of the server, over launches and without duplicates`() async throws {
         let world = try await PushWorld()
         let sender = try await Self.open(world)
         _ = sender
@@ -113,7 +113,7 @@ struct SubscriptionTests {
         func append(_ firing: SubscriptionFiring) { firings.withLock { $0.append(firing) } }
     }
 
-    @Test func `an app that shows what fires is told on its connection, and no push is sent`() async throws {
+    @Test func `an app that shows firings is notified on its connection, and no push is sent`() async throws {
         let world = try await PushWorld()
         let sender = try await Self.open(world)
         let simulator = world.simulator

@@ -192,7 +192,7 @@ struct UpdatesTests {
         #expect(["{}", #"{"waiting":1}"#].contains(try await world.states(last)))
     }
 
-    @Test func `a server that is away is told once, and what was done meanwhile is said later`() async throws {
+    @Test func `a server that is away is reported once, and results of the meantime are reported later`() async throws {
         let world = try await World()
         try await world.client.device.setUser(world.token(of: "ada"))
         world.process(.init(polling: .every(.milliseconds(50))))
@@ -210,7 +210,7 @@ struct UpdatesTests {
         await world.client.stop()
     }
 
-    @Test func `a wrong address is told as what it is`() async throws {
+    @Test func `a wrong address is reported as such`() async throws {
         let world = try await World()
         try await world.client.device.setUser(world.token(of: "ada"))
         world.process(.init(service: "elsewhere"))

@@ -8,7 +8,7 @@ import Testing
 /// Users from end to end: the client library, the real executable, and tokens that an app's server signs.
 @Suite(.timeLimit(.minutes(5)))
 struct UserTests {
-    @Test func `a user signs in, another takes over, and what was the first one's is gone`() async throws {
+    @Test func `a user signs in, another one takes over, and the data of the first one is gone`() async throws {
         let server = try await LiveServer.start()
         let (clientKey, admin) = try await server.whileStopped { directory in
             let client = try await LiveServer.key(.client, in: directory)

@@ -27,7 +27,7 @@ struct KeptFileTests {
         return contents
     }
 
-    @Test func `what was made is found again, and only its owner reads the secrets`() throws {
+    @Test func `stored files are found again, and only their owner can read the secrets`() throws {
         try withDirectory { place in
             let first = try make(in: place)
             let files = try contents(place)
@@ -67,7 +67,7 @@ struct KeptFileTests {
         }
     }
 
-    @Test func `a file that comes between looking and writing is not written over either`() throws {
+    @Test func `a file that is created between the check and the write is not overwritten`() throws {
         try withDirectory { place in
             let file = place.appending(path: "file")
             try KeptFile.make("mine", at: file, isSecret: true)
@@ -87,7 +87,7 @@ struct KeptFileTests {
         }
     }
 
-    @Test func `a key that is another authority's is told`() throws {
+    @Test func `a key of another authority is reported`() throws {
         try withDirectory { place in
             _ = try make(in: place)
             let other = try CertificateAuthority(now: Date())

@@ -40,7 +40,7 @@ struct ControlRoutesTests {
         (#"{"fault":"wedge","pathSuffix":"ab"}"#, FaultRule(.wedge, pathSuffix: "ab")),
     ]
 
-    @Test(arguments: faults) func `each fault can be said in JSON, and is shown as it was said`(
+    @Test(arguments: faults) func `each fault can be set in JSON, and is shown as it was set`(
         json: String, rule: FaultRule
     ) throws {
         #expect(ask("POST", "/api/faults", json).status == 201)
@@ -67,7 +67,7 @@ struct ControlRoutesTests {
         ("PATCH", "/api/faults", "", 405), ("GET", "/api/certificates", "", 405),
         ("POST", "/api/clock", #"{"advanceSeconds":100000000000}"#, 400),
     ])
-    func `what cannot be done is refused with a sentence`(method: String, path: String, body: String, status: Int) {
+    func `an impossible request is refused with a sentence`(method: String, path: String, body: String, status: Int) {
         let answer = ask(method, path, body)
         #expect(answer.status == status)
         #expect(answer.body.contains("\"error\""))

@@ -24,7 +24,7 @@ struct DeviceBookTests {
         #expect(report.shown.first?.isVisible == true)
     }
 
-    @Test func `a collapse identifier replaces what is shown`() throws {
+    @Test func `a collapse identifier replaces the notification that is shown`() throws {
         var asker = try Asker()
         for (title, id) in [("one", "a"), ("other", "b"), ("two", "a")] {
             _ = try asker.ask {

@@ -83,8 +83,9 @@ struct HTTP2ConnectionTests {
         ),
     ]
 
-    @Test(arguments: violations.indices) func `what breaks the protocol ends the connection with its code`(index: Int) throws
-    {
+    @Test(arguments: violations.indices) func `a violation of the protocol ends the connection with its error code`(
+        index: Int
+    ) throws {
         var client = FrameClient()
         try Self.violations[index].1(&client)
         var connection = connection()
@@ -113,7 +114,7 @@ struct HTTP2ConnectionTests {
         (["99999999999999999999"], ["reset 1"]), (["0x3"], ["reset 1"]), ([" 3"], ["reset 1"]),
     ]
 
-    @Test(arguments: lengths.indices) func `a body is as long as it is said to be`(index: Int) throws {
+    @Test(arguments: lengths.indices) func `a body must have the length that its header states`(index: Int) throws {
         let (said, events) = Self.lengths[index]
         var headers = FrameClient.push
         for length in said { headers.add(name: "content-length", value: length) }
@@ -145,7 +146,7 @@ struct HTTP2ConnectionTests {
     }
 
     @Test(arguments: [("0", "request 1 0/0"), ("3", "reset 1")])
-    func `a request without a body says no length, or none`(length: String, event: String) throws {
+    func `a request without a body has no length, or the length 0`(length: String, event: String) throws {
         var headers = FrameClient.push
         headers.add(name: "content-length", value: length)
         var client = FrameClient()
@@ -190,7 +191,7 @@ struct HTTP2ConnectionTests {
         #expect(connection.events().filter { !$0.hasPrefix("request") } == ["headers 7", "headers 9", "violated 11"])
     }
 
-    @Test func `windows are given back as bodies are read, up to the target`() throws {
+    @Test func `windows are enlarged as bodies are read, up to the target`() throws {
         var client = FrameClient()
         client.frame(0x4, 0x1, 0, [])
         try client.request(1, body: Array(repeating: 0, count: 10), ends: false)
@@ -309,7 +310,7 @@ struct HTTP2ConnectionTests {
         #expect(connection.openStreams == 0)
     }
 
-    @Test func `a connection that goes away serves what it promised and forgets the rest`() throws {
+    @Test func `a connection that goes away completes the promised streams and forgets the others`() throws {
         var client = FrameClient()
         for stream in [1, 3, 5] as [UInt32] { try client.request(stream) }
         var connection = connection()

@@ -92,7 +92,7 @@ struct CredentialTests {
         #expect(try asker.ask(with: asker.authorization(age: 1)).status == 200)
     }
 
-    @Test func `what is neither about the credentials nor trouble of the service proves the token`() {
+    @Test func `a response that is about neither the credentials nor a fault of the service proves the token`() {
         let silent = Reason.allCases.filter { !$0.showsThatCredentialsAreTaken }
         #expect(silent.allSatisfy { $0.status == 403 || $0.status >= 500 || $0.status == 429 || $0.status == 400 })
         #expect(silent.filter { $0.status == 400 } == [.topicDisallowed, .featureNotEnabled])
@@ -208,7 +208,7 @@ struct CredentialTests {
         #expect(answer.reason == .forbidden)
     }
 
-    @Test func `what the authority gives out it reads again`() throws {
+    @Test func `the authority can read the certificates that it issues`() throws {
         let authority = try CertificateAuthority(now: Date())
         let topics = ["com.example.app", "com.example.app.voip"]
         let identity = try authority.makeClientIdentity(

@@ -143,7 +143,7 @@ struct DevicePushTests {
         #expect(asker.service.devices.devices.count == before.count + 1)
     }
 
-    @Test func `only the sandbox gives a unique id`() throws {
+    @Test func `only the sandbox returns a unique id`() throws {
         var asker = try Asker()
         asker.service.devices.put(
             Device(token: Asker.token, topic: "com.example.app", environment: .production), at: asker.now)
@@ -151,7 +151,7 @@ struct DevicePushTests {
         #expect(try asker.ask { $0.environment = .production }.uniqueID == nil)
     }
 
-    @Test func `a token that is gone is told with its time`() throws {
+    @Test func `a dead token is reported with its time`() throws {
         var asker = try Asker()
         asker.service.devices.put(
             Device(token: "aa", topic: "com.example.app", state: .unregistered(since: 1_700_000_000_123)), at: asker.now)
@@ -173,7 +173,7 @@ struct DevicePushTests {
         #expect(try asker.ask().status == 200)
     }
 
-    @Test func `a service that stops says so`() throws {
+    @Test func `a service that stops reports it`() throws {
         var asker = try Asker()
         asker.service.isShuttingDown = true
         #expect(try asker.ask().body == #"{"reason":"Shutdown"}"#)

@@ -22,7 +22,7 @@ struct SigningKeyFormTests {
         try accounts.add(read)
     }
 
-    @Test func `a key that cannot be used is refused with what it is`() throws {
+    @Test func `an unusable key is refused with its kind`() throws {
         for (name, text, words) in try KeySample.unusable() {
             let error = #expect(throws: SimulatorError.self) {
                 try SigningKey(id: "SIMULATED1", teamID: "SIMTEAM001", privateKey: text)

@@ -29,7 +29,7 @@ struct APNsSimulatorTests {
         return channel
     }
 
-    @Test func `a push that was sent can be awaited and looked at`() async throws {
+    @Test func `a sent push can be awaited and inspected`() async throws {
         try await APNsSimulator.withSimulator(Self.plain()) { simulator in
             try simulator.add(Device(token: "AA", topic: "a.b"))
             let channel = try await push(1, to: simulator)
@@ -71,7 +71,7 @@ struct APNsSimulatorTests {
         #expect(simulator.port() == nil)
     }
 
-    @Test func `an address that is taken is said, and nothing is left open`() async throws {
+    @Test func `an address that is in use is reported, and nothing is left open`() async throws {
         try await APNsSimulator.withSimulator(Self.plain()) { simulator in
             let taken = try #require(simulator.port())
             let second = try APNsSimulator(
@@ -91,7 +91,7 @@ struct APNsSimulatorTests {
         (EADDRINUSE, "another process listens there"), (EADDRNOTAVAIL, "no such address"), (EACCES, "permission denied"),
         (EMFILE, "cannot be used"),
     ])
-    func `an address that cannot be listened on is told in words`(number: Int32, words: String) {
+    func `an address that cannot be listened on is reported with a sentence`(number: Int32, words: String) {
         let error = SimulatorError(IOError(errnoCode: number, reason: "bind(descriptor:ptr:bytes:)"), listeningOn: "::1", 80)
         #expect(error.message.hasPrefix("[::1]:80 cannot be listened on: "))
         #expect(error.message.contains(words))

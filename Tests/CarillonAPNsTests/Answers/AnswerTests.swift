@@ -85,7 +85,7 @@ struct AnswerTests {
         }
     }
 
-    @Test(arguments: APNsReason.known) func `each known reason says what to do, in words of its own`(reason: APNsReason) {
+    @Test(arguments: APNsReason.known) func `each known reason has its own advice`(reason: APNsReason) {
         let advice = APNsRejection(status: 0, reason: reason).advice
         #expect(advice.hasSuffix("."))
         #expect(advice != APNsRejection(status: 0).advice)
@@ -104,7 +104,7 @@ struct AnswerTests {
     }
 
     @Test(arguments: ["", "<html>no</html>", "{", "[]", "{\"reason\":7}", String(repeating: "x", count: 100_000), "\u{0}"])
-    func `any body gives a typed result with its status`(body: String) {
+    func `any body becomes a typed result with its status`(body: String) {
         let rejection = Self.answer(502, body).rejection
         #expect(rejection?.status == 502)
         #expect(rejection?.reason == nil)
@@ -114,14 +114,14 @@ struct AnswerTests {
     }
 
     @Test(arguments: ["\u{FEFF}", " ", "\r\n\t ", "\u{FEFF}\n"])
-    func `what stands before the body's JSON takes no reason away`(prefix: String) {
+    func `text before the JSON of the body does not hide the reason`(prefix: String) {
         let rejection = Self.answer(400, prefix + #"{"reason":"BadDeviceToken"}"# + "\n").rejection
         #expect(rejection?.reason == .badDeviceToken)
         #expect(rejection?.text == nil)
         #expect(APNsRejection.reason(in: Array((prefix + #"{"reason":"Shutdown"}"#).utf8)) == .shutdown)
     }
 
-    @Test func `a stranger's reason is cut as its text is, between characters`() {
+    @Test func `an unknown reason is cut between characters, as its text is`() {
         let long = String(repeating: "ä", count: 5000)
         let reason = Self.answer(400, #"{"reason":"x\#(long)"}"#).rejection?.reason?.rawValue ?? ""
         #expect(reason == "x" + String(repeating: "ä", count: 255))

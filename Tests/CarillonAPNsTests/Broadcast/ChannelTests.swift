@@ -45,7 +45,7 @@ struct ChannelTests {
         try await stage.end()
     }
 
-    @Test func `a channel whose fate is unknown is not made twice, whatever the policy`() async throws {
+    @Test func `a channel whose creation has an unknown result is not created twice, whatever the policy`() async throws {
         let stage = try await Stage(configure: { $0.retryPolicy.resendsOfUnknownFate = 3 }) { connection, _ in
             connection.close()
         }
@@ -96,7 +96,7 @@ struct ChannelTests {
         try await stage.end()
     }
 
-    @Test func `what a channel that stores nothing does not take is refused here`() async throws {
+    @Test func `a notification that a channel without storage does not accept is refused by the client`() async throws {
         let stage = try await Stage(script: Self.service)
         let update = APNsNotification.updateLiveActivity(contentState: ["score": 1]).expiration(.now + 60)
         let error = await #expect(throws: APNsError.self) {

@@ -42,7 +42,7 @@ struct AcceptedTests {
     }
 
     @Test(arguments: Aftermath.allCases, [true, false])
-    func `what comes behind the status takes nothing back`(_ aftermath: Aftermath, isWhole: Bool) {
+    func `data after the status does not change the result`(_ aftermath: Aftermath, isWhole: Bool) {
         // A window of nothing keeps the body from leaving.
         var rig = Rig.proven(settings: isWhole ? [] : [(4, 0)])
         let id = rig.send(1)[0]
@@ -80,7 +80,7 @@ struct AcceptedTests {
         #expect(rig.events() == [.answered(ConnectionMachineTests.push(1), Rig.accepted)])
     }
 
-    @Test(arguments: [true, false]) func `a push that is given up behind its status is answered`(byTime: Bool) {
+    @Test(arguments: [true, false]) func `a push that is abandoned after its status is answered`(byTime: Bool) {
         var rig = Rig(settings: [(3, 100)])
         let id = rig.send(1)[0]
         rig.answer(id, endsStream: false)
@@ -100,7 +100,7 @@ struct AcceptedTests {
         #expect(rig.machine.freeStreams == 100)
     }
 
-    @Test func `answers that were only begun do not count as silence`() {
+    @Test func `incomplete responses count as activity`() {
         var rig = Rig.proven()
         for _ in 0..<5 {
             let id = rig.send(1)[0]
@@ -110,7 +110,7 @@ struct AcceptedTests {
         #expect(rig.machine.phase == .open)
     }
 
-    @Test func `a push that is given up before its status says what is known`() {
+    @Test func `a push that is abandoned before its status reports what is known`() {
         var rig = Rig.proven(settings: [(4, 10)])
         let whole = rig.send(1, bytes: 10)[0]
         let partial = rig.send(1, bytes: 11)[0]

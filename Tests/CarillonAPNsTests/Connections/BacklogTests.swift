@@ -89,7 +89,7 @@ struct BacklogTests {
         #expect(rig.machine.freeStreams == 1000)
     }
 
-    @Test func `a socket that takes nothing for ten seconds is given up`() {
+    @Test func `a socket that accepts no data for ten seconds is abandoned`() {
         var rig = Rig.proven()
         rig.send(1)
         rig.machine.outputPaused(Self.at(0))

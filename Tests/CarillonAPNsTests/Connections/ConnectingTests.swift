@@ -8,7 +8,7 @@ import Testing
 /// What happens before the first push: names, TLS, proxies, and hosts that are not what they should be.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ConnectingTests {
-    @Test func `a certificate that is not trusted is said at once, with what to do`() async throws {
+    @Test func `an untrusted certificate is reported at once, with advice`() async throws {
         let stage = try await Stage(configure: { $0.trustRoots = nil })
         let error = await #expect(throws: APNsError.self) {
             try await stage.client.send(.alert("Hi"), to: Samples.token)
@@ -31,7 +31,7 @@ struct ConnectingTests {
         try await server.close()
     }
 
-    @Test func `a host without HTTP 2 is said to be the wrong one`() async throws {
+    @Test func `a host without HTTP 2 is reported as the wrong host`() async throws {
         let certificates = try TestCertificates()
         let server = try await ScriptedServer(tls: certificates.serverContext(protocols: ["http/1.1"])) { $0.accept($1) }
         let client = try Self.client(server.port, certificates)
@@ -69,7 +69,9 @@ struct ConnectingTests {
         try await server.close()
     }
 
-    @Test(arguments: [true, false]) func `a proxy connects onward, or says why not`(allows: Bool) async throws {
+    @Test(arguments: [true, false]) func `a proxy connects onward, or returns the reason of its refusal`(allows: Bool)
+        async throws
+    {
         let stage = try await Stage()
         let proxy = try await ConnectProxy(allows: allows)
         var configuration = stage.client.configuration
@@ -89,7 +91,9 @@ struct ConnectingTests {
         try await proxy.close()
     }
 
-    @Test(arguments: [true, false]) func `a SOCKS proxy connects onward, or says why not`(allows: Bool) async throws {
+    @Test(arguments: [true, false]) func `a SOCKS proxy connects onward, or returns the reason of its refusal`(allows: Bool)
+        async throws
+    {
         let stage = try await Stage()
         let proxy = try await SocksProxy(allows: allows)
         var configuration = stage.client.configuration
@@ -108,7 +112,7 @@ struct ConnectingTests {
         try await proxy.close()
     }
 
-    @Test func `a service that wants a certificate, and gets none, says so at once`() async throws {
+    @Test func `a service that requires a certificate and receives none is reported at once`() async throws {
         let certificates = try TestCertificates()
         let server = try await ScriptedServer(tls: certificates.serverContext(demandsClient: true)) { $0.accept($1) }
         // A push has more time than the suite.
@@ -124,7 +128,7 @@ struct ConnectingTests {
         ("no-such-host.invalid", 443, "No address was found for no-such-host.invalid"),
         ("127.0.0.1", 1, "refuses connections"),
     ])
-    func `an unreachable host is said in words that help`(host: String, port: Int, words: String) async throws {
+    func `an unreachable host is reported with advice`(host: String, port: Int, words: String) async throws {
         let client = try APNsClient(
             .init(credentials: try Samples.credentials(), environment: .custom(host: host, port: port)))
         let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
@@ -140,7 +144,7 @@ struct ConnectingTests {
         (alert(112), #""unrecognized name""#), (alert(80), #""internal error""#),
         (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "does not support TLS"), ([], "whether the port is for TLS"),
     ])
-    func `a host that ends TLS is told with its alert, in words`(answer: [UInt8], words: String) async throws {
+    func `a TLS alert of the host is reported with a sentence`(answer: [UInt8], words: String) async throws {
         let listener = try await CannedListener(answer)
         let client = try APNsClient(
             .init(
@@ -161,7 +165,7 @@ struct ConnectingTests {
         ("nonsense\r\n\r\n", "does not"),
         ("", "does not"),
     ])
-    func `a proxy that does not connect is told with its reason`(answer: String, words: String) async throws {
+    func `the reason of an HTTP proxy that does not connect is reported`(answer: String, words: String) async throws {
         let error = try await Self.error(through: { .http(host: "127.0.0.1", port: $0) }, answering: Array(answer.utf8))
         Self.expectWords(words, error)
         #expect(error?.message.contains("he proxy 127.0.0.1:") == true, "\(error?.message ?? "")")
@@ -173,7 +177,7 @@ struct ConnectingTests {
             ([4, 90], "does not support SOCKS 5"),
             ([], "closed the connection"),
         ] as [([UInt8], String)])
-    func `a SOCKS proxy that does not connect is told with its reason`(answer: [UInt8], words: String) async throws {
+    func `the reason of a SOCKS proxy that does not connect is reported`(answer: [UInt8], words: String) async throws {
         let error = try await Self.error(through: { .socks(host: "127.0.0.1", port: $0) }, answering: answer)
         Self.expectWords(words, error)
         #expect(error?.message.contains("he proxy 127.0.0.1:") == true, "\(error?.message ?? "")")
@@ -217,7 +221,7 @@ struct ConnectingTests {
         #expect(failure.error.message == "localhost:1: It is told.")
     }
 
-    @Test func `the end of a connection is told in words`() {
+    @Test func `the end of a connection is reported with a sentence`() {
         let reset = IOError(errnoCode: ECONNRESET, reason: "read(descriptor:pointer:size:)")
         #expect(ConnectFailure.ending(reset) == "The service reset the connection.")
         #expect(ConnectFailure.ending(IOError(errnoCode: EINVAL, reason: "x")) == "The connection broke.")
@@ -225,7 +229,7 @@ struct ConnectingTests {
         #expect(ConnectFailure.ending(ChannelError.eof) == "The connection broke.")
     }
 
-    @Test func `a record's environment is looked at, too`() async throws {
+    @Test func `the environment of a record is checked, too`() async throws {
         let client = try APNsClient(.init(credentials: try Samples.credentials(), bundleID: "com.example.app"))
         let error = await #expect(throws: APNsError.self) {
             try await client.send(

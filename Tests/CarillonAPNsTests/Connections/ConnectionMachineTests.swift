@@ -151,7 +151,7 @@ struct ConnectionMachineTests {
         #expect(rig.machine.freeStreams == 0)
     }
 
-    @Test func `a lowered limit holds at once, and a raised one too`() {
+    @Test func `a lowered or raised limit applies at once`() {
         var rig = Rig.proven(settings: [(3, 10)])
         let ids = rig.send(10)
         rig.settings([(3, 1)])
@@ -205,7 +205,7 @@ struct ConnectionMachineTests {
         #expect(rig.machine.freeStreams == 1)
     }
 
-    @Test func `GOAWAY returns what is above its last stream, and awaits the rest`() {
+    @Test func `GOAWAY returns the pushes above its last stream, and waits for the others`() {
         var rig = Rig.proven()
         rig.send(4)
         rig.goAway(last: 3, text: #"{"reason":"Shutdown"}"#)
@@ -225,7 +225,7 @@ struct ConnectionMachineTests {
         #expect(rig.events().count == 3)
     }
 
-    @Test func `a GOAWAY that only announces keeps what is under way`() {
+    @Test func `a GOAWAY that is only an announcement keeps the pending pushes`() {
         var rig = Rig.proven()
         rig.send(2)
         rig.goAway(last: 0x7FFF_FFFF)
@@ -292,7 +292,7 @@ struct ConnectionMachineTests {
         #expect(rig.machine.freeStreams > 0)
     }
 
-    @Test func `a body that waits for its own window holds no other up`() {
+    @Test func `a body that waits for its own window delays no other`() {
         var rig = Rig.proven(settings: [(4, 5)])
         rig.send(1, bytes: 10)
         #expect(rig.machine.freeStreams > 0)
@@ -300,7 +300,7 @@ struct ConnectionMachineTests {
         #expect(rig.frames(.data).map(\.head.length) == [5, 5])
     }
 
-    @Test func `a deadline resets the stream, and repeated silence ends the connection's use`() {
+    @Test func `a deadline resets the stream, and repeated timeouts end the use of the connection`() {
         var rig = Rig.proven()
         let ids = rig.send(4)
         let mayBeProcessed = [rig.machine.timedOut(ids[0]), rig.machine.timedOut(ids[1])]
@@ -315,7 +315,7 @@ struct ConnectionMachineTests {
         #expect(rig.machine.phase == .ended)
     }
 
-    @Test func `silence while an answer is awaited brings a ping, and its silence the end`() {
+    @Test func `a connection without data sends a ping while an answer is pending, and ends without a pong`() {
         var rig = Rig.proven()
         rig.send(1)
         rig.machine.timePassed(Self.start)
@@ -372,7 +372,7 @@ struct ConnectionMachineTests {
         #expect(fault.kind == .exhausted)
     }
 
-    @Test func `a retired connection answers what it has, says goodbye and ends`() {
+    @Test func `a retired connection completes its pushes, sends GOAWAY and ends`() {
         var rig = Rig.proven()
         rig.send(1)
         rig.machine.retire("enough")
@@ -391,7 +391,7 @@ struct ConnectionMachineTests {
         #expect(rig.frames(.resetStream).count == 1)
     }
 
-    @Test func `a body that is too large is cut, and the answer stands`() {
+    @Test func `a body that is too large is cut, and the answer remains valid`() {
         var rig = Rig.proven()
         rig.send(1)
         rig.answer(1, 500, endsStream: false)
@@ -405,7 +405,7 @@ struct ConnectionMachineTests {
         #expect(rig.frames(.resetStream).count == 1)
     }
 
-    @Test func `what arrives in pieces is read like what arrives whole`() {
+    @Test func `data that arrives in pieces is read like data that arrives whole`() {
         var whole = ByteBuffer()
         var other = Rig.proven()
         var block = ByteBuffer()
@@ -463,7 +463,7 @@ struct ConnectionMachineTests {
     @Test(arguments: [
         ("HTTP/1.1 400 Bad Request\r\n\r\n"), ("\u{0}\u{0}\u{4}\u{8}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"),
     ])
-    func `a host that does not speak HTTP 2 is told from one that fails`(text: String) {
+    func `a host without HTTP 2 is distinguished from a host that fails`(text: String) {
         var rig = Rig(open: false)
         var bytes = ByteBuffer(string: text)
         rig.machine.received(&bytes, now: Self.start)

@@ -91,7 +91,7 @@ struct PeerFaultTests {
         #expect(rig.frames(.goAway).count == 1)
     }
 
-    @Test func `what a peer may say beside settings and answers is passed over`() {
+    @Test func `frames other than settings and answers are ignored`() {
         var rig = Rig.proven()
         rig.settings([(2, 0), (8, 1), (0xFFFF, 7)])
         rig.feed(.priority, stream: 1, payload: ByteBuffer(bytes: [0, 0, 0, 3, 9]))
@@ -134,7 +134,7 @@ struct PeerFaultTests {
         #expect(rig.machine.phase == .ended)
     }
 
-    @Test func `a connection that stays without room is given up`() {
+    @Test func `a connection that stays without stream capacity is abandoned`() {
         var rig = Rig.proven(settings: [(4, 70_000)])
         let ids = rig.send(1, bytes: 65_535)
         rig.answer(ids[0])
@@ -155,7 +155,7 @@ struct PeerFaultTests {
         #expect(rig.machine.freeStreams == 10)
     }
 
-    @Test func `idle time before a push does not count as silence`() {
+    @Test func `idle time before a push does not count as a timeout`() {
         var rig = Rig.proven()
         rig.machine.timePassed(Self.at(60))
         rig.send(1)
@@ -166,7 +166,7 @@ struct PeerFaultTests {
         #expect(rig.frames(.ping).count == 1)
     }
 
-    @Test func `of a push whose end was not read yet nobody knows`() {
+    @Test func `the result of a push whose end was not read is unknown`() {
         var rig = Rig.proven()
         let ids = rig.send(1)
         rig.machine.closed("gone")

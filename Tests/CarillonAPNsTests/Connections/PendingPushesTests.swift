@@ -10,7 +10,7 @@ struct PendingPushesTests {
         Submission(head: APNsRequestHead(fields: []), path: path, body: .none, timeout: .seconds(1))
     }
 
-    @Test func `whoever knows an earlier push by its place does not meet the next one`() {
+    @Test func `a reference to an earlier push does not reach the next push in its place`() {
         var table = PendingPushes()
         let first = table.add(Self.submission("/first"), Self.now)
         #expect(table.holds(first))
@@ -23,7 +23,7 @@ struct PendingPushesTests {
         #expect(table.count == 1)
     }
 
-    @Test func `results that nobody reads hold neither their batch nor the connection`() {
+    @Test func `unread results delay neither their batch nor the connection`() {
         weak var kept: BatchBox?
         weak var link: Link?
         do {

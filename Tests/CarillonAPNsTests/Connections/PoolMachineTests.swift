@@ -53,7 +53,7 @@ struct PoolMachineTests {
         #expect(assigned.map(\.connection) == [2, 2, 1, 2].map(Self.id))
     }
 
-    @Test func `what came back goes first, in its order`() {
+    @Test func `returned pushes go first, in their order`() {
         var pool = Self.pool()
         pool.enqueued(Self.push(5))
         pool.returned([Self.push(1), Self.push(2)])
@@ -62,7 +62,7 @@ struct PoolMachineTests {
         #expect((1...3).compactMap { _ in pool.nextAssignment()?.push } == [1, 2, 5].map(Self.push))
     }
 
-    @Test func `what was given up while it waited is passed over, and counts no more`() {
+    @Test func `pushes that were abandoned while they waited are skipped, and do not count`() {
         var pool = Self.pool()
         for number in 1...6 { pool.enqueued(Self.push(number)) }
         pool.timePassed(Self.start)
@@ -76,7 +76,7 @@ struct PoolMachineTests {
         #expect(pool.takeQueue().isEmpty)
     }
 
-    @Test func `a million that were given up behind one that waits are not kept`() {
+    @Test func `a million abandoned pushes behind a waiting one are not kept`() {
         var pool = Self.pool()
         pool.enqueued(Self.push(0))
         for number in 1...1_000_000 {
@@ -116,7 +116,7 @@ struct PoolMachineTests {
         #expect(pool.takeActions().isEmpty)
     }
 
-    @Test func `a connection that has not proven itself says nothing about load`() {
+    @Test func `a connection without a response says nothing about load`() {
         var pool = Self.pool()
         for number in 1...100 { pool.enqueued(Self.push(number)) }
         pool.timePassed(Self.start)
@@ -187,7 +187,7 @@ struct PoolMachineTests {
         #expect(pool.takeActions() == [.open(Self.id(3))])
     }
 
-    @Test func `an attempt that we gave up ourselves is no failure`() {
+    @Test func `an attempt that the client abandoned is not a failure`() {
         var pool = Self.pool(minimum: 2)
         pool.warmUp()
         pool.timePassed(Self.start)
@@ -259,7 +259,7 @@ struct PoolMachineTests {
         #expect(!pool.isPaced(Self.start + .seconds(1)))
     }
 
-    @Test func `what the pool lets go of itself is not counted`() {
+    @Test func `connections that the pool itself closes are not counted`() {
         var options = PoolMachine.Options()
         options.replacedAtOnce = 0
         var pool = PoolMachine(options: options)
@@ -275,7 +275,7 @@ struct PoolMachineTests {
         #expect(!pool.isPaced(Self.start))
     }
 
-    @Test func `a push for a newer connection waits for one, and holds no other up`() {
+    @Test func `a push for a newer connection waits for one, and delays no other`() {
         var pool = Self.pool(minimum: 2, maximum: 2)
         pool.warmUp()
         pool.timePassed(Self.start)
@@ -302,7 +302,7 @@ struct PoolMachineTests {
         #expect(pool.queued == 0)
     }
 
-    @Test func `a push for a newer connection can be given up, and is told when nothing can be sent`() {
+    @Test func `a push for a newer connection can be abandoned, and fails when nothing can be sent`() {
         var pool = Self.pool()
         pool.enqueued(Self.push(1), after: 1)
         pool.enqueued(Self.push(2), after: 1)

@@ -24,7 +24,7 @@ struct CredentialTests {
         return try #require(Data(base64Encoded: padded))
     }
 
-    @Test func `keys that cannot be used are refused with what to do`() {
+    @Test func `unusable keys are refused with advice`() {
         let pem = P256.Signing.PrivateKey().pemRepresentation
         for (pem, keyID, teamID, word) in [
             (P384.Signing.PrivateKey().pemRepresentation, "ABCDEFGHIJ", "KLMNOPQRST", "P-256"),
@@ -39,7 +39,7 @@ struct CredentialTests {
         #expect(throws: APNsError.self) { try APNsTokenKey(path: "/nowhere.p8", keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
     }
 
-    @Test func `a PKCS 12 file opens with its passphrase alone, and says until when it is valid`() throws {
+    @Test func `a PKCS 12 file opens only with its passphrase, and reports when its certificate expires`() throws {
         let (certificate, key) = try TestCertificates().issue(until: 5000)
         let bundle = NIOSSLPKCS12Bundle(
             certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(certificate.utf8)),

@@ -5,7 +5,8 @@ import Testing
 /// Keys, tokens and topics while a client runs.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct CredentialUseTests {
-    @Test func `a provider token that is refused as expired is renewed once, and then ends what waits`() async throws {
+    @Test func `a provider token that is refused as expired is renewed once, and then the waiting pushes end`() async throws
+    {
         let seen = Mutex<Set<String>>([])
         let stage = try await Stage { connection, request in
             _ = seen.withLock { $0.insert(request.headers["authorization"] ?? "") }

@@ -36,7 +36,7 @@ struct KeyFormTests {
         }
     }
 
-    @Test func `a token key that cannot be used is refused with what it is`() throws {
+    @Test func `an unusable signing key is refused with its kind`() throws {
         for (name, text, words) in try KeySample.unusable() {
             let sentence = message { try APNsTokenKey(pem: text, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
             #expect(sentence.contains(words) && sentence.contains("P-256 private key"), "\(name): \(sentence)")
@@ -113,7 +113,7 @@ struct KeyFormTests {
         #expect(used == own)
     }
 
-    @Test func `a certificate's key that cannot be used is refused with what it is`() throws {
+    @Test func `an unusable key of a certificate is refused with its kind`() throws {
         for (name, text, words) in try KeySample.unusable() {
             // Keys of other kinds can belong to a certificate, but not to this one.
             let isKey = name.hasPrefix("an RSA") || name.hasPrefix("a P-")
@@ -128,7 +128,7 @@ struct KeyFormTests {
         ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "cannot be decoded"),
         (String(KeySample.certificate.dropLast(20)), "is missing"),
     ])
-    func `what is no certificate is refused with what it is`(text: String, words: String) throws {
+    func `a file that is not a certificate is refused with its kind`(text: String, words: String) throws {
         let sentence = message { try APNsCertificate(pem: text, privateKeyPEM: KeySample.certificateKey) }
         #expect(sentence.contains(words) && sentence.contains("a certificate in PEM form"), "\(sentence)")
         var configuration = APNsClient.Configuration(credentials: try Samples.credentials())
@@ -148,7 +148,7 @@ struct KeyFormTests {
         #expect(roots.count == 2)
     }
 
-    @Test func `bytes that are no PKCS 12 file are refused with what they are`() {
+    @Test func `bytes that are not a PKCS 12 file are refused with their kind`() {
         let certificate = message { try APNsCertificate(p12: KeySample.der(KeySample.certificate)) }
         #expect(certificate.contains("is a certificate without a private key"), "\(certificate)")
         let text = message { try APNsCertificate(p12: Array(KeySample.certificateKey.utf8)) }
@@ -188,7 +188,7 @@ struct KeyFormTests {
         }
     }
 
-    @Test func `a path that looks like a key is named if its directory exists`() throws {
+    @Test func `a path that resembles a key is named if its directory exists`() throws {
         let path = try TemporaryDirectory.make() + "/" + String(repeating: "0a", count: 32)
         let sentence = message { try APNsTokenKey(path: path, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
         #expect(sentence == "The file of the token key cannot be read: \(path)")

@@ -168,7 +168,7 @@ struct ProviderTokenTests {
         #expect(history.mayCarry(token, Self.start))
     }
 
-    @Test func `all connections share one token`() throws {
+    @Test func `all connections use one token`() throws {
         let clock = ManualTime()
         let key = try APNsTokenKey(pem: Samples.keyPEM, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST")
         let source = ProviderTokenSource(key: key, time: clock.source)
@@ -192,7 +192,7 @@ struct ProviderTokenTests {
         #expect(!source.refused(third, clock.source.now()))
     }
 
-    @Test func `clients with the same key, team and clock share one source`() throws {
+    @Test func `clients with the same key, team and clock use one source`() throws {
         let clock = ManualTime().source
         func key(_ keyID: String = "ABCDEFGHIJ", _ teamID: String = "KLMNOPQRST") throws -> APNsTokenKey {
             try APNsTokenKey(pem: Samples.keyPEM, keyID: keyID, teamID: teamID)

@@ -27,7 +27,7 @@ struct HeaderEncoderTests {
         #expect(sizes.dropFirst().allSatisfy { $0 <= 110 }, "\(sizes)")
     }
 
-    @Test func `random requests are read back as they were, whatever the table's size`() throws {
+    @Test func `random requests are decoded unchanged, with every size of the table`() throws {
         var generator = SeededRandom.forTest()
         for _ in 0..<50 {
             var encoder = HeaderEncoder(

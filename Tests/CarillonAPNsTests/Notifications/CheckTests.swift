@@ -144,7 +144,7 @@ struct CheckTests {
     ]
 
     @Test(arguments: wrong)
-    func `a raw payload is held to the rules of its push type`(notification: APNsNotification, name: String?) {
+    func `a raw payload must follow the rules of its push type`(notification: APNsNotification, name: String?) {
         guard let name else {
             let error = #expect(throws: APNsError.self) { try RuleTests.prepare(notification) }
             #expect(error?.message.contains("empty") == true)
@@ -182,7 +182,7 @@ struct CheckTests {
     }
 
     @Test(arguments: right)
-    func `what the pages of the push type allow is taken`(notification: APNsNotification) throws {
+    func `the content that the pages of the push type allow is accepted`(notification: APNsNotification) throws {
         _ = try RuleTests.prepare(notification)
     }
 
@@ -238,7 +238,7 @@ struct CheckTests {
     ]
 
     @Test(arguments: flawed)
-    func `what other readers of JSON accept is named, and is sent where the app gets the whole payload`(
+    func `JSON that only other readers accept is named, and is sent if the app gets the whole payload`(
         json: String, words: String
     ) throws {
         #expect(Self.isRefused(Self.raw(json, .alert), naming: words))
@@ -253,7 +253,7 @@ struct CheckTests {
     ]
 
     @Test(arguments: unsendable)
-    func `what cannot be sent is refused without checks, too`(notification: APNsNotification, rule: String) {
+    func `content that cannot be sent is refused without checks, too`(notification: APNsNotification, rule: String) {
         let error = #expect(throws: APNsError.self) { try RuleTests.prepare(notification.withoutChecks()) }
         #expect(error?.message.contains(rule) == true, "\(error?.message ?? "")")
     }

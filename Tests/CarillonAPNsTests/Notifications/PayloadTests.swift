@@ -124,7 +124,7 @@ struct PayloadTests {
         "\"\\x\"",
         "\"\\u12\"", "\"a\nb\"", "1 2", "}", "[", String(repeating: "[", count: 200),
     ])
-    func `what is not JSON is not taken`(text: String) { #expect(!JSONFragment.holds(Array(text.utf8))) }
+    func `a text that is not JSON is refused`(text: String) { #expect(!JSONFragment.holds(Array(text.utf8))) }
 
     @Test func `random bytes are never taken for JSON that Foundation cannot read`() {
         let alphabet = Array("{}[]\",:01e-.tn\\u ".utf8)
@@ -139,7 +139,7 @@ struct PayloadTests {
         }
     }
 
-    @Test func `the encoded payload is what is shown`() throws {
+    @Test func `the shown payload is the encoded one`() throws {
         let notification = APNsNotification.alert(title: "T").custom("k", [1, 2, 3])
         let prepared = try PreparedNotification(
             notification, in: .init(bundleID: "b", usesToken: true, channelID: nil, fallbackID: nil))

@@ -89,7 +89,7 @@ struct RuleTests {
         (.raw([], type: .alert), "empty"),
         (APNsNotification(type: .mdm), "topic of its own"),
     ])
-    func `what the service would refuse is refused with the rule`(notification: APNsNotification, rule: String) {
+    func `content that the service would refuse is refused with the rule`(notification: APNsNotification, rule: String) {
         let error = #expect(throws: APNsError.self) { try Self.prepare(notification) }
         #expect(error?.code == .notificationInvalid)
         #expect(error?.message.contains(rule) == true, "\(error?.message ?? "")")
@@ -121,7 +121,7 @@ struct RuleTests {
         #expect(throws: APNsError.self) { try Self.prepare(over, channelID: "ch==") }
     }
 
-    @Test func `an error says that a value cannot be encoded, and nothing that it holds`() {
+    @Test func `an error reports that a value cannot be encoded, and does not contain the value`() {
         let error = #expect(throws: APNsError.self) {
             try Self.prepare(.alert("x").custom("card", ["number": [4242.5, Double.nan]]))
         }

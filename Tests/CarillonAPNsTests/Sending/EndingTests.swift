@@ -8,7 +8,7 @@ import Testing
 /// How a client, and what runs on it, comes to its end.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct EndingTests {
-    @Test func `a shutdown without draining fails each push exactly once, and says what is known`() async throws {
+    @Test func `a shutdown without draining fails each push exactly once, and reports what is known`() async throws {
         let stage = try await Stage(configure: { $0.pool.maximum = 1 }) { connection, request in
             if request.stream == 1 { connection.accept(request) }
         }
@@ -28,7 +28,7 @@ struct EndingTests {
         try await stage.server.close()
     }
 
-    @Test func `a cancelled service gives up what a graceful end would wait for`() async throws {
+    @Test func `a cancelled service abandons the pushes that a graceful end would wait for`() async throws {
         // The push has more time than the suite.
         let stage = try await Stage(configure: { $0.timeout = .seconds(3600) }) { _, _ in }
         let run = Task { try await stage.client.run() }
@@ -40,7 +40,7 @@ struct EndingTests {
         try await stage.server.close()
     }
 
-    @Test func `a service whose host is silent stops when it is told to`() async throws {
+    @Test func `a service with a silent host stops at a shutdown`() async throws {
         let listener = try await SilentListener()
         var configuration = APNsClient.Configuration(
             credentials: try Samples.credentials(), environment: .custom(host: "127.0.0.1", port: listener.port))
@@ -116,7 +116,7 @@ struct EndingTests {
         try await stage.end()
     }
 
-    @Test func `two readers of one asynchronous batch share its results`() async throws {
+    @Test func `each result of an asynchronous batch goes to one of its two readers`() async throws {
         let stage = try await Stage(configure: { $0.batchWindow = 20 })
         let tokens = AsyncStream { continuation in
             for token in Samples.tokens(2000) { continuation.yield(token) }

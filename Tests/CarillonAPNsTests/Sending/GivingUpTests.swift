@@ -48,7 +48,7 @@ struct GivingUpTests {
         return try await push.value
     }
 
-    @Test(arguments: [200, 410]) func `a push whose status came is answered, though its answer never ends`(status: Int)
+    @Test(arguments: [200, 410]) func `a push with a status is answered, even if the response never ends`(status: Int)
         async throws
     {
         let clock = ManualTime()
@@ -62,7 +62,7 @@ struct GivingUpTests {
         try await stage.end()
     }
 
-    @Test func `a request that is reset again and again before it left whole is given up`() async throws {
+    @Test func `a request that is reset repeatedly before it was sent completely is abandoned`() async throws {
         var options = ScriptedServer.Options()
         options.settings.append(HTTP2Setting(parameter: .initialWindowSize, value: 0))
         let attempts = Mutex(0)
@@ -114,7 +114,7 @@ struct GivingUpTests {
         #expect(many < .seconds(15) || many < few * 40, "\(few), \(many)")
     }
 
-    @Test func `a draining shutdown does not wait for what the policy would send again later`() async throws {
+    @Test func `a draining shutdown does not wait for pushes that the policy would repeat later`() async throws {
         let asked = Mutex(false)
         let stage = try await Stage(configure: {
             $0.retryPolicy = APNsRetryPolicy(patience: .seconds(7200)) { _ in

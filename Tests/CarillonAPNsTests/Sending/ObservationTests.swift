@@ -29,7 +29,7 @@ struct ObservationTests {
         }
     }
 
-    @Test func `what became of pushes is counted, by outcome`() async throws {
+    @Test func `the results of pushes are counted by outcome`() async throws {
         let metrics = TestMetrics()
         let scene = try await Scene(
             simulator: {
@@ -54,7 +54,7 @@ struct ObservationTests {
         await scene.end()
     }
 
-    @Test func `no log line holds a token, a key or a payload`() async throws {
+    @Test func `no log line contains a token, a key or a payload`() async throws {
         let lines = Recorder.Lines()
         let scene = try await Scene(
             simulator: {

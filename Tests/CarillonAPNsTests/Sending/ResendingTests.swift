@@ -49,7 +49,7 @@ struct ResendingTests {
         #expect(stage.server.faults.isEmpty)
     }
 
-    @Test func `a connection that breaks leaves the fate of its pushes open, and says so`() async throws {
+    @Test func `a broken connection leaves the result of its pushes unknown, and reports it`() async throws {
         let stage = try await Stage(configure: { $0.pool.maximum = 1 }) { connection, request in
             if connection.number == 1, request.stream == 11 { return connection.close() }
             if connection.number == 1, request.stream > 1 { return }
@@ -108,7 +108,7 @@ struct ResendingTests {
         try await once.end()
     }
 
-    @Test func `what was lost once is never called unprocessed, however it ends`() async throws {
+    @Test func `a push that was lost once is never reported as unprocessed`() async throws {
         let certificates = try TestCertificates()
         let strange = try TestCertificates()
         let first = try await ScriptedServer(tls: certificates.serverContext()) { connection, _ in connection.close() }
@@ -129,7 +129,7 @@ struct ResendingTests {
         try await second.close()
     }
 
-    @Test func `a silent service lets the push time out, and is reset`() async throws {
+    @Test func `a service that does not answer lets the push time out, and is reset`() async throws {
         let clock = ManualTime()
         let stage = try await Stage(configure: {
             $0.timeSource = clock.source

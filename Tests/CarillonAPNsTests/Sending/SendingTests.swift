@@ -96,7 +96,7 @@ struct SendingTests {
         try await stage.end()
     }
 
-    @Test(arguments: [0, 1, 3000]) func `a batch gives one result for each token`(count: Int) async throws {
+    @Test(arguments: [0, 1, 3000]) func `a batch returns one result for each token`(count: Int) async throws {
         let stage = try await Stage()
         var seen = [Int](repeating: 0, count: count)
         for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(count)) {
@@ -199,7 +199,7 @@ struct SendingTests {
         try await stage.end()
     }
 
-    @Test func `shutting down answers what was taken and refuses what comes after`() async throws {
+    @Test func `a shutdown completes accepted pushes and refuses later ones`() async throws {
         let held = Mutex<[(ServerConnection, ServerRequest)]>([])
         let stage = try await Stage { connection, request in
             if request.token != "ab" {
@@ -226,7 +226,7 @@ struct SendingTests {
         try await stage.server.close()
     }
 
-    @Test func `the queue has a bound, and says when it is full`() async throws {
+    @Test func `the queue has a limit, and reports when it is full`() async throws {
         let stage = try await Stage(configure: { $0.queueLimit = 5 }) { _, _ in }
         let codes = await withTaskGroup(of: APNsError.Code?.self) { group in
             for _ in 0..<8 {
@@ -283,7 +283,7 @@ struct SendingTests {
         try await stage.end()
     }
 
-    @Test func `the service group ends the client when what it took is answered`() async throws {
+    @Test func `the service group ends the client after its accepted pushes are answered`() async throws {
         let stage = try await Stage()
         let group = ServiceGroup(services: [stage.client], logger: Logger(label: "test"))
         let run = Task { try await group.run() }
@@ -298,7 +298,7 @@ struct SendingTests {
         try await stage.server.close()
     }
 
-    @Test func `each push that is over is told to the trace`() async throws {
+    @Test func `each completed push is reported to the trace`() async throws {
         let outcomes = Mutex<[String]>([])
         let stage = try await Stage(configure: { $0.trace = { trace in outcomes.withLock { $0.append(trace.outcome) } } }) {
             $1.stream == 1 ? $0.accept($1) : $0.reject($1, 410, "Unregistered")

@@ -26,7 +26,7 @@ struct SharedRefusalTests {
         return outcomes
     }
 
-    @Test func `a refusal that comes with the end of its connection ends what waits`() async throws {
+    @Test func `a refusal that ends its connection ends the waiting pushes`() async throws {
         let stage = try await Stage { $0.rejectAndGoAway($1, 403, "BadEnvironmentKeyIdInToken") }
         #expect(
             try await Self.outcomes(stage.client, Samples.tokens(20)) == ["BadEnvironmentKeyIdInToken": 20])
@@ -175,7 +175,7 @@ struct SharedRefusalTests {
         for topic in ["com.example.a", "com.example.c", nil] { #expect(refusals.answer(topic: topic)?.status == 403) }
     }
 
-    @Test func `a refused certificate ends what waits`() async throws {
+    @Test func `a refused certificate ends the waiting pushes`() async throws {
         let stage = try await Stage(
             .init(settings: [HTTP2Setting(parameter: .maxConcurrentStreams, value: 1)]), credentials: Self.certificate(),
             configure: { $0.pool.maximum = 1 }
@@ -185,7 +185,7 @@ struct SharedRefusalTests {
         try await stage.end()
     }
 
-    @Test func `a refused topic ends what waits for the topic, and nothing else`() async throws {
+    @Test func `a refused topic ends the pushes that wait for the topic, and no others`() async throws {
         let clock = ManualTime()
         let stage = try await Stage(configure: { $0.timeSource = clock.source }) { connection, request in
             if request.headers["apns-topic"] == "com.example.foreign" {
@@ -293,7 +293,7 @@ struct SharedRefusalTests {
         try await stage.end()
     }
 
-    @Test func `connections that refuse what another one takes are not replaced without end`() async throws {
+    @Test func `connections that refuse pushes which another one accepts are not replaced endlessly`() async throws {
         let clock = ManualTime()
         let good = Mutex<Int?>(nil)
         let isHeld = Mutex(false)

@@ -8,7 +8,7 @@ import Testing
 /// A service in trouble is not stormed, and a connection that ends for a good reason is replaced.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct BackOffTests {
-    @Test func `a service that leaves at once is told, and is not called in a loop`() async throws {
+    @Test func `a service that disconnects at once is reported, and is not called in a loop`() async throws {
         var options = ScriptedServer.Options()
         options.onConnect = { $0.goAway(last: 0, reason: "BadCertificate") }
         let clock = ManualTime()
@@ -99,7 +99,7 @@ struct BackOffTests {
         await scene.end()
     }
 
-    @Test func `the pool grows when the window is what is full`() async throws {
+    @Test func `the pool grows when its window is full`() async throws {
         let scene = try await Scene(
             simulator: {
                 $0.conditions.roundTrip = .milliseconds(40)

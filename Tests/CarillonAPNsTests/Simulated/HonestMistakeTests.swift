@@ -51,7 +51,7 @@ struct HonestMistakeTests {
         await scene.end()
     }
 
-    @Test func `dead and foreign tokens are told apart`() async throws {
+    @Test func `dead tokens and tokens of other apps are distinguished`() async throws {
         let scene = try await Scene(simulator: { $0.rules.unknownDevices = .refuse })
         let since = Int64(Date().timeIntervalSince1970 - 3600) * 1000
         let tokens = Samples.tokens(4)
@@ -167,7 +167,7 @@ struct HonestMistakeTests {
         await scene.end()
     }
 
-    @Test func `a certificate sends to its own topic, and tells when it ends`() async throws {
+    @Test func `a certificate sends to its own topic, and reports when it expires`() async throws {
         let scene = try await Scene(credentials: { simulator in
             let identity = try simulator.makeClientIdentity(topics: [Scene.app])
             let certificate = try APNsCertificate(pem: identity.certificate, privateKeyPEM: identity.privateKey)
@@ -180,7 +180,7 @@ struct HonestMistakeTests {
         await scene.end()
     }
 
-    @Test func `broadcast channels live and die, and what is sent to them is kept`() async throws {
+    @Test func `broadcast channels are created and deleted, and their messages are stored`() async throws {
         let scene = try await Scene()
         let channels = try scene.client.channels()
         let created = try await channels.create(storing: .mostRecent)

@@ -146,7 +146,7 @@ struct MisbehaviourTests {
         await scene.end()
     }
 
-    @Test func `a connection that is cut says of each push whether it may have been processed`() async throws {
+    @Test func `each push of a broken connection reports whether it may have been processed`() async throws {
         let scene = try await Scene(simulator: { $0.faults = [.init(.close, at: .processed, skip: 30, times: 2)] })
         let tokens = Samples.tokens(400)
         var lost = 0
@@ -228,7 +228,8 @@ struct MisbehaviourTests {
     }
 
     @Test(arguments: [APNsSimulator.Conditions.Welcome.closed, .silent])
-    func `a service that does not welcome is an error that says so`(_ welcome: APNsSimulator.Conditions.Welcome) async throws
+    func `a service that rejects the connection is a descriptive error`(_ welcome: APNsSimulator.Conditions.Welcome)
+        async throws
     {
         let scene = try await Scene(
             simulator: { $0.conditions.welcome = welcome }, client: { $0.connectTimeout = .milliseconds(500) })
@@ -238,8 +239,7 @@ struct MisbehaviourTests {
         await scene.end()
     }
 
-    @Test func `a thousand queued pushes to a silent service end at their deadline, and memory is given back`() async throws
-    {
+    @Test func `a thousand queued pushes to a silent service end at their deadline, and free their memory`() async throws {
         let scene = try await Scene(
             simulator: { $0.faults = [.init(.silence)] }, client: { $0.timeout = .seconds(10) })
         let outcomes = try await scene.outcomes(Samples.tokens(1000))

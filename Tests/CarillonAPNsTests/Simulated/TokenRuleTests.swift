@@ -83,7 +83,7 @@ struct TokenRuleTests {
         await scene.end()
     }
 
-    @Test func `a topic that the key may not send to ends what waits for it, and nothing else`() async throws {
+    @Test func `a topic that the key may not send to ends the pushes that wait for it, and no others`() async throws {
         let scene = try await Scene(simulator: { $0.faults = [.init(.delay(.milliseconds(50)))] })
         scene.simulator.add(APNsSimulator.App(bundleID: "com.example.foreign", teamID: "OTHERTEAM0"))
         async let foreign = scene.outcomes(Samples.tokens(1000), .alert("Hi").bundleID("com.example.foreign"))

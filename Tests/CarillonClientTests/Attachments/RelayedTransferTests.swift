@@ -80,7 +80,7 @@ struct RelayedTransferTests {
     }
 
     @Test(arguments: RelayAnswer.allCases)
-    func `a download goes on to its end, and the server is told of it`(relay: RelayAnswer) async throws {
+    func `a download completes, and the server is notified`(relay: RelayAnswer) async throws {
         let (source, sealed) = (directory.path + "/source", directory.path + "/sealed")
         let content = Data((0..<1000).map { UInt8($0 % 251) })
         try content.write(to: URL(fileURLWithPath: source))

@@ -156,7 +156,7 @@ struct SealedFileTests {
         #expect(throws: PushError.self) { try file.finish() }
     }
 
-    @Test func `what did not prove right is not written`() throws {
+    @Test func `unverified data is not written`() throws {
         var (sealed, manifest) = try seal(content(2 * Self.chunk))
         sealed[ChunkSeal.sealedChunkBytes] ^= 1
         let name = path(UUID().uuidString)
@@ -186,7 +186,7 @@ struct SealedFileTests {
         #expect(DiskFile.directory(of: path) == directory)
     }
 
-    @Test func `no file, no seal; and what has a name is not written over`() throws {
+    @Test func `a missing file and a directory are not read, and an existing name is not overwritten`() throws {
         #expect(throws: PushError.self) { try DiskFile(path("missing"), .reading) }
         #expect(throws: PushError.self) { try DiskFile(directory.path, .reading) }
         try Data("a".utf8).write(to: URL(fileURLWithPath: path("a")))

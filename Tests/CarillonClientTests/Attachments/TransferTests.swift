@@ -149,7 +149,7 @@ struct TransferTests {
         #expect(UploadRun.path(in: WebAnswer(status: 201, headers: ["location": location])) == nil)
     }
 
-    @Test func `who is cut off again and again, and comes on each time, does not wait longer for it`() async throws {
+    @Test func `a transfer that is interrupted repeatedly but progresses does not wait longer each time`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
@@ -162,7 +162,7 @@ struct TransferTests {
         #expect(try await upload.value.id == "x")
     }
 
-    @Test func `what an upload came to is there until it is confirmed, also in another process`() async throws {
+    @Test func `the result of an upload is available until it is confirmed, also in another process`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let whole = Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8)
         let manifest: AttachmentManifest
@@ -193,7 +193,7 @@ struct TransferTests {
         ((try? FileManager.default.contentsOfDirectory(atPath: directory.path + "/state")) ?? []).sorted()
     }
 
-    @Test func `progress ends also for whoever looks late, and what failed goes on when it is told to`() async throws {
+    @Test func `progress also ends for a late reader, and a failed transfer continues when it is resumed`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
@@ -214,7 +214,7 @@ struct TransferTests {
 
     /// The process ended at one of the steps by which a whole file gets its name.
     @Test(arguments: ["before", "between"])
-    func `what was whole gets its name, and is not fetched again`(_ moment: String) async throws {
+    func `a complete download gets its name, and is not fetched again`(_ moment: String) async throws {
         let path = directory.path + "/file"
         let store = store(ScriptedFiles([]))
         _ = try store.downloads()
@@ -231,7 +231,7 @@ struct TransferTests {
         #expect(try store.downloads().isEmpty)
     }
 
-    @Test func `what has its name is done, and the server is told of it until it has heard`() async throws {
+    @Test func `a download with its final name is done, and the server is notified until it confirms`() async throws {
         let path = directory.path + "/file"
         let folder = TransferFolder(path: directory.path + "/state")
         let state = TransferFolder.DownloadState(manifest: manifest, path: path, isWhole: true)
@@ -296,7 +296,7 @@ struct TransferTests {
         #expect(try await upload.value.id == "x")
     }
 
-    @Test func `what is paused stays, and goes on in another store; what is given up is gone`() async throws {
+    @Test func `a paused transfer stays, and continues in another store; a cancelled one is deleted`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let path = directory.path + "/file"
         do {
@@ -328,7 +328,7 @@ struct TransferTests {
         withExtendedLifetime(last) {}
     }
 
-    @Test func `an upload whose beginning was not answered is taken from the server, too`() async throws {
+    @Test func `an upload whose creation was not answered is deleted from the server, too`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         do {
             let upload = try await store(ScriptedFiles([])).upload(directory.path + "/file", for: [.senders])

@@ -58,7 +58,7 @@ struct ChannelInboxTests {
         #expect(seen.dropFirst(2) == (11...73).map { "error \($0)" }[...])
     }
 
-    @Test func `drops are told until the app is done with that, and one that it had when it was dropped is not counted`()
+    @Test func `drops are reported until the app is done with them, and an entry that the app had is not counted`()
         async
     {
         let inbox = Self.claimed()
@@ -77,7 +77,7 @@ struct ChannelInboxTests {
         #expect(await inbox.next(inRun: inbox.run) == .entry(.change(.notifyError(code: 4), number: 5)))
     }
 
-    @Test func `what an earlier run stored is loaded page by page, and new messages come after it`() async {
+    @Test func `messages of an earlier run are loaded page by page, and new messages come after them`() async {
         let stored = Array(1...Int64(ChannelInbox.pageLimit) + 6)
         let inbox = Self.claimed(lastStored: Int64(ChannelInbox.pageLimit) + 5)
         inbox.append(.notifyError(code: 1))
@@ -89,7 +89,7 @@ struct ChannelInboxTests {
                 + stored.dropFirst(64).prefix(5).map(String.init) + ["error 1"] + ["70"])
     }
 
-    @Test func `what nobody reads takes no memory, and is loaded for the reader that comes`() async {
+    @Test func `messages without a reader take no memory, and are loaded for the next reader`() async {
         let inbox = ChannelInbox()
         for position in 1...3 { inbox.append(Self.message(Int64(position))) }
         inbox.append(.notifyClosed(token: ""))
@@ -129,7 +129,7 @@ struct ChannelInboxTests {
         #expect(await drain(inbox) == ["2"])
     }
 
-    @Test func `a reader that waits is given what comes, and is ended with its run and not before`() async {
+    @Test func `a waiting reader receives new entries, and ends with its run and not before`() async {
         let inbox = Self.claimed()
         let run = inbox.run
         async let first = inbox.next(inRun: run)
@@ -147,7 +147,7 @@ struct ChannelInboxTests {
         #expect(await inbox.next(inRun: inbox.run) == .entry(.message(Self.message(2))))
     }
 
-    @Test func `a reader whose task is cancelled ends, and leaves what comes to the next`() async {
+    @Test func `a reader with a cancelled task ends, and leaves new entries to the next reader`() async {
         let inbox = Self.claimed()
         let reader = Task { await inbox.next(inRun: inbox.run) }
         reader.cancel()

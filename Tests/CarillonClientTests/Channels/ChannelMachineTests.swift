@@ -113,7 +113,7 @@ struct ChannelMachineTests {
         #expect(machine.receivesMessages)
     }
 
-    @Test func `a disconnect gives up a channel that is connecting`() throws {
+    @Test func `a disconnect abandons a channel that is connecting`() throws {
         var machine = try Self.machine(.connecting)
         #expect(machine.disconnectRequested() == .notifyClosed(token: ""))
         #expect(machine.state == .closed)
@@ -127,7 +127,7 @@ struct ChannelMachineTests {
         #expect(machine == before)
     }
 
-    @Test(arguments: ChannelState.allCases) func `only an open channel moves, with its token, and is told once`(
+    @Test(arguments: ChannelState.allCases) func `only an open channel moves, with its token, and is reported once`(
         _ state: ChannelState
     ) throws {
         var machine = try Self.machine(state)

@@ -63,7 +63,7 @@ struct BackendTests {
         await client.stop()
     }
 
-    @Test func `the app is shown what was encrypted for its channel, and only that`() async throws {
+    @Test func `the app receives the messages that were encrypted for its channel, and no others`() async throws {
         let server = try await ScriptedServer.start()
         let (client, channel, socket, id) = try await openEncrypted(server)
         var events = channel.events.makeAsyncIterator()

@@ -44,7 +44,7 @@ struct ConnectionFailureTests {
         await client.stop()
     }
 
-    @Test func `opening within a limit says that the client does not run`() async throws {
+    @Test func `opening within a limit reports that the client does not run`() async throws {
         let channel = try client(at: "http://127.0.0.1:1").channel("presence")
         let error = await #expect(throws: PushError.self) { try await channel.ensureOpen(within: .milliseconds(10)) }
         #expect(error?.code == .timedOut)
@@ -90,7 +90,7 @@ struct ConnectionFailureTests {
         await client.stop()
     }
 
-    @Test func `a logger that is not given writes warnings`() {
+    @Test func `a logger that is not set writes warnings`() {
         let configuration = PushClient.Configuration(server: "http://h", app: "a", storageDirectory: "/s")
         #expect(configuration.logger.label == "carillon.client" && configuration.logger.logLevel == .warning)
         let store = AttachmentStore.Configuration(server: "http://h", bearer: "b", directory: "/s")

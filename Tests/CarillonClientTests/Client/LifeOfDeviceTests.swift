@@ -21,7 +21,7 @@ struct LifeOfDeviceTests {
 
     // MARK: Registration
 
-    @Test func `a registration whose answer was lost is repeated as itself, also by another process`() async throws {
+    @Test func `a registration whose answer was lost is repeated unchanged, also by another process`() async throws {
         let server = try await ScriptedServer.start()
         server.loseRegistrations(true)
         do {
@@ -84,7 +84,7 @@ struct LifeOfDeviceTests {
         #expect(named.map(\.id) == [server.id] && named.map(\.base) == [server.address])
     }
 
-    @Test func `a device that is registered needs no key, and one that is not says so`() async throws {
+    @Test func `a registered device needs no key, and an unregistered one reports it`() async throws {
         let server = try await ScriptedServer.start()
         do {
             let (client, _, _, _) = try await base.makeOpen(server)
@@ -108,7 +108,7 @@ struct LifeOfDeviceTests {
         await client.stop()
     }
 
-    @Test func `the first attempt that is refused is told, long before its time is over`() async throws {
+    @Test func `the first refused attempt is reported long before its time is over`() async throws {
         // Nobody listens there.
         let free = try await ScriptedServer.startOnStablePort()
         try await free.stop()
@@ -125,7 +125,7 @@ struct LifeOfDeviceTests {
 
     // MARK: A server that moves
 
-    @Test func `an install goes on when its server has another address, and tells the app`() async throws {
+    @Test func `an install continues when its server has another address, and notifies the app`() async throws {
         let old = try await ScriptedServer.start()
         let id: String
         do {
@@ -151,7 +151,7 @@ struct LifeOfDeviceTests {
         await client.stop()
     }
 
-    @Test func `another server is not told the credential, and the storage stays as it is`() async throws {
+    @Test func `another server does not receive the credential, and the storage stays unchanged`() async throws {
         let old = try await ScriptedServer.start()
         do {
             let (client, _, _, _) = try await base.makeOpen(old)
@@ -213,7 +213,7 @@ struct LifeOfDeviceTests {
         await client.stop()
     }
 
-    @Test func `a server that could not be told of the end is told later, by another process`() async throws {
+    @Test func `a server that did not receive the deregistration receives it later, from another process`() async throws {
         let server = try await ScriptedServer.start()
         do {
             let (client, _, _, _) = try await base.makeOpen(server)
@@ -275,7 +275,7 @@ struct LifeOfDeviceTests {
 
     // MARK: Opening
 
-    @Test func `ensureOpen opens, waits for what is under way, and takes nothing from the events`() async throws {
+    @Test func `ensureOpen opens, waits for a pending request, and removes no events`() async throws {
         let server = try await ScriptedServer.start()
         let client = try client(at: server.address)
         try client.start()
@@ -323,7 +323,7 @@ struct LifeOfDeviceTests {
         await client.stop()
     }
 
-    @Test func `ensureOpen ends when the channel fails, is given up, or its task is cancelled`() async throws {
+    @Test func `ensureOpen ends if the channel fails or is closed, or if its task is cancelled`() async throws {
         let server = try await ScriptedServer.start()
         let client = try client(at: server.address)
         try client.start()

@@ -72,7 +72,7 @@ struct PushClientTests {
 
     // MARK: Identity
 
-    @Test func `the device is registered once, with the key, and says who it is at each connection`() async throws {
+    @Test func `the device registers once with the key, and identifies itself at each connection`() async throws {
         let server = try await ScriptedServer.start()
         let client = try makeClient(server)
         try client.start()
@@ -93,7 +93,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a refused registration fails the channel, is told, and is tried again at the next connect`()
+    @Test func `a refused registration fails the channel, is reported, and is retried at the next connect`()
         async throws
     {
         let server = try await ScriptedServer.start()
@@ -246,7 +246,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a disconnect without a connection is said at the next one`() async throws {
+    @Test func `a disconnect without a connection is sent at the next one`() async throws {
         let server = try await ScriptedServer.start()
         let id: String
         do {
@@ -267,7 +267,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test(arguments: [nil, 510]) func `what the server did to a channel is told and acknowledged`(_ code: Int?)
+    @Test(arguments: [nil, 510]) func `a change of a channel by the server is reported and acknowledged`(_ code: Int?)
         async throws
     {
         let server = try await ScriptedServer.start()
@@ -343,7 +343,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a failure is said at once, once, and acknowledging adds nothing`() async throws {
+    @Test func `a failure is reported at once and once, and an acknowledgement adds nothing`() async throws {
         let server = try await ScriptedServer.start()
         let (client, channel, socket, id) = try await makeOpen(server)
         for version in ["a", "b", "c"] {
@@ -387,7 +387,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a channel that nobody reads holds up no other, and a warning names it`() async throws {
+    @Test func `a channel that nobody reads delays no other, and a warning names it`() async throws {
         let server = try await ScriptedServer.start()
         let (client, _, socket, id) = try await makeOpen(server)
         let second = try client.channel("second")
@@ -411,7 +411,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a channel that no code knows is listed, and discarded with what waits in it`() async throws {
+    @Test func `a channel that no code knows is listed, and discarded with its waiting messages`() async throws {
         let server = try await ScriptedServer.start()
         let id: String
         do {
@@ -489,7 +489,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a server that says goodbye is given its time`() async throws {
+    @Test func `a server that says goodbye gets its time`() async throws {
         let server = try await ScriptedServer.start()
         let (client, _, socket, _) = try await makeOpen(server)
         let before = ContinuousClock.now
@@ -599,7 +599,7 @@ struct PushClientTests {
         #expect(client.availability.service == false)
     }
 
-    @Test func `over TLS, registration and socket both trust the roots that are given`() async throws {
+    @Test func `over TLS, registration and socket both trust the configured roots`() async throws {
         let server = try await ScriptedServer.start(tls: TestCertificate.forLocalhost.server)
         let roots = directory.path + "/roots.pem"
         try TestCertificate.forLocalhost.certificate.write(toFile: roots, atomically: true, encoding: .utf8)

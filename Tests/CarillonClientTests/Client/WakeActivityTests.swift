@@ -135,7 +135,7 @@ struct WakeActivityTests {
         await PushClient.isDone(by: ContinuousClock.now + duration) { [activity] in await activity.idle() }
     }
 
-    @Test func `what came is work until a reading that began later found nothing more`() async {
+    @Test func `received entries count as work until a reading that began later finds nothing more`() async {
         #expect(await isIdle())
         activity.arrived()
         let first = activity.arrivals

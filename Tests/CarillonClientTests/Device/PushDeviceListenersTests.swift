@@ -45,7 +45,7 @@ struct PushDeviceListenersTests {
                 server: "http://127.0.0.1:9", app: "com.example.app", clientKey: "key", storageDirectory: directory.path))
     }
 
-    @Test func `each callback is called with what happened, in order`() async throws {
+    @Test func `each callback is called with its event, in order`() async throws {
         let delegate = Delegate(log)
         client.device.addDelegate(delegate)
         client.device.addDelegate(delegate)

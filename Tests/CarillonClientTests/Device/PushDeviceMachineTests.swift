@@ -12,7 +12,7 @@ struct PushDeviceMachineTests {
     private let suspended = PushDeviceStatus.suspended(.tokenDead)
     private let refusal = PushError(.registrationRefused, "no")
 
-    @Test func `a token is said once in each run, and again when it is another`() throws {
+    @Test func `a token is reported once in each run, and again when it changes`() throws {
         var machine = PushDeviceMachine()
         #expect(machine.report == nil)
         let isOther = machine.tokenSet("aa")
@@ -33,7 +33,7 @@ struct PushDeviceMachineTests {
         #expect(again == [.registered], "it may be told again")
     }
 
-    @Test func `another run of the client says the token again, and so does an app whose device is suspended`() throws {
+    @Test func `another run of the client reports the token again, and so does an app with a suspended device`() throws {
         var machine = machine(.registered)
         _ = machine.tokenAccepted(try #require(machine.report), .registered, at: 100)
         #expect(machine.report == nil)
@@ -46,7 +46,7 @@ struct PushDeviceMachineTests {
         #expect(!isOther && machine.report?.token == "aa")
     }
 
-    @Test func `what the server does not have any more is said again`() throws {
+    @Test func `a token that the server does not have any more is reported again`() throws {
         func taken() throws -> PushDeviceMachine {
             var machine = machine(.registered)
             var report = try #require(machine.report)
@@ -77,7 +77,7 @@ struct PushDeviceMachineTests {
         #expect(report.name == PushDeviceMachine.Report(token: "aa", previousToken: "x", details: PushDeviceDetails()).name)
     }
 
-    @Test func `an answer that was overtaken by the server's word says only that the token was taken`() throws {
+    @Test func `an answer that a server's message overtook reports only that the token was accepted`() throws {
         var machine = machine(.registered)
         _ = machine.tokenSet("bb")
         let report = try #require(machine.report)
@@ -90,7 +90,7 @@ struct PushDeviceMachineTests {
         #expect(later.last == .registered && machine.status == .registered)
     }
 
-    @Test func `what is said while a report is under way is said after it`() throws {
+    @Test func `a token that arrives during a report is reported after it`() throws {
         var machine = PushDeviceMachine()
         _ = machine.tokenSet("aa")
         let report = try #require(machine.report)
@@ -102,21 +102,21 @@ struct PushDeviceMachineTests {
         #expect(isOther && machine.report?.details.locale == "de")
     }
 
-    @Test func `an answer of suspended is told as such`() throws {
+    @Test func `an answer of suspended is reported as such`() throws {
         var machine = PushDeviceMachine()
         _ = machine.tokenSet("aa")
         let events = machine.tokenAccepted(try #require(machine.report), .suspended(.byOperator), at: 1)
         #expect(events == [.statusChanged(.suspended(.byOperator)), .suspended(.byOperator)])
     }
 
-    @Test func `a registration ends a suspension, and says that first`() throws {
+    @Test func `a registration ends a suspension, and reports that first`() throws {
         var machine = machine(suspended)
         let events = machine.tokenAccepted(try #require(machine.report), .registered, at: 200)
         #expect(events == [.statusChanged(.registered), .resumed, .registered])
     }
 
     @Test(arguments: [PushDeviceStatus.registered, .suspended(.tokenDead), .unknown])
-    func `a refusal is told before the status becomes unknown, and is not repeated by itself`(
+    func `a refusal is reported before the status becomes unknown, and is not repeated automatically`(
         _ status: PushDeviceStatus
     ) throws {
         var machine = machine(status)
@@ -127,7 +127,7 @@ struct PushDeviceMachineTests {
         #expect(machine.report != nil, "who says it again wants it said again")
     }
 
-    @Test func `a refusal of what was said before says nothing of what is said now`() throws {
+    @Test func `a refusal of an earlier report does not concern the current one`() throws {
         var machine = machine(.registered)
         let report = try #require(machine.report)
         _ = machine.tokenSet("bb")
@@ -135,7 +135,7 @@ struct PushDeviceMachineTests {
         #expect(events.isEmpty && machine.status == .registered && machine.report?.token == "bb")
     }
 
-    @Test func `the server suspends and resumes, and old news change nothing`() {
+    @Test func `the server suspends and resumes, and outdated events change nothing`() {
         var machine = machine(.registered)
         let first = machine.statusReported(suspended, at: 200)
         #expect(first == [.statusChanged(suspended), .suspended(.tokenDead)])
@@ -154,7 +154,7 @@ struct PushDeviceMachineTests {
     }
 
     @Test(arguments: [PushDeviceStatus.registered, .suspended(.tokenTaken), .unknown])
-    func `a device that is lost is unknown, and its token is said anew`(_ status: PushDeviceStatus) {
+    func `a lost device is unknown, and its token is reported again`(_ status: PushDeviceStatus) {
         var machine = machine(status)
         let events = machine.deviceLost()
         #expect(events == (status == .unknown ? [] : [.statusChanged(.unknown)]))

@@ -42,7 +42,7 @@ struct DecryptionTests {
     }
 
     @Test(arguments: names, [0, 1, 15, 16, 17, 3993, 4077, 4078, 4079, 4080, 8000])
-    func `what is encrypted for the keys is read`(name: ContentCoding.Name, length: Int) throws {
+    func `a message that is encrypted for the keys is read`(name: ContentCoding.Name, length: Int) throws {
         let text = (0..<length).map { UInt8(truncatingIfNeeded: $0) }
         let message = try encrypt(text, name)
         #expect(try keys.decrypt(message.body, message.coding) == text)

@@ -36,7 +36,7 @@ struct DelegateCallsTests {
         return heard
     }
 
-    @Test func `what fits is called in order, and nothing is missed`() {
+    @Test func `events within the limit are delivered in order, and none is missed`() {
         var calls = Calls()
         calls.append("added")
         let dropped = fill(&calls, [Self.step(1), Self.result(1)])
@@ -114,7 +114,7 @@ struct DelegateCallsTests {
         #expect(heard.prefix(2) == ["missed \(dropped.count)", "result 0"])
     }
 
-    @Test func `the content that waits for an iteration is bounded, and the next event says so`() {
+    @Test func `the content that waits for an iteration is bounded, and the next event reports it`() {
         var buffer = EventBuffer<ServiceClientEvent>()
         _ = buffer.append(Self.step(1))
         for number in 0..<50 { _ = buffer.append(Self.result(number, bytes: 1 << 20)) }
@@ -287,7 +287,7 @@ struct DelegateCallsTests {
         #expect(delegate.heard.withLock { $0 } == ["1", "3"])
     }
 
-    @Test func `a result whose turn comes while the app names another user is told when the server refuses that user`()
+    @Test func `a result whose turn comes while the app names another user is reported when the server refuses that user`()
         async throws
     {
         let fixture = try await ServiceEngineFixture()
@@ -309,7 +309,7 @@ struct DelegateCallsTests {
         #expect(delegate.heard.withLock { $0 } == ["result \(ServiceEngineFixture.id(1))"])
     }
 
-    @Test func `a result that is not stored and whose turn comes while the app names another user is told as well`()
+    @Test func `an unstored result whose turn comes while the app names another user is reported as well`()
         async throws
     {
         let fixture = try await ServiceEngineFixture()
@@ -364,7 +364,7 @@ struct DelegateCallsTests {
     }
 
     @Test(.holdsThread, arguments: ReaderEnd.allCases)
-    func `a result that a reader has is not told to readers again when the server refuses another user`(
+    func `a result that a reader has is not reported to readers again when the server refuses another user`(
         end: ReaderEnd
     ) async throws {
         let fixture = try await ServiceEngineFixture()

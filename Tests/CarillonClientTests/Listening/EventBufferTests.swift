@@ -32,7 +32,7 @@ struct EventBufferTests {
 
     private func brief(_ name: String, _ numbers: Range<Int>) -> [String] { numbers.map { "\(name) \($0)" } }
 
-    @Test func `what fits comes in order, and nothing is missed`() {
+    @Test func `events within the limit arrive in order, and none is missed`() {
         var buffer = Buffer()
         fill(&buffer, [Self.step(1), Self.progress(1, bytes: 5), Self.result(1)])
         let heard = drain(&buffer)
@@ -104,7 +104,7 @@ struct EventBufferTests {
         #expect(buffer.bytes == 0)
     }
 
-    @Test func `each event is taken or counted, and what waits is bounded`() {
+    @Test func `each event is delivered or counted, and the number of waiting events is bounded`() {
         var buffer = Buffer()
         var (taken, missed, most) = (0, 0, 0)
         for number in 0..<3000 {

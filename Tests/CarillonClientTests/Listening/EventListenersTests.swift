@@ -24,7 +24,7 @@ struct EventListenersTests {
         Listeners(calling: .init(added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in }))
     }
 
-    @Test func `an event whose delegates are removed before their call is reported as not heard`() async throws {
+    @Test func `an event whose delegates are removed before their call is reported as unheard`() async throws {
         let heard = Mutex<[Bool]>([])
         let sources = Mutex<[Listeners]>([])
         let listeners = Listeners(
@@ -78,7 +78,7 @@ struct EventListenersTests {
         #expect(first?.isOfUser == false && second?.payload === later)
     }
 
-    @Test func `delegates are not called with events of a former user, also not with one whose calls have begun`()
+    @Test func `delegates are not called with events of a former user, even if their calls have begun`()
         async throws
     {
         let heard = Mutex<[Bool]>([])
@@ -128,7 +128,7 @@ struct EventListenersTests {
     }
 
     @Test(arguments: [true, false])
-    func `what surrounds the calls for an event begins before them and ends after them`(isBegun: Bool) async throws {
+    func `the code around the calls for an event begins before them and ends after them`(isBegun: Bool) async throws {
         let steps = Mutex<[String]>([])
         let listeners = Listeners(
             calling: .init(
@@ -183,7 +183,7 @@ struct EventListenersTests {
         #expect(kept == nil)
     }
 
-    @Test func `a stream whose events have no source any more ends when all were taken`() async {
+    @Test func `a stream whose events have no source any more ends after the last event`() async {
         func begun() -> AsyncStream<Notice> {
             let listeners = Self.listeners()
             defer { listeners.notify([Notice(), Notice()]) }
@@ -194,7 +194,7 @@ struct EventListenersTests {
         #expect(count == 2)
     }
 
-    @Test func `a reader that waits hears what comes, and ends with the source`() async {
+    @Test func `a waiting reader receives events, and ends with the source`() async {
         var sources = [Self.listeners()]
         let stream = sources[0].subscribe()
         let (hears, isHearing) = AsyncStream.makeStream(of: Void.self)

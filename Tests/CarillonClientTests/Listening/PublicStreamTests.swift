@@ -29,7 +29,7 @@ struct PublicStreamTests {
     ]
 
     @Test(arguments: streams)
-    func `a reader that stood still hears the newest that fit, in order, and how many it missed`(
+    func `a reader that paused receives the newest events that fit, in order, and the number of missed ones`(
         stream: Stream
     ) async throws {
         let directory = TemporaryDirectory()

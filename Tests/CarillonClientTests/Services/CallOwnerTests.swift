@@ -65,7 +65,7 @@ struct CallOwnerTests {
         #expect(error?.code == .userMismatch)
     }
 
-    @Test func `a call for a user whom the server does not know yet waits, and goes out for that user`() async throws {
+    @Test func `a call for a user that the server does not know yet waits, and is sent for that user`() async throws {
         try await name("bob")
         let call = try await call()
         try await sendAnother()
@@ -76,7 +76,7 @@ struct CallOwnerTests {
         call.cancel()
     }
 
-    @Test func `a call for a user whom the server refuses goes out for nobody`() async throws {
+    @Test func `a call for a user that the server refuses is sent for nobody`() async throws {
         try await name("bob")
         let call = try await call()
         try await refuse("bob")
@@ -84,7 +84,7 @@ struct CallOwnerTests {
         #expect(consumer.web.asked.isEmpty)
     }
 
-    @Test func `a call for a user whom the app replaces goes out for nobody`() async throws {
+    @Test func `a call for a user that the app replaces is sent for nobody`() async throws {
         try await name("bob")
         let call = try await call()
         try await name("carol")
@@ -223,7 +223,8 @@ struct CallOwnerTests {
         #expect(isCalledLater)
     }
 
-    @Test func `results of the present user are not told while the app names another one, and are when that one is refused`()
+    @Test
+    func `results of the current user wait while the app names another user, and are reported if that user is refused`()
         async throws
     {
         let fixture = try await ServiceEngineFixture()

@@ -60,7 +60,7 @@ struct InterruptedRequestTests {
         await second.value
     }
 
-    @Test func `a request whose parameters the server does not give to its provider ends with an error`() async throws {
+    @Test func `a request whose parameters the server does not deliver to its provider ends with an error`() async throws {
         let (consumer, provider) = try await pair()
         await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply() }
         let problem = #"{"type":"t","title":"no","status":403,"detail":"no","code":"call_forbidden"}"#

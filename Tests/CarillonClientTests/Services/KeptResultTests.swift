@@ -51,7 +51,7 @@ struct KeptResultTests {
         #expect(try await box.results().isEmpty, "another user has none of it")
     }
 
-    @Test func `beyond a thousand results the oldest is removed that no delegate is being told`() async throws {
+    @Test func `beyond a thousand results the oldest one is removed that no delegate is being called with`() async throws {
         let fixture = try await Fixture()
         for number in 0..<1000 { #expect(try await keep(number, fixture.box).isEmpty) }
         let removed = try await keep(1000, fixture.box, sparing: [Fixture.id(0)])
@@ -80,7 +80,7 @@ struct KeptResultTests {
         #expect(try await fixture.box.results().isEmpty)
     }
 
-    @Test func `a delegate that returned has confirmed, and the next run tells nothing`() async throws {
+    @Test func `a delegate that returned has confirmed, and the next run reports nothing`() async throws {
         let fixture = try await Fixture()
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
@@ -184,7 +184,7 @@ struct KeptResultTests {
         }
     }
 
-    @Test(arguments: [9, 10]) func `a result with which the process ended ten times is not given to a reader`(times: Int)
+    @Test(arguments: [9, 10]) func `a result with which the process ended ten times is not delivered to a reader`(times: Int)
         async throws
     {
         let fixture = try await Fixture()
@@ -296,7 +296,9 @@ struct KeptResultTests {
         #expect(delegate.ids.isEmpty)
     }
 
-    @Test func `a result whose delegate was removed before its call is told to another in the next run`() async throws {
+    @Test func `a result whose delegate was removed before its call is delivered to another one in the next run`()
+        async throws
+    {
         let fixture = try await Fixture()
         do {
             let gone = NotingServiceClientDelegate()
@@ -312,7 +314,7 @@ struct KeptResultTests {
         try await fixture.running { try await eventually { delegate.ids == [id] } }
     }
 
-    @Test func `only a result that a delegate is called with is spared, and a removed one is not told`() {
+    @Test func `only a result that a delegate is called with is spared, and a removed one is not delivered`() {
         let heard = DelegateResults()
         let (first, second) = (heard.begins("1"), heard.begins("2"))
         #expect(first && second && heard.ids == ["1", "2"])
@@ -357,7 +359,7 @@ struct KeptResultTests {
         #expect(await reading.value == nil)
     }
 
-    @Test func `a reader is not given a result of the former user after the app named another one`() async throws {
+    @Test func `a reader does not receive a result of the former user after the app named another one`() async throws {
         let fixture = try await Fixture()
         let (engine, bob) = (fixture.engine, UserChange.signedIn("bob"))
         let runner = await engine.runner
@@ -424,7 +426,7 @@ struct KeptResultTests {
         #expect(next?.id == "1")
     }
 
-    @Test func `a reader that waits is given the result that the reader before it did not get`() async throws {
+    @Test func `a waiting reader receives the result that the earlier reader did not get`() async throws {
         let replies = LateReplies()
         replies.add(reply("1"))
         let gate = PendingResult<Void>()

@@ -29,7 +29,7 @@ final class LocalSocketsTests: Sendable {
         }
     }
 
-    @Test func `an event is taken, or not, and its sender is told`() async throws {
+    @Test func `an event is accepted or rejected, and its sender is notified`() async throws {
         let sockets = LocalSockets(directory: root + "/local")
         #expect(await !sockets.send([1], to: device))
         let listener = try await listen(sockets)
@@ -70,7 +70,7 @@ final class LocalSocketsTests: Sendable {
         arguments: [
             [0xFF, 0xFF, 0xFF, 0xFF], [0x00, 0x01, 0x00, 0x01, 1], [0, 0, 0, 1, 7, 7], Array("GET / HTTP/1.1\r\n\r\n".utf8),
         ] as [[UInt8]])
-    func `what is no event is not taken`(_ bytes: [UInt8]) async throws {
+    func `an invalid event is rejected`(_ bytes: [UInt8]) async throws {
         // The connection is closed because of its bytes: its time does not end during the test.
         let sockets = LocalSockets(directory: root + "/local", timeout: .hours(1))
         let listener = try await listen(sockets)
@@ -81,7 +81,7 @@ final class LocalSocketsTests: Sendable {
         try await listener.close()
     }
 
-    @Test func `who says nothing holds a place for a while, and there are only some`() async throws {
+    @Test func `a silent connection keeps its place for a limited time, and the number of places is limited`() async throws {
         let sockets = LocalSockets(directory: root + "/local")
         let listener = try await listen(sockets)
         let begun = ContinuousClock.now

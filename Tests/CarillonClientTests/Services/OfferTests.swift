@@ -21,7 +21,7 @@ struct OfferTests {
         }
     }
 
-    @Test func `what fits the limits is an offer, and what does not is refused with its name`() throws {
+    @Test func `a definition within the limits is offered, and another one is refused with its name`() throws {
         let largest = Self.png + Data(count: 32_768 - 8)
         let offering = try offer(
             String(repeating: "ä", count: 64), String(repeating: "1", count: 64), icon: largest, methods(64))

@@ -17,7 +17,7 @@ struct PeerPinsTests {
         #expect(pins.presented([1], reportedUser: nil, at: 7) == .changed(isNew: true))
     }
 
-    @Test func `a user's device pins for its own user, whatever user is said`() {
+    @Test func `a user's device pins for its own user, whatever user is named`() {
         var pins = PeerPins(ownUser: "ada")
         #expect(pins.presented([1], reportedUser: "ben", at: 1) == .first)
         #expect(pins.presented([2], reportedUser: "zed", at: 2) == .changed(isNew: true))
@@ -48,7 +48,7 @@ struct PeerPinsTests {
         #expect(pins.presented([3], reportedUser: nil, at: 9) == .changed(isNew: true), "no user has it")
     }
 
-    @Test func `what is pinned without a user counts for each user, and no name that is said replaces it`() {
+    @Test func `a pin without a user counts for each user, and no named user replaces it`() {
         var pins = PeerPins(ownUser: "")
         #expect(pins.presented([1], reportedUser: nil, at: 1) == .first)
         #expect(pins.presented([2], reportedUser: "ada", at: 2) == .changed(isNew: true))

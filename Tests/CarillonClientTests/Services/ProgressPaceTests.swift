@@ -6,7 +6,7 @@ import Testing
 struct ProgressPaceTests {
     private let start = ContinuousClock.now
 
-    @Test func `the beginning and the end are told, and in between at most ten a second`() {
+    @Test func `the beginning and the end are reported, and in between at most ten steps a second`() {
         var pace = ProgressPace(total: 10_000)
         var told: [(bytes: Int64, at: Duration)] = []
         for step in 0...2000 {
@@ -22,7 +22,7 @@ struct ProgressPaceTests {
         for (one, next) in zip(told, told.dropFirst()) { #expect(one.bytes < next.bytes) }
     }
 
-    @Test func `files are counted together, and a step back and a late word of an earlier file are not`() {
+    @Test func `files are counted together, and steps backwards or of earlier files are not reported`() {
         var pace = ProgressPace(total: 30)
         #expect(pace.moved(0, to: 5, at: start) == 5)
         #expect(pace.moved(0, to: 2, at: start + .seconds(1)) == nil, "a cut")

@@ -38,7 +38,7 @@ struct RelativePathTests {
         #expect(RelativePath.nameText(of: path, named: name) == wanted)
     }
 
-    @Test func `files are sent under their own names, or under the given ones`() throws {
+    @Test func `files are sent under their own names or under other given names`() throws {
         let directory = TemporaryDirectory()
         let path = directory.path + "/report.pdf"
         try Data().write(to: URL(filePath: path))

@@ -206,7 +206,7 @@ struct ReplyDraftTests {
         #expect(calls.withLock { $0 } == 0)
     }
 
-    @Test func `a cancellation ends a reply whose files are on their way`() async throws {
+    @Test func `a cancellation ends a reply whose files are being sent`() async throws {
         let fixture = try await Fixture()
         let path = fixture.directory.path + "/report.pdf"
         try Data([1, 2, 3]).write(to: URL(filePath: path))

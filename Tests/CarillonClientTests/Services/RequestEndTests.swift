@@ -62,7 +62,7 @@ struct RequestEndTests {
                 fileBytes: 0))
     }
 
-    @Test func `a request whose reply is stored does not end at its deadline, in the next run either`() async throws {
+    @Test func `a request with a stored reply does not end at its deadline, also not in the next run`() async throws {
         let fixture = try await Fixture()
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)

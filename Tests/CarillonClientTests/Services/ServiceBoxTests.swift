@@ -31,7 +31,7 @@ struct ServiceBoxTests {
         }
     }
 
-    @Test func `a key is for a week, and kept for what was sealed before its end`() async throws {
+    @Test func `a key is used for a week, and is kept for the requests that were sealed before its end`() async throws {
         let box = try box()
         let first = try await box.keys(at: 1000)
         let week: Int64 = 7 * 86_400_000
@@ -66,7 +66,9 @@ struct ServiceBoxTests {
         return .request(header, from: peer, expiresAt: 1, content)
     }
 
-    @Test func `of this machine a request is taken for a day after the server's word, and what is known`() async throws {
+    @Test func `a local request is accepted for a day after the server named its device, and from known devices`()
+        async throws
+    {
         let box = try box()
         func take(_ event: ServiceEvent, at now: Int64) async throws -> Bool {
             try await box.addLocal(event, event.body, at: now)
@@ -131,7 +133,7 @@ struct ServiceBoxTests {
         #expect(try await box.events(after: try #require(first.last), at: forgotten + 1, limit: 10).events.count == 1)
     }
 
-    @Test func `what cannot be read is passed over, and the rest comes in order`() async throws {
+    @Test func `unreadable content is skipped, and the rest arrives in order`() async throws {
         let box = try box()
         try await add(Array("no JSON".utf8), to: box)
         try await add(ServiceEvent.received(id(1)).body, to: box)
@@ -144,7 +146,7 @@ struct ServiceBoxTests {
         #expect(try await box.events(after: 0, at: 1, limit: 10).events.count == 2)
     }
 
-    @Test func `the first identity of a device is accepted, and another is not until somebody says so`() async throws {
+    @Test func `the first identity of a device is accepted, and another one only after a confirmation`() async throws {
         let box = try box()
         let peer = ServicePeer(app: "com.example.b", device: "device")
         #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .first)
@@ -158,7 +160,7 @@ struct ServiceBoxTests {
         #expect(try await box.trust(of: peer, [1], user: nil, at: 1) == .changed(isNew: true))
     }
 
-    @Test func `a call has one result, and what was not sent is sent by the next run`() async throws {
+    @Test func `a call has one result, and an unsent call is sent by the next run`() async throws {
         let box = try box()
         let call = StoredCall(
             id: try id(1).description, app: "com.example.b", device: "d", service: "s", version: "1", method: "m",

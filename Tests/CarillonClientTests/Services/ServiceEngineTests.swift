@@ -92,7 +92,7 @@ struct ServiceEngineTests {
     }
 
     @Test(arguments: [false, true])
-    func `an identity that changed is told of, accepted by either side, and the request is made again then`(
+    func `a changed identity is reported, is accepted by either side, and the request is sent again`(
         _ byProvider: Bool
     ) async throws {
         let (client, provider) = (ServiceClient(engine: engine), ServiceProvider(engine: engine))
@@ -125,7 +125,7 @@ struct ServiceEngineTests {
         #expect(delegate.changed.withLock { $0.count } == 2, "it is told once")
     }
 
-    @Test func `a server that says another user does not replace the identity of a device`() async throws {
+    @Test func `a server that names another user does not replace the identity of a device`() async throws {
         func bundle(_ identity: Curve25519.Signing.PrivateKey) throws -> KeyBundle {
             try KeyBundle(
                 Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
@@ -173,7 +173,7 @@ struct ServiceEngineTests {
         #expect(try await isAuthentic(present))
     }
 
-    @Test func `a server knows an identity for the user whose devices it asked for`() async throws {
+    @Test func `a server knows an identity for the user whose devices it requested`() async throws {
         let client = fixture.client
         fixture.web.on("POST", 201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#)
         let (ada, ben) = (try found(other, signedFor: other.device), try found(other, signedFor: other.device))

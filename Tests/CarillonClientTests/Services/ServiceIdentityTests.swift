@@ -37,7 +37,7 @@ struct ServiceIdentityTests {
         #expect(Set(identities.values).count == 3)
     }
 
-    @Test func `others are known again when a user signs in again, and may call only when the server says so`() async throws
+    @Test func `others are known again when a user signs in again, and can call only if the server allows it`() async throws
     {
         let box = try box()
         try await apply([.saveAcceptedUser("ada")], to: box)
@@ -135,7 +135,7 @@ struct ServiceIdentityTests {
         #expect(try await box.identities().isEmpty)
     }
 
-    @Test(arguments: ["", "12", "12345", " 1234 5 "]) func `any text can be given as a fingerprint`(_ text: String) {
+    @Test(arguments: ["", "12", "12345", " 1234 5 "]) func `any text can be a fingerprint`(_ text: String) {
         #expect(Fingerprint.standard(text).filter { $0 != " " } == text.filter { $0 != " " })
     }
 

@@ -77,7 +77,7 @@ struct ServiceProgressTests {
         }
     }
 
-    @Test func `a result says that the request arrived, and so does the error of a handler`() async throws {
+    @Test func `a result proves that the request arrived, and so does the error of a handler`() async throws {
         let errors: [ServiceError?] = [nil, ServiceError(number: 7, "no room"), ServiceError(.providerLocked, "locked")]
         for error in errors {
             let (consumer, provider) = try await pair()
@@ -98,7 +98,7 @@ struct ServiceProgressTests {
 
     /// The error is the handler's, or the library finds that the file of the reply is not there.
     @Test(arguments: [false, true])
-    func `an error that could be of a request that did not arrive comes after the word that it did`(
+    func `an ambiguous error is reported after the confirmation that the request arrived`(
         isOfHandler: Bool
     ) async throws {
         for isBrought in [false, true] {
@@ -224,7 +224,7 @@ struct ServiceProgressTests {
         #expect(try await box.call(id) == nil)
     }
 
-    @Test func `what is taken back does not keep the engine`() async throws {
+    @Test func `a cancelled call does not keep the engine`() async throws {
         weak var engine: ServiceEngine?
         do {
             let fixture = try await ServiceEngineFixture()

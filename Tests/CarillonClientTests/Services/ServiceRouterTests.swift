@@ -35,7 +35,7 @@ struct ServiceRouterTests {
         #expect(await code(method) == nil)
     }
 
-    @Test func `a request waits for the handler of what was offered, and no longer than it is wanted`() async throws {
+    @Test func `a request waits for the handler of an offered service until it expires`() async throws {
         await router.offer([method])
         let waiting = (0..<3).map { _ in Task { try await router.route(method) } }
         let cancelled = Task { try await router.route(method) }
@@ -73,13 +73,13 @@ struct ServiceRouterTests {
         }
     }
 
-    @Test func `a definition with a number that is out of range says where`() {
+    @Test func `a number that is out of range in a definition is reported with its place`() {
         let document = #"{"service-id":"com.example.x","methods":{"a/b":{"attachments":[0,1e999]}}}"#
         let error = #expect(throws: ServiceDefinitionFaults.self) { try ServiceDefinition(Data(document.utf8)) }
         #expect(error?.faults.map(\.place) == ["/methods/a~1b/attachments/1"])
     }
 
-    @Test func `a definition holds each type, and says where something is another`() throws {
+    @Test func `a definition can have each type, and a wrong type is reported with its place`() throws {
         let document = """
             {"service-id": "com.example.x", "version": "1", "title": "X", "methods": {"m": {"parameters": {"type": "object", "members": {
             "n": {"type": "null"}, "b": {"type": "boolean"}, "i": {"type": "integer"}, "d": {"type": "number"}, "s": {"type": "string"},

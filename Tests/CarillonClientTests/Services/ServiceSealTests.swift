@@ -45,7 +45,7 @@ struct ServiceSealTests {
         #expect(String(decoding: text, as: UTF8.self) == "Beauty is truth, truth beauty")
     }
 
-    @Test func `what is sealed opens, and its length says little`() throws {
+    @Test func `sealed content opens, and its length reveals little`() throws {
         #expect(try open(seal("x"), context).trimmingCharacters(in: .whitespaces) == "x")
         #expect(try seal("x").body.count == 256 + 16)
         #expect(try seal(String(repeating: "x", count: 256)).body.count == 256 + 16)
@@ -53,7 +53,7 @@ struct ServiceSealTests {
         #expect(try seal() != seal(), "each has a key of its own")
     }
 
-    @Test func `whatever of the context is another, it does not open`() throws {
+    @Test func `sealed content does not open in a different context`() throws {
         let sealed = try seal()
         let changes: [(inout SealContext) -> Void] = [
             { $0.direction = .reply }, { $0.id = String(repeating: "1", count: 32) }, { $0.consumer.app = "com.example.c" },
@@ -112,7 +112,7 @@ struct ServiceSealTests {
         #expect(KeyBundle(bundle.json) == bundle)
     }
 
-    @Test func `a payload comes back, and what nobody sends is refused`() throws {
+    @Test func `a payload is read unchanged, and an invalid one is refused`() throws {
         let manifest = AttachmentManifest(
             id: String(repeating: "0", count: 36), key: Data(count: 32), length: 10, digest: Data(count: 32),
             expiresAt: Date(timeIntervalSince1970: 1_800_000_000))

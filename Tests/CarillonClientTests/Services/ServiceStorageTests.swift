@@ -34,7 +34,7 @@ struct ServiceStorageTests {
         try await fixture.store.inStep { try $0.execute(sql: "DROP TRIGGER full") }
     }
 
-    @Test func `a result is told when it can be stored, and the app hears of the storage once`() async throws {
+    @Test func `a result is reported when it can be stored, and the app is notified of the storage once`() async throws {
         let fixture = try await Fixture()
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
@@ -71,7 +71,7 @@ struct ServiceStorageTests {
         #expect(try await fixture.box.call(id) == nil)
     }
 
-    @Test func `a reply whose request cannot be read is not taken for one that nobody asked for`() async throws {
+    @Test func `a reply whose request cannot be read does not count as unrequested`() async throws {
         let fixture = try await Fixture()
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
@@ -126,7 +126,7 @@ struct ServiceStorageTests {
         }
     }
 
-    @Test func `a result that the app has is not told again while its deletion waits for the storage`() async throws {
+    @Test func `a result that the app has is not reported again while its deletion waits for the storage`() async throws {
         let fixture = try await Fixture()
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
@@ -188,7 +188,7 @@ struct ServiceStorageTests {
         #expect(delegate.ids == [call.id])
     }
 
-    @Test func `a result that cannot be stored while the app names another user is told when the server refuses that user`()
+    @Test func `an unstorable result while the app names another user is reported if the server refuses that user`()
         async throws
     {
         let fixture = try await Fixture()
@@ -217,7 +217,7 @@ struct ServiceStorageTests {
         #expect(delegate.ids == [id])
     }
 
-    @Test func `a result that could not be stored and that no delegate heard is told in the next run`() async throws {
+    @Test func `a result that could not be stored and that no delegate received is reported in the next run`() async throws {
         let fixture = try await Fixture()
         let id = try await fixture.ask(1)
         try await fill(fixture, "INSERT ON service_result")
@@ -228,7 +228,7 @@ struct ServiceStorageTests {
         try await fixture.running { try await eventually { delegate.ids == [id] } }
     }
 
-    @Test func `an upload that a request names and that fails is not confirmed, and other uploads are given up`()
+    @Test func `an upload that a request names and that fails is not confirmed, and other uploads are cancelled`()
         async throws
     {
         let logs = LogCatcher()
@@ -251,7 +251,7 @@ struct ServiceStorageTests {
         #expect(warnings.count == 1 && warnings.allSatisfy { $0.hasSuffix(" upload=\(named.id)") })
     }
 
-    @Test func `an end of a request that cannot be stored does not hold up what comes later`() async throws {
+    @Test func `an end of a request that cannot be stored does not delay later ones`() async throws {
         let fixture = try await Fixture()
         let (first, second) = (try await fixture.ask(1), try await fixture.ask(2))
         try await fill(fixture, "INSERT ON service_result")
@@ -265,7 +265,7 @@ struct ServiceStorageTests {
         }
     }
 
-    @Test func `a reply whose request is gone leaves no file`() async throws {
+    @Test func `a reply without its request leaves no file`() async throws {
         let fixture = try await Fixture()
         let message = fixture.directory.path + "/Inbox/a/1"
         try FileManager.default.createDirectory(atPath: message, withIntermediateDirectories: true)
@@ -341,7 +341,7 @@ struct ServiceStorageTests {
         #expect(error?.code == .deadlineExceeded)
     }
 
-    @Test func `a reply that cannot be stored is given up at the deadline, and a late one after a minute`() async throws {
+    @Test func `a reply that cannot be stored is abandoned at the deadline, and a late one after a minute`() async throws {
         let fixture = try await Fixture()
         func moment(_ left: Int64?) async -> Double {
             var call = Fixture.call(Fixture.id(1))

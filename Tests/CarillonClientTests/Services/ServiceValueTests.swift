@@ -20,7 +20,7 @@ struct ServiceValueTests {
         }
     }
 
-    @Test func `what is too deep, or no number, is no value`() {
+    @Test func `a value that is too deep or not a number is refused`() {
         let valid: [ServiceValue] = [[1], ["a": [1]], ["a": nil]]
         let invalid: [ServiceValue] = [
             [[1]], [["a": 1]], ["a": ["b": 1]], ["a": [[1]]], .number(.nan), .number(.infinity), [.number(.nan)],
@@ -35,12 +35,12 @@ struct ServiceValueTests {
         #"{"a":1}"#, "{}", #"{"object":{"a":1,"a":2}}"#, #"{"object":[1]}"#, "[[1]]", #"{"object":{"a":{"object":{}}}}"#,
         #"{"object":{"a":[[1]]}}"#, "18446744073709551616",
     ])
-    func `what nobody seals is not opened as a value`(_ text: String) throws {
+    func `a text that is not a valid sealed value is not opened`(_ text: String) throws {
         let json = try #require(JSONValue(parsing: Array(text.utf8)))
         #expect(ServiceValue(json: json) == nil)
     }
 
-    @Test func `a value that is none of a type says which member is wrong, without the texts of the decoder`() throws {
+    @Test func `a value of a wrong type is reported with the member, without the texts of the decoder`() throws {
         struct Box: Codable { var size: Int; var names: [String] }
         let cases: [(ServiceValue, String)] = [
             (["names": []], "the member \"size\" is missing"),

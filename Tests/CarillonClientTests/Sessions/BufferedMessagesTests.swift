@@ -68,7 +68,7 @@ struct BufferedMessagesTests {
         #expect(Base.receive(Self.message("m"), &session) == [ack("m", 102)])
     }
 
-    @Test func `a channel that nobody reads holds up no other`() {
+    @Test func `a channel that nobody reads delays no other`() {
         let other = ChannelID(Bytes16(high: 7, low: 7))
         var session = Self.session(channels: [Self.name: Base.id, "other": other])
         for number in 0..<200 {
@@ -81,7 +81,7 @@ struct BufferedMessagesTests {
 
     // MARK: Full
 
-    @Test func `a full buffer refuses what comes, says so once, and takes messages again when there is room`() {
+    @Test func `a full buffer refuses messages, reports it once, and accepts messages again when it has space`() {
         var session = Self.session(.init(messages: 2, bytes: 1 << 20))
         _ = Base.receive(Self.message("a"), &session)
         _ = Base.receive(Self.message("b"), &session)
@@ -109,7 +109,7 @@ struct BufferedMessagesTests {
         #expect(Base.receive(Self.message("f", bytes: 1), &session).contains(.send(.nack(version: "f", code: 303))))
     }
 
-    @Test func `what an earlier run left counts`() {
+    @Test func `messages of an earlier run count`() {
         var stored = Base.stored(.open)
         stored.buffers[Self.name] = BufferUse(messages: 2, bytes: 0, lastPosition: 41)
         var session = ClientSession(.init(buffer: .init(messages: 3, bytes: 1 << 20)), restoring: stored)
@@ -134,7 +134,7 @@ struct BufferedMessagesTests {
         #expect(session.messages.buffers[Self.name]?.messages == 0)
     }
 
-    @Test(arguments: [301, 302, 303]) func `that a handler failed afterwards is told`(code: Int) {
+    @Test(arguments: [301, 302, 303]) func `a later failure of a handler is reported`(code: Int) {
         var session = Self.session()
         _ = Base.receive(Self.message("m"), &session)
         #expect(
@@ -144,7 +144,7 @@ struct BufferedMessagesTests {
             ])
     }
 
-    @Test func `a failure without a connection is told at the next one, also by another process, and once`() {
+    @Test func `a failure without a connection is reported at the next one, also by another process, and once`() {
         var session = Self.session()
         _ = Base.receive(Self.message("m"), &session)
         _ = session.socketClosed(code: nil, at: Self.start, random: 0)
@@ -167,7 +167,7 @@ struct BufferedMessagesTests {
         }
     }
 
-    @Test func `reports are bounded, and the oldest gives way`() {
+    @Test func `reports are bounded, and the oldest one is dropped`() {
         var session = Self.session()
         _ = session.socketClosed(code: nil, at: Self.start, random: 0)
         for number in 1...(SessionMessages.reportsLimit + 1) {
@@ -180,7 +180,7 @@ struct BufferedMessagesTests {
 
     // MARK: Readers
 
-    @Test func `messages that wait for long are looked at, less and less often`() {
+    @Test func `messages that wait for long are checked less and less often`() {
         var session = Self.session()
         _ = Base.receive(Self.message("a"), &session)
         _ = Base.receive(.pong, &session)
@@ -210,14 +210,14 @@ struct BufferedMessagesTests {
         #expect(use.checkAt == nil)
     }
 
-    @Test func `a channel whose messages were read is not looked at`() {
+    @Test func `a channel with read messages is not checked`() {
         var session = Self.session()
         _ = Base.receive(Self.message("a"), &session)
         _ = session.messageHandled(Self.buffered("a", 1), of: Self.name, failure: nil, isStored: true)
         #expect(!session.timerFired(at: Self.start + .seconds(60)).contains { $0.kind == "checkForReader" })
     }
 
-    @Test func `what an earlier run left is looked at as well`() {
+    @Test func `messages of an earlier run are checked as well`() {
         var stored = Base.stored(.open)
         stored.buffers[Self.name] = BufferUse(messages: 2, bytes: 0, lastPosition: 41)
         var session = ClientSession(.init(), restoring: stored)
@@ -228,7 +228,7 @@ struct BufferedMessagesTests {
 
     // MARK: The end
 
-    @Test func `a channel that no code knows is discarded in every state, and the server is told`() {
+    @Test func `a channel that no code knows is discarded in every state, and the server is notified`() {
         for state in ChannelState.allCases {
             var session = Base.live(Base.stored(state))
             let actions = session.channelDiscarded(Self.name)
@@ -244,7 +244,7 @@ struct BufferedMessagesTests {
         }
     }
 
-    @Test func `a connecting channel that is given up is withdrawn, and its late answer opens nothing`() throws {
+    @Test func `a connecting channel that is closed is withdrawn, and its late answer opens nothing`() throws {
         var session = Base.live()
         _ = try session.connectRequested(Self.name, as: Base.id, deadline: Self.start + .seconds(5))
         let actions = session.disconnectRequested(Self.name)

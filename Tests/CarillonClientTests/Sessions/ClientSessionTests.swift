@@ -118,7 +118,7 @@ struct ClientSessionTests {
 
     // MARK: Connection
 
-    @Test func `hello tells who the device is, and the answer makes the service available`() {
+    @Test func `hello identifies the device, and the answer makes the service available`() {
         var session = ClientSession(.init(), restoring: Self.stored())
         _ = session.started(at: Self.start)
         #expect(
@@ -147,7 +147,7 @@ struct ClientSessionTests {
         #expect(Self.receive(.hello(.init(uaid: "stranger")), &session).contains(.closeSocket(code: 1002)))
     }
 
-    @Test func `silence leads to a ping and then to the end of the connection`() {
+    @Test func `an idle connection gets a ping, and ends without a pong`() {
         var session = Self.live()
         #expect(session.timerFired(at: Self.start + .seconds(30)) == [.send(.ping)])
         let actions = session.timerFired(at: Self.start + .seconds(40))
@@ -210,7 +210,7 @@ struct ClientSessionTests {
 
     // MARK: Channels
 
-    @Test func `connect without a connection is said when there is one`() throws {
+    @Test func `connect without a connection is sent when there is one`() throws {
         var session = ClientSession(.init(), restoring: Self.stored())
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
         _ = session.started(at: Self.start)
@@ -286,7 +286,7 @@ struct ClientSessionTests {
         #expect(session.channels["never.connected"] == nil)
     }
 
-    @Test func `an event of the server is stored, told and acknowledged`() {
+    @Test func `an event of the server is stored, reported and acknowledged`() {
         var session = Self.live(Self.stored(.open))
         let event = ChannelEventFrame(channelID: Self.id.description, version: "e", event: .error(code: 510))
         let actions = Self.receive(.channelEvent(event), &session)
@@ -297,7 +297,7 @@ struct ClientSessionTests {
     }
 
     @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])
-    func `news of the backend leaves the channel and its withdrawals as they are`(event: ChannelEventFrame.Event) {
+    func `an event about the backend leaves the channel and its withdrawals unchanged`(event: ChannelEventFrame.Event) {
         var session = Self.live(Self.stored(.open))
         let frame = ChannelEventFrame(channelID: Self.id.description, version: "e", event: event)
         let actions = Self.receive(.channelEvent(frame), &session)
@@ -309,7 +309,7 @@ struct ClientSessionTests {
     }
 
     @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])
-    func `news of the backend whose acknowledgement was lost is acknowledged again, and not told again`(
+    func `an event about the backend with a lost acknowledgement is acknowledged again, and not reported again`(
         event: ChannelEventFrame.Event
     ) {
         var session = Self.live(Self.stored(.open))

@@ -72,7 +72,7 @@ struct FailureNoteTests {
         #expect(note.last == nil && note.present == nil && lines.warnings.isEmpty)
     }
 
-    @Test func `what the server refuses is a warning once, until it changes or works`() {
+    @Test func `a refusal by the server is logged as a warning once, until it changes or the request succeeds`() {
         let full = PushError(.serverUnavailable, "The server cannot register the channel.")
         for _ in 0..<3 { note.obstructed(full) }
         #expect(lines.warnings.count == 1 && note.present?.code == .serverUnavailable)

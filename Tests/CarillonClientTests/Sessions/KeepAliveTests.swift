@@ -7,7 +7,7 @@ struct KeepAliveTests {
 
     static func make() -> KeepAlive { KeepAlive(interval: .seconds(30), answerTime: .seconds(10), at: start) }
 
-    @Test func `silence leads to a question, and silence after it to the end`() {
+    @Test func `an idle connection gets a ping, and ends without a pong`() {
         var keepAlive = Self.make()
         #expect(keepAlive.timerFired(at: Self.start + .seconds(29)) == .none)
         #expect(keepAlive.timerFired(at: Self.start + .seconds(30)) == .ping)
@@ -22,7 +22,7 @@ struct KeepAliveTests {
         #expect(keepAlive.deadline == Self.start + .seconds(50))
     }
 
-    @Test func `an answer starts the silence anew`() {
+    @Test func `an answer restarts the idle time`() {
         var keepAlive = Self.make()
         _ = keepAlive.timerFired(at: Self.start + .seconds(30))
         keepAlive.received(at: Self.start + .seconds(35))

@@ -40,12 +40,12 @@ struct LostSessionTests {
         return (session, report.revision)
     }
 
-    @Test func `what is said of the device has a name where the server remembers it, and none elsewhere`() throws {
+    @Test func `a report of the device has a name if the server remembers it, and otherwise none`() throws {
         let (named, unnamed) = (try registered("h").name, try registered(nil).name)
         #expect(named?.isEmpty == false && unnamed == nil)
     }
 
-    @Test func `the same is not said twice to a server that has it`() throws {
+    @Test func `a report that the server has is not sent again`() throws {
         var (session, name) = try registered("h")
         let actions = connect(&session, hello("h", name))
         #expect(reports(actions).isEmpty)
@@ -53,7 +53,7 @@ struct LostSessionTests {
         #expect(actions.contains(.notifyServicesRevision(nil, isRestored: false)))
     }
 
-    @Test func `a server that lost it is told again, and asked for the rest`() throws {
+    @Test func `a server that lost a report gets it again, and is asked for the rest`() throws {
         for (history, isNamed) in [("h", false), ("other", true)] {
             var (session, name) = try registered("h")
             let actions = connect(&session, hello(history, isNamed ? name : "before", services: "s"))
@@ -68,7 +68,7 @@ struct LostSessionTests {
         }
     }
 
-    @Test func `a server that says nothing of it is told once, as ever`() throws {
+    @Test func `a server that does not mention reports gets each one once`() throws {
         var (session, _) = try registered(nil)
         let actions = connect(&session, hello(nil))
         #expect(reports(actions).isEmpty)

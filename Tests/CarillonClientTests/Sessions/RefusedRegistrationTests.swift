@@ -53,7 +53,7 @@ struct RefusedRegistrationTests {
     }
 
     @Test(arguments: [(3, 3), (nil, 5), (0, 1), (-7, 1), (Int.max, 86_400)] as [(Int?, Int)])
-    func `a registration that may succeed later is repeated when the server says so`(hint: Int?, seconds: Int) throws {
+    func `a registration that may succeed later is repeated when the server allows it`(hint: Int?, seconds: Int) throws {
         var session = try Self.connecting()
         let actions = Base.receive(Self.refusal(500, "rate_limited", after: hint), &session)
         #expect(actions.map(\.kind) == ["noteFailure"])
@@ -88,7 +88,7 @@ struct RefusedRegistrationTests {
     }
 
     @Test(arguments: [(429, nil), (429, "rate_limited"), (429, "code_of_later"), (400, "rate_limited")] as [(Int, String?)])
-    func `a rate is not final, however the server says it`(status: Int, code: String?) throws {
+    func `a rate limit is not final, however the server reports it`(status: Int, code: String?) throws {
         var session = try Self.connecting()
         let actions = Base.receive(Self.refusal(status, code), &session)
         #expect(actions.map(\.kind) == ["noteFailure"])
@@ -113,7 +113,7 @@ struct RefusedRegistrationTests {
         #expect(Self.registered(Self.answer(3, 200, &session, at: due + .seconds(1))) == [])
     }
 
-    @Test func `a channel that was given up while it was registered again does not stop the others`() throws {
+    @Test func `a channel that was closed during a new registration does not stop the others`() throws {
         var session = try Self.connectingThree()
         for number in 1...3 as ClosedRange<UInt64> {
             _ = Self.answer(number, 500, code: "rate_limited", after: 1, &session, at: Base.start)
@@ -145,7 +145,7 @@ struct RefusedRegistrationTests {
         #expect(try wait(2, random: 1) == .milliseconds(1250))
     }
 
-    @Test func `a channel that was given up is not registered again`() throws {
+    @Test func `a closed channel is not registered again`() throws {
         var session = try Self.connecting()
         _ = Base.receive(Self.refusal(500, "rate_limited", after: 3), &session)
         _ = session.disconnectRequested(Base.name)

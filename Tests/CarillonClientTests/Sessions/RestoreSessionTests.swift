@@ -30,7 +30,7 @@ struct RestoreSessionTests {
         #expect(!session.registration.isRestored && session.registration.renewal == nil)
     }
 
-    @Test func `an attempt whose answer was lost goes on with the same secret`() {
+    @Test func `an attempt whose answer was lost continues with the same secret`() {
         var session = restored(renewal: "s")
         let began = session.renewalBegan(secret: "t")
         #expect(began.isEmpty && session.registration.renewal == "s")

@@ -52,7 +52,7 @@ struct ServerIdentityTests {
 
     // MARK: A server that moves
 
-    @Test func `a server at another address is asked who it is before it is told anything`() {
+    @Test func `a server at another address must identify itself before it receives anything`() {
         var session = Self.moved()
         #expect(session.move == .locateServer)
         let actions = session.serverLocated(Self.there, at: Self.start, random: 0)
@@ -70,7 +70,7 @@ struct ServerIdentityTests {
         #expect(session.channels[Base.name]?.state == .open)
     }
 
-    @Test func `another server is told nothing, and nothing is forgotten; it is asked again`() {
+    @Test func `another server receives nothing, and nothing is forgotten; its identity is requested again`() {
         var session = Self.moved()
         var other = Self.there
         other.server = "s2"
@@ -142,7 +142,7 @@ struct ServerIdentityTests {
         #expect(session.knownServer.id == "s1")
     }
 
-    @Test func `at the address that it was given, a client goes on with a server that does not say who it is`() {
+    @Test func `at the configured address, a client continues with a server that does not identify itself`() {
         var session = ClientSession(Self.settings, restoring: Base.stored())
         _ = session.started(at: Self.start)
         _ = session.socketFailed(reachedServer: false, at: Self.start, random: 0)
@@ -151,7 +151,7 @@ struct ServerIdentityTests {
         #expect(session.move == .openSocket(Base.identity))
     }
 
-    @Test func `a server that says its id at hello is known by it from then on`() {
+    @Test func `a server that reports its id at hello is known by it from then on`() {
         var session = ClientSession(Self.settings, restoring: Base.stored())
         _ = session.started(at: Self.start)
         _ = session.socketOpened(at: Self.start)
@@ -166,7 +166,7 @@ struct ServerIdentityTests {
 
     // MARK: Signing out
 
-    @Test func `a device that signs out is forgotten at once, and the server is told until it knows`() throws {
+    @Test func `a device that signs out is forgotten at once, and the server is notified until it confirms`() throws {
         var session = Base.live(Base.stored(.open))
         let deregistration = Deregistration(device: "d", credential: "c", server: "")
         let actions = session.signedOut(at: Self.start)
@@ -197,7 +197,7 @@ struct ServerIdentityTests {
         #expect(session.move == .registerDevice)
     }
 
-    @Test func `signing out while a socket opens leaves nobody to say hello`() {
+    @Test func `after a sign-out while a socket opens, no hello is sent`() {
         var session = ClientSession(Self.settings, restoring: Base.stored(.open))
         _ = session.started(at: Self.start)
         _ = session.signedOut(at: Self.start)
@@ -240,7 +240,7 @@ struct ServerIdentityTests {
         #expect(session.move == .deregister(deregistration))
     }
 
-    @Test func `a wake says a deregistration whose time has come, and no other`() {
+    @Test func `a wake sends a deregistration that is due, and no other`() {
         let deregistration = Deregistration(device: "d", credential: "c", server: "")
         var stored = Base.stored(.open)
         stored.deregistrations = [deregistration]
@@ -254,7 +254,7 @@ struct ServerIdentityTests {
         }
     }
 
-    @Test func `a deregistration that failed is said again beside the live connection of another device`() {
+    @Test func `a failed deregistration is sent again beside the live connection of another device`() {
         let (first, second) = (
             Deregistration(device: "1", credential: "c", server: ""),
             Deregistration(device: "2", credential: "c", server: "")
@@ -285,7 +285,7 @@ struct ServerIdentityTests {
         #expect(last == [.write(.removeDeregistration(device: "2"))] && session.deregistrations.dueAt == nil)
     }
 
-    @Test func `a deregistration that an earlier process owes is said at the start`() {
+    @Test func `a deregistration that an earlier process left pending is sent at the start`() {
         let deregistration = Deregistration(device: "d", credential: "c", server: "")
         var session = ClientSession(
             Self.settings, restoring: StoredState(identityWasLost: true, deregistrations: [deregistration]))

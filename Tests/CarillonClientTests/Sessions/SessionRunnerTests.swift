@@ -30,8 +30,7 @@ struct SessionRunnerTests {
         gate.signal()
     }
 
-    @Test func `a request beside the socket whose credential was never accepted begins the registration anew`() async throws
-    {
+    @Test func `a request beside the socket with a never accepted credential begins the registration anew`() async throws {
         do {
             let store = try ClientStore(directory: directory.path)
             _ = try store.load(server: "http://host", app: "com.example.app")
@@ -152,7 +151,7 @@ struct SessionRunnerTests {
         }
     }
 
-    @Test(arguments: [true, false]) func `what must survive the loss of power waits for the disk`(
+    @Test(arguments: [true, false]) func `data that must survive a loss of power waits for the disk`(
         mustReachDisk: Bool
     ) async throws {
         let (_, store) = try makeRunner()

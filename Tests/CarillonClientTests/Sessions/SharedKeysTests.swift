@@ -34,7 +34,7 @@ struct SharedKeysTests {
         #expect(shared.change(for: [channel(.open)])?.count == 1)
     }
 
-    @Test func `a channel without an id or without keys has nothing to share`() {
+    @Test func `a channel without an id or without keys has no subscription`() {
         var shared = SharedKeys()
         let plain = ChannelMachine(state: .open, channelID: ClientSessionTests.id, endpoint: nil, lastErrorCode: nil)
         #expect(shared.change(for: [channel(.open, id: nil), plain]) == [:])

@@ -47,7 +47,7 @@ struct TokenDeliveryTests {
         #expect(session.nextTokenDelivery == next + session.settings.backOff.initial * 2)
     }
 
-    @Test func `a backend that lost the token is given it again, and the channel stays open`() throws {
+    @Test func `a backend that lost the token receives it again, and the channel stays open`() throws {
         var (session, _) = try opened()
         _ = session.tokenDelivered(Base.name, token: "token", at: Self.start)
         let actions = Base.receive(lost(), &session)
@@ -108,7 +108,7 @@ struct TokenDeliveryTests {
         #expect(session.channels.machines == before)
     }
 
-    @Test func `recovery is told, and changes nothing`() throws {
+    @Test func `recovery is reported, and changes nothing`() throws {
         var (session, _) = try opened()
         let event = ChannelEventFrame(channelID: Base.id.description, version: "1.a", event: .recovered)
         let actions = Base.receive(.channelEvent(event), &session)

@@ -14,7 +14,8 @@ struct UserSessionTests {
         actions.compactMap { if case .send(.register(let frame)) = $0 { frame } else { nil } }
     }
 
-    @Test func `a word is durable first, is said once there is a connection, and is forgotten when it was taken`() {
+    @Test
+    func `a user's token is stored durably first, is sent once a connection exists, and is deleted when it was accepted`() {
         var session = ClientSession(.init(), restoring: Base.stored())
         let said = session.userSet(ada, at: Base.start)
         #expect(said == [.write(.saveUser(ada)), .notifySubscriptions(.paused)])
@@ -33,7 +34,7 @@ struct UserSessionTests {
         #expect(session.user.pending == nil)
     }
 
-    @Test func `no channel is opened before the server knows whose it is`() throws {
+    @Test func `no channel is opened before the server knows its user`() throws {
         var session = Base.live(Base.stored(.connecting))
         _ = session.userSet(ada, at: Base.start)
         let other = ChannelID(Bytes16(high: 1, low: 3))
@@ -44,7 +45,7 @@ struct UserSessionTests {
         #expect(registrations(taken).map(\.wake) == [nil, "alert"])
     }
 
-    @Test func `what was to be opened for a user who is refused is opened for nobody`() throws {
+    @Test func `channels that wait for a user who is refused are opened for nobody`() throws {
         var session = Base.live(Base.stored(.connecting))
         _ = session.userSet(ada, at: Base.start)
         let error = PushError(.userRefused, "no")
@@ -56,7 +57,7 @@ struct UserSessionTests {
         #expect(stale.isEmpty)
     }
 
-    @Test func `what waited in channels that had ended is dropped with its user, and with no token of the same one`() {
+    @Test func `messages of ended channels are dropped with their user, but not for a new token of the same user`() {
         var stored = Base.stored(.closed)
         stored.acceptedUser = "ada"
         stored.buffers = [Base.name: BufferUse(messages: 1, bytes: 1, lastPosition: 1)]
@@ -95,7 +96,7 @@ struct UserSessionTests {
         #expect(session.phase == .waiting(until: Base.start), "this is no failure")
     }
 
-    @Test func `what is said of the user is numbered, and the number of the last one counts as taken`() {
+    @Test func `each report of the user has a number, and the number of the last one counts as accepted`() {
         var session = Base.live()
         #expect(session.user.numbers.lastSet == session.user.numbers.lastAccepted)
         let bob = UserChange.signedIn("bob's token")
@@ -120,7 +121,7 @@ struct UserSessionTests {
         #expect(UserChange.signedOut.mayDiffer(from: "ada") && !UserChange.signedOut.mayDiffer(from: nil))
     }
 
-    @Test func `another run says what the one before was saying`() {
+    @Test func `another run repeats the pending report of the earlier run`() {
         var session = Base.live()
         _ = session.userSet(ada, at: Base.start)
         _ = session.stopped()
@@ -130,7 +131,7 @@ struct UserSessionTests {
         #expect(live.contains(.reportUser(ada, Base.identity)))
     }
 
-    @Test func `a word that is said meanwhile is said after the one before`() {
+    @Test func `a report that arrives during another one is sent after it`() {
         var session = Base.live()
         let first = session.userSet(ada, at: Base.start)
         #expect(first.contains(.reportUser(ada, Base.identity)))
@@ -141,7 +142,7 @@ struct UserSessionTests {
         #expect(session.user.pending == .signedOut)
     }
 
-    @Test func `what cannot be said now is said later, and not before the server's hint`() throws {
+    @Test func `a report that cannot be sent waits, and is not sent before the server's hint`() throws {
         var session = Base.live()
         _ = session.userSet(ada, at: Base.start)
         _ = session.userReportFailed(retryAfter: .seconds(300), at: Base.start, random: 0)
@@ -153,7 +154,7 @@ struct UserSessionTests {
         #expect(later.contains(.reportUser(ada, Base.identity)))
     }
 
-    @Test func `what was said of another device is not taken for this one's`() {
+    @Test func `a report for another device does not apply to this one`() {
         var session = Base.live()
         _ = session.userSet(ada, at: Base.start)
         let stranger = DeviceIdentity(device: "other", credential: "c", socket: "ws://host/")
@@ -161,14 +162,14 @@ struct UserSessionTests {
         #expect(actions == [.reportUser(ada, Base.identity)] && session.user.pending == ada)
     }
 
-    @Test func `signing out forgets what was to be said`() {
+    @Test func `signing out removes the pending reports`() {
         var session = Base.live()
         _ = session.userSet(ada, at: Base.start)
         let actions = session.signedOut(at: Base.start)
         #expect(actions.contains(.write(.saveUser(nil))) && session.user.pending == nil)
     }
 
-    @Test func `messages that waited for the app are dropped with the user whose they were, and with no other error`() {
+    @Test func `messages that waited for the app are dropped with their user, and for no other error`() {
         for (code, isDropped) in [(ChannelErrorCode.userChanged, true), (500, false)] {
             var session = Base.live(Base.stored(.open))
             _ = Base.receive(.notification(Base.message("m")), &session)

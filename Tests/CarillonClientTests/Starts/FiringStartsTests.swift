@@ -48,7 +48,7 @@ struct FiringStartsTests {
         #expect(ended == expected)
     }
 
-    @Test func `a start is stored before a firing is given to the app, and gone when it is done with it`()
+    @Test func `a start is stored before a firing reaches the app, and removed when the app is done with it`()
         async throws
     {
         let fixture = try await Fixture()
@@ -140,7 +140,7 @@ struct FiringStartsTests {
     }
 
     @Test(arguments: [true, false])
-    func `a reader is not given the firings of a former owner, and waits for the next one`(isSignedOut: Bool)
+    func `a reader does not receive the firings of a former owner, and waits for the next one`(isSignedOut: Bool)
         async throws
     {
         let fixture = try await Fixture()
@@ -272,7 +272,7 @@ struct FiringStartsTests {
         #expect(try await starts(of: "a", in: fixture.store) == 0)
     }
 
-    @Test func `a firing whose owner changes while its start is stored is taken back, and the next one is given`()
+    @Test func `a firing whose owner changes while its start is stored is withdrawn, and the next one is delivered`()
         async throws
     {
         let takenBack = Mutex<[String]>([])
@@ -387,7 +387,7 @@ struct FiringStartsTests {
         return delegate.heard.withLock { Array($0.dropLast(2)) }
     }
 
-    @Test func `a firing that the app is not given changes its subscription, and calls no delegate with the firing`()
+    @Test func `a firing that the app does not receive changes its subscription, and calls no delegate with the firing`()
         async throws
     {
         let fixture = try await Fixture()
@@ -484,7 +484,7 @@ struct FiringStartsTests {
         #expect(runner.firings.starts(of: "b") == 0)
     }
 
-    @Test func `the newest thousand firings that were told are remembered, and none of a former owner`() throws {
+    @Test func `the newest thousand reported firings are remembered, and none of a former owner`() throws {
         let queue = FiringQueue(.init())
         for number in 0...1000 {
             #expect(queue.notifies(try firing("\(number)"), starts: 1) != nil)

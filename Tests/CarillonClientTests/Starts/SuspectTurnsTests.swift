@@ -33,7 +33,7 @@ struct SuspectTurnsTests {
         #expect(!turns.begin(.update(3), at: start + SuspectTurns.longest), "the turn is another's by now")
     }
 
-    @Test func `who waits for a turn gets it, or is cancelled`() async throws {
+    @Test func `a waiter for a turn gets it, or is cancelled`() async throws {
         let turns = SuspectTurns()
         try await turns.wait(for: .update(1))
         let cancelled = Task { try await turns.wait(for: .update(2)) }

@@ -45,7 +45,7 @@ struct ClientStoreTests {
         #expect(error?.code == code)
     }
 
-    @Test func `what was committed is there after a restart`() async throws {
+    @Test func `committed data exists after a restart`() async throws {
         let channel = ChannelMachine(
             state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
             keys: SubscriptionKeys(), isTokenDue: true)
@@ -136,7 +136,7 @@ struct ClientStoreTests {
                 """)
     }
 
-    @Test func `what came without its marker is restored, and the secret of a renewal is kept until it is over`()
+    @Test func `data without its marker is restored, and the secret of a renewal is kept until it ends`()
         async throws
     {
         do {
@@ -165,7 +165,7 @@ struct ClientStoreTests {
         #expect(state.renewal == nil && state.acceptedUser == nil && state.deregistrations.map(\.nextCredential) == ["n"])
     }
 
-    @Test func `a storage of version 4 is taken over, and what is to be said of the user is kept`() async throws {
+    @Test func `a storage of version 4 is converted, and the pending report of the user is kept`() async throws {
         do { _ = try open() }
         let queue = try connect()
         try await queue.writeWithoutTransaction { try Self.undoVersions5To8($0) }
@@ -220,7 +220,7 @@ struct ClientStoreTests {
         #expect(try await inbox.next()?.key.update == "b", "it stands for the first")
     }
 
-    @Test func `a storage of version 3 is taken over, and what the app says of its token is kept`() async throws {
+    @Test func `a storage of version 3 is converted, and the app's report of its token is kept`() async throws {
         do { _ = try open() }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
@@ -250,7 +250,7 @@ struct ClientStoreTests {
         #expect(try open().1.device == device)
     }
 
-    @Test func `a storage of version 2 is taken over, and holds messages then`() async throws {
+    @Test func `a storage of version 2 is converted, and then stores messages`() async throws {
         do {
             let (store, _) = try open()
             try await commit([.saveIdentity(Self.identity), .saveAnswer(MessageAnswer(id: "m", code: 100))], to: store)
@@ -306,7 +306,7 @@ struct ClientStoreTests {
         #expect(try await stored(in: store, of: "y").isEmpty)
     }
 
-    @Test func `a page holds no more than fits, and is followed by the next`() async throws {
+    @Test func `a page contains no more than fits, and is followed by the next`() async throws {
         let (store, _) = try open()
         try await commit(
             (1...Int64(ChannelInbox.pageLimit + 1)).map { .saveMessage(Self.message($0, "\($0)"), of: "x") }, to: store)
@@ -489,7 +489,7 @@ struct ClientStoreTests {
         open(expecting: .storageDamaged)
     }
 
-    @Test func `a file that is missing beside what was written to it last is damage`() throws {
+    @Test func `a file that is missing beside its last write is damage`() throws {
         try Data([1]).write(to: URL(fileURLWithPath: file("-wal")))
         open(expecting: .storageDamaged)
         #expect(!FileManager.default.fileExists(atPath: file()))
@@ -507,7 +507,7 @@ struct ClientStoreTests {
         #expect(try connect().read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 99)
     }
 
-    @Test func `a directory that cannot be made is said so`() throws {
+    @Test func `a directory that cannot be created is reported`() throws {
         try Data().write(to: URL(fileURLWithPath: directory.path + "/file"))
         let error = #expect(throws: PushError.self) { _ = try ClientStore(directory: directory.path + "/file/inside") }
         #expect(error?.code == .storageUnavailable)

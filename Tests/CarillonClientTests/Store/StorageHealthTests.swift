@@ -19,7 +19,7 @@ final class StorageHealthTests: Sendable {
 
     private var changes: [StorageHealth.Change] { heard.withLock { $0 } }
 
-    @Test func `failures are told once, and the recovery when everything works`() {
+    @Test func `failures are reported once, and the recovery when everything works`() {
         health.transactionWrote()
         #expect(changes.isEmpty && !health.isFailing)
         health.transactionFailed(PushError(.storageDamaged, "damaged"))
@@ -37,7 +37,7 @@ final class StorageHealthTests: Sendable {
         #expect(changes == [.failed("full"), .recovered] && !health.isFailing)
     }
 
-    @Test func `after an operation was given up the storage fails until another succeeds`() {
+    @Test func `after an abandoned operation the storage fails until another one succeeds`() {
         health.operationEnded(health.operationFailed(full), succeeded: false)
         #expect(changes == [.failed("full")] && health.isFailing)
         // A transaction needs less room than a file.
@@ -59,7 +59,7 @@ final class StorageHealthTests: Sendable {
         #expect(changes.count == 6 && !health.isFailing)
     }
 
-    @Test func `who waits tries again when a transaction writes after a failure, or when time is over`() async throws {
+    @Test func `a waiter retries when a transaction writes after a failure, or when its time is over`() async throws {
         try await health.wait(atMost: .milliseconds(1))
         health.transactionFailed(full)
         // A wait of an hour outlasts the time limit of the suite.

@@ -43,7 +43,7 @@ struct StoragePathsTests {
             ("/gone/Inbox/.payloads/3", "in:Inbox/.payloads/3"), ("/gone/report.pdf", nil), ("/gone/Inbox/a/b/c", nil),
             ("/gone/Inbox/a/b", nil), ("report.pdf", nil),
         ] as [(String, String?)])
-    func `what an earlier version stored is converted, also where the directory was moved before`(
+    func `the storage of an earlier version is converted, also if its directory was moved before`(
         _ former: String, _ kept: String?
     ) {
         let paths = StoragePaths(directory: "/b/store")

@@ -63,7 +63,7 @@ struct SubscriptionsMachineTests {
         #expect(Self.events(machine.fired("01", at: 6)) == [.triggered])
     }
 
-    @Test mutating func `a firing whose handler crashed changes the status, and is not told`() throws {
+    @Test mutating func `a firing whose handler crashed changes the status, and is not reported`() throws {
         let (number, _) = machine.subscribed(Self.definition("k"))
         let request = try Self.request(machine.connected(version: 3))
         _ = try answer(request, 201, Self.body("01", Self.definition("k")))
@@ -73,7 +73,7 @@ struct SubscriptionsMachineTests {
         #expect(again.isEmpty)
     }
 
-    @Test mutating func `a refusal is told before the status, and nothing is left`() throws {
+    @Test mutating func `a refusal is reported before the status, and nothing remains`() throws {
         let (number, _) = machine.subscribed(Self.definition("k"))
         let request = try Self.request(machine.connected(version: 3))
         let refused = try answer(request, 400)
@@ -84,14 +84,14 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries.isEmpty && refused.contains(.removed(number)))
     }
 
-    @Test mutating func `a server of an earlier version is told of nothing`() {
+    @Test mutating func `a server of an earlier version receives no subscriptions`() {
         _ = machine.subscribed(Self.definition("k"))
         let error = PushError(.serverTooOld, "The server is of a version that has no subscriptions.")
         #expect(Self.events(machine.connected(version: 2)) == [.subscriptionFailed(error), .statusChanged(.unknown)])
         #expect(Self.events(machine.subscribed(Self.definition("k")).actions).contains(.subscriptionFailed(error)))
     }
 
-    @Test mutating func `what was not answered is asked again, but for what could be there twice`() throws {
+    @Test mutating func `unanswered requests are sent again, except those that could create a duplicate`() throws {
         _ = machine.subscribed(Self.definition("k"))
         _ = machine.subscribed(Self.definition(nil))
         let first = try Self.request(machine.connected(version: 3))
@@ -169,7 +169,7 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries.count == 3)
     }
 
-    @Test mutating func `what the server has is found page by page, and what it has not is gone`() throws {
+    @Test mutating func `subscriptions of the server are found page by page, and others are removed`() throws {
         _ = machine.requested()
         let (own, _) = machine.subscribed(Self.definition(nil))
         let list = try Self.request(machine.connected(version: 3))
@@ -192,7 +192,10 @@ struct SubscriptionsMachineTests {
         #expect(gone.contains(.removed(own)) && gone.last == .listed)
     }
 
-    @Test mutating func `what a restored server lost is made again, and what it has of before is changed again`() throws {
+    @Test
+    mutating func `subscriptions that a restored server lost are created again, and its outdated ones are changed again`()
+        throws
+    {
         _ = machine.connected(version: 3)
         var numbers: [Int] = []
         for (id, key) in [("01", nil), ("02", "k"), ("03", nil)] as [(String, String?)] {
@@ -230,7 +233,7 @@ struct SubscriptionsMachineTests {
         #expect(machine.connected(version: 3).isEmpty, "it is all there again")
     }
 
-    @Test mutating func `an object of the app's stands for the one that was found`() throws {
+    @Test mutating func `an object of the app replaces the one that was found`() throws {
         _ = machine.requested()
         let list = try Self.request(machine.connected(version: 3))
         _ = try answer(list, 200, SubscriptionList(subscriptions: [Self.body("01", Self.definition("k"))], next: nil))
@@ -267,7 +270,7 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries.isEmpty)
     }
 
-    @Test mutating func `what is asked when the device signs out has no answer`() throws {
+    @Test mutating func `requests at a sign-out have no answer`() throws {
         _ = machine.connected(version: 3)
         let (_, actions) = machine.subscribed(Self.definition("k"))
         let made = try Self.request(actions)
@@ -278,7 +281,7 @@ struct SubscriptionsMachineTests {
         #expect(try answer(made, 201, Self.body("01", Self.definition("k"))).isEmpty)
     }
 
-    @Test mutating func `what was declared and is taken away is so on the server as well, whenever that is said`() throws {
+    @Test mutating func `a declared subscription that is removed is also removed on the server, at any time`() throws {
         let (numbers, _) = machine.declared([Self.definition("ä b"), Self.definition("c")])
         let compare = try Self.request(machine.connected(version: 3))
         #expect(Self.requests(machine.unsubscribed(numbers[0])).isEmpty)
@@ -314,7 +317,7 @@ struct SubscriptionsMachineTests {
         #expect(actions.last == .connect)
     }
 
-    @Test mutating func `what the app says behind a declared set comes behind its puts`() throws {
+    @Test mutating func `requests after a declared set are sent after its puts`() throws {
         _ = machine.declared([Self.definition("a")])
         let compare = try Self.request(machine.connected(version: 3))
         _ = machine.unsubscribedMany(.all)
@@ -337,7 +340,7 @@ struct SubscriptionsMachineTests {
         #expect(machine.connected(version: 3).isEmpty)
     }
 
-    @Test mutating func `what is more than a frame is refused and not said`() throws {
+    @Test mutating func `a definition larger than a frame is refused and not sent`() throws {
         let definitions = (0..<1000).map { Self.definition("\(String(repeating: "k", count: 60))\($0)") }
         _ = machine.declared(definitions)
         let refused = machine.connected(version: 3)
@@ -346,7 +349,7 @@ struct SubscriptionsMachineTests {
         #expect(failed == 1000 && machine.entries.isEmpty)
     }
 
-    @Test mutating func `a change of what has no name yet is said when it has one`() throws {
+    @Test mutating func `a change of a subscription without a name is sent when it has one`() throws {
         let (numbers, _) = machine.declared([Self.definition("a")])
         let compare = try Self.request(machine.connected(version: 3))
         _ = machine.changed(numbers[0], .trigger, Self.definition("a", "price > 9.0"))
@@ -371,14 +374,14 @@ struct SubscriptionsMachineTests {
         #expect(try Self.request(machine.refreshed()).method == "GET")
     }
 
-    @Test mutating func `what could be there twice is not asked for again after a fault of the server`() throws {
+    @Test mutating func `a request that could create a duplicate is not repeated after a fault of the server`() throws {
         _ = machine.subscribed(Self.definition(nil))
         let put = try Self.request(machine.connected(version: 3))
         let failed = try answer(put, 503)
         #expect(Self.events(failed).last == .statusChanged(.unknown) && machine.entries.isEmpty)
     }
 
-    @Test mutating func `what is declared takes the place of one of its key that watches something else, once`() throws {
+    @Test mutating func `a declared subscription replaces one with its key and other content, once`() throws {
         let (numbers, _) = machine.declared([Self.definition("a")])
         let compare = try Self.request(machine.connected(version: 3))
         let wanted = Array(#"{"wanted":["a"],"removed":0}"#.utf8)
@@ -405,7 +408,7 @@ struct SubscriptionsMachineTests {
         #expect(Self.events(refused).contains { if case .subscriptionFailed = $0 { true } else { false } })
     }
 
-    @Test mutating func `one that the app's server cannot be asked about holds up nothing else`() throws {
+    @Test mutating func `a subscription whose approval hook does not answer delays no others`() throws {
         _ = machine.subscribed(Self.definition("a"))
         let put = try Self.request(machine.connected(version: 3))
         let (other, _) = machine.subscribed(Self.definition("b"))
@@ -416,7 +419,7 @@ struct SubscriptionsMachineTests {
         #expect(JSONValue(parsing: again.body)?["key"] == .string("a") && machine.entries[other]?.status == .subscribed)
     }
 
-    @Test mutating func `what the app's own server said is told word for word`() throws {
+    @Test mutating func `the response of the app's backend is reported literally`() throws {
         _ = machine.subscribed(Self.definition("a"))
         let put = try Self.request(machine.connected(version: 3))
         let refused = try answer(put, 403, ["detail": "d", "code": "vetoed", "appCode": "not-this-one"])
@@ -426,7 +429,7 @@ struct SubscriptionsMachineTests {
         #expect(errors.map(\.appCode) == ["not-this-one"] && errors.map(\.serverCode) == ["vetoed"])
     }
 
-    @Test mutating func `with the device all goes but what was declared, which is declared again`() throws {
+    @Test mutating func `a lost device loses all but its declared subscriptions, which are declared again`() throws {
         let (numbers, _) = machine.declared([Self.definition("a")])
         let compare = try Self.request(machine.connected(version: 3))
         let put = try Self.request(
@@ -462,7 +465,7 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries.values.allSatisfy { $0.status == .subscribed })
     }
 
-    @Test mutating func `a newer server's words are taken as unknown`() throws {
+    @Test mutating func `unknown terms of a newer server are treated as unknown`() throws {
         _ = machine.requested()
         let list = try Self.request(machine.connected(version: 3))
         let body = #"""
@@ -479,7 +482,7 @@ struct SubscriptionsMachineTests {
 }
 
 struct NotificationSubscriptionTests {
-    @Test func `a format is what the server reads, whatever order it was made in`() throws {
+    @Test func `a format is encoded as the server reads it, in any order of its calls`() throws {
         var format = NotificationFormat(title: "${item}", body: "b")
         format.badge = .automatic
         format.sound = "default"
@@ -526,7 +529,7 @@ struct NotificationSubscriptionTests {
         #expect(wrong.status == .unknown)
     }
 
-    @Test func `what cannot be given is refused at once`() throws {
+    @Test func `invalid calls are refused at once`() throws {
         let subscriptions = NotificationSubscriptions { _ in
         } notify: { _ in
         }
@@ -558,7 +561,8 @@ struct SubscriptionFiringTests {
             #"{"subscription":"00000000000000000000000000000001","key":"k","item":"i","at":5,"notification":{"title":"t"}}"#
                 .utf8))
 
-    @Test func `a firing is told once, and answered for when the app is done with it, also without a connection`() throws {
+    @Test func `a firing is reported once, and acknowledged when the app is done with it, also without a connection`() throws
+    {
         var session = ClientSessionTests.live()
         let firing = try #require(SubscriptionFiring(Self.frame))
         #expect(

@@ -82,7 +82,7 @@ struct ClientRegistrarTests {
         return (name, answers.asked.withLock { $0.compactMap(\.bearer) })
     }
 
-    @Test func `a renewal whose answer was lost is found to be done`() async throws {
+    @Test func `a renewal whose answer was lost is found to be complete`() async throws {
         let refused = problem(.credentialInvalid)
         #expect(try await renewal([(204, "")]) == ("done", ["d.old"]))
         #expect(try await renewal([refused, (204, "")]) == ("done", ["d.old", "d.new"]))
@@ -177,7 +177,7 @@ struct ClientRegistrarTests {
         return (name, answers.asked.withLock { $0.first?.body ?? "" })
     }
 
-    @Test func `a user token is refused by what says so, and tried again after everything else`() async throws {
+    @Test func `a user token is refused only by a response that refuses it, and retried after all others`() async throws {
         #expect(try await said(.signedIn("t"), (200, #"{"id":"d","user":"ada"}"#)) == ("done: ada", #"{"userToken":"t"}"#))
         #expect(try await said(.signedOut, (200, #"{"id":"d"}"#)) == ("done: nobody", #"{"userToken":null}"#))
         for code in [ErrorCode.userTokenInvalid, .usersNotConfigured] {

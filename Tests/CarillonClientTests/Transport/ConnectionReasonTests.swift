@@ -46,7 +46,7 @@ struct ConnectionReasonTests {
     }
 
     @Test(arguments: ["wss", "https"])
-    func `certificates that are not trusted, or for another name, are told apart`(_ scheme: String) async throws {
+    func `untrusted certificates and certificates for another name are distinguished`(_ scheme: String) async throws {
         let server = try await ScriptedServer.start(tls: TestCertificate.forLocalhost.server)
         let untrusted = try await reason(Kind.posix.transport(), at: "\(scheme)://localhost:\(server.port)/")
         #expect(untrusted.summary == "the certificate is not trusted, or not valid now")
@@ -68,7 +68,7 @@ struct ConnectionReasonTests {
         }
     }
 
-    @Test func `a server that does not answer in time, closes, or says too much is named as such`() async throws {
+    @Test func `a server that answers too late, closes, or sends too much is reported as such`() async throws {
         try await base.withListener { port in
             let transport = try Kind.posix.transport(timeout: .milliseconds(100))
             let found = try await reason(transport, at: "ws://127.0.0.1:\(port)/")
@@ -81,7 +81,7 @@ struct ConnectionReasonTests {
         #expect(ConnectionReason(NIOHTTPObjectAggregatorError.frameTooLong) == .answerTooLarge)
     }
 
-    @Test func `the status of a refused handshake is told`() async throws {
+    @Test func `the status of a refused handshake is reported`() async throws {
         try await base.withListener(saying: "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n") { port in
             let found = try await reason(Kind.posix.transport(), at: "ws://127.0.0.1:\(port)/")
             #expect(found.summary == "the server answered the WebSocket handshake with status 502")

@@ -173,7 +173,7 @@ struct TransportConformanceTests {
     // MARK: Questions
 
     @Test(arguments: Kind.allCases)
-    func `a question says what it was told, and its answer is whole`(_ kind: Kind) async throws {
+    func `a request contains its parameters, and its answer is complete`(_ kind: Kind) async throws {
         let server = try await ScriptedServer.start()
         server.answerRegistrations(
             with: .init(

@@ -30,7 +30,7 @@ struct TrustRootsTests {
         ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "cannot be decoded"),
         (String(KeySample.certificate.dropLast(20)), "is missing"),
     ])
-    func `a file without certificates is refused with what it is`(text: String, words: String) throws {
+    func `a file without certificates is refused with its kind`(text: String, words: String) throws {
         let path = try file(Array(text.utf8))
         let error = #expect(throws: PushError.self) { try TrustRoots.context(path: path) }
         #expect(error?.code == .configurationInvalid)

@@ -105,7 +105,7 @@ struct LateAnswerTests {
     }
 
     @Test(arguments: CommitConsent.allCases)
-    func `an answer about what was taken back is none about what is given again`(_ consent: CommitConsent) async throws {
+    func `an answer about a withdrawn update does not apply to its new delivery`(_ consent: CommitConsent) async throws {
         let fixture = try await Self.asked()
         let worker = fixture.worker()
         let script = Script(
@@ -127,7 +127,7 @@ struct LateAnswerTests {
         #expect(try await fixture.results().isEmpty)
     }
 
-    @Test func `an answer that was not used before its update was taken back is none about what is given again`()
+    @Test func `an answer that was not used before its update was withdrawn does not apply to a new delivery`()
         async throws
     {
         let fixture = try await Self.asked()
@@ -208,7 +208,7 @@ struct LateAnswerTests {
         try await fixture.run(worker) { try await script.isOver() }
     }
 
-    @Test func `a popup that one answer takes back and gives again has a new dialog`() async throws {
+    @Test func `a popup that one answer withdraws and delivers again has a new dialog`() async throws {
         let fixture = try await Fixture()
         let payload = #"{"style":"failure","title":"t"}"#
         try await fixture.receive(Fixture.frame("a", "popup", payload))
@@ -289,7 +289,7 @@ struct LateAnswerTests {
 
     // MARK: The app's own kinds
 
-    @Test func `a handler that ends after its update was taken back says nothing of the one that is given again`()
+    @Test func `a handler that ends after its update was withdrawn does not report for the new delivery`()
         async throws
     {
         let fixture = try await Fixture()

@@ -45,7 +45,7 @@ struct MaintenanceTimeTests {
     }
 
     @Test(arguments: [0, 60, -60, 60 * 24 * 300] as [Int64])
-    func `a phone whose clock is wrong is offline when the server is`(_ minutes: Int64) async throws {
+    func `a phone with a wrong clock is offline at the same time as the server`(_ minutes: Int64) async throws {
         let announced = try await Announced(off: minutes * Self.minute)
         #expect(try await !announced.isUnderWay())
         #expect(try await announced.worker.seconds(until: announced.server + 10 * Self.minute) == 600)
@@ -61,7 +61,8 @@ struct MaintenanceTimeTests {
         #expect(try await announced.world.inbox.maintenance() == nil)
     }
 
-    @Test(arguments: [60, -60] as [Int64]) func `after a start of the phone its clock is corrected by what was measured`(
+    @Test(arguments: [60, -60] as [Int64])
+    func `after a start of the phone its clock is corrected by the measured difference`(
         _ minutes: Int64
     )
         async throws
@@ -88,7 +89,7 @@ struct MaintenanceTimeTests {
         #expect(try await world.inbox.maintenance() == nil && world.content.content.mode != .offline)
     }
 
-    @Test func `a server of before says no seconds, and the phone's clock counts`() async throws {
+    @Test func `for an earlier server without seconds, the phone's clock counts`() async throws {
         let announced = try await Announced(off: -60 * Self.minute, isNotified: false)
         announced.pass(minutes: 10)
         #expect(try await !announced.isUnderWay())
@@ -96,7 +97,7 @@ struct MaintenanceTimeTests {
         #expect(try await announced.isUnderWay())
     }
 
-    @Test func `what was measured is another owner's no more, and a later announcement measures again`() async throws {
+    @Test func `a measurement ends with its owner, and a later announcement measures again`() async throws {
         let announced = try await Announced(off: 60 * Self.minute)
         let measured = try #require(try await announced.world.inbox.serverTime())
         #expect(measured.server == announced.server && measured.wall == announced.server + 60 * Self.minute)

@@ -46,7 +46,7 @@ struct PopupQueueTests {
         #expect(order == ["a", "d", "e", "c", "b"])
     }
 
-    @Test func `a download that tells of each byte is heard a hundred times`() {
+    @Test func `a download that reports each byte is observed a hundred times`() {
         let steps = ProgressSteps()
         #expect((0...1_000_000).count { steps.isNew(Double($0) / 1e6) } <= 100)
         #expect(!steps.isNew(.nan) && !steps.isNew(-1))
@@ -60,7 +60,7 @@ struct PopupQueueTests {
         #expect(queue.isEmpty)
     }
 
-    @Test func `the button waits, downloads, and opens what is there`() {
+    @Test func `the button waits, downloads, and opens the file`() {
         let queue = Queue()
         let one = popup(.failure, "pump")
         #expect(
@@ -80,7 +80,7 @@ struct PopupQueueTests {
         #expect(queue.pressed(key("a")) == [.confirm(key("a"), opens: .object("pump"))], "it could not be stored")
     }
 
-    @Test func `what cannot be downloaded is closed, and is a failure`() {
+    @Test func `a popup that cannot be downloaded is closed, and is a failure`() {
         let queue = Queue()
         let one = popup(.emergency, "pump")
         _ = queue.added(key("a"), one)
@@ -117,7 +117,7 @@ struct PopupQueueTests {
             ])
     }
 
-    @Test func `what is taken back goes, shown or not, and the next comes`() {
+    @Test func `a withdrawn popup disappears, shown or not, and the next one appears`() {
         let queue = Queue()
         _ = queue.added(key("a"), popup(.failure))
         _ = queue.added(key("b"), popup(.failure))

@@ -28,7 +28,7 @@ struct ProcessingTests {
         #expect(fixture.content.state.withLock { $0.forgotten } == ["a/1/content", "b/1/content"])
     }
 
-    @Test func `the same again is not done again, and its result is said again`() async throws {
+    @Test func `a repeated update is not processed again, and its result is reported again`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "content", Self.refresh))
         try await fixture.process()
@@ -47,7 +47,7 @@ struct ProcessingTests {
         #expect(fixture.content.content.applied.count == 2)
     }
 
-    @Test func `definitions wait until changes are committed, and the user is told once`() async throws {
+    @Test func `definitions wait until changes are committed, and the user is notified once`() async throws {
         let fixture = try await Fixture(ContentFixture(.manual, edits: 1))
         try await fixture.receive(Fixture.frame("a", "definitions"))
         try await fixture.process()
@@ -109,7 +109,7 @@ struct ProcessingTests {
         #expect(fixture.content.content.definitions == 2)
     }
 
-    @Test func `what the store refuses for good is not tried again, the rest is`() async throws {
+    @Test func `a permanent refusal of the store is not retried, and other failures are`() async throws {
         let fixture = try await Fixture()
         fixture.content.state.withLock { $0.fault = ContentFault.permanent("no such object") }
         try await fixture.receive(Fixture.frame("a", "content", Self.refresh))
@@ -129,7 +129,7 @@ struct ProcessingTests {
         #expect(fixture.presenter.seen.failures.count == 2, "the same is told once")
     }
 
-    @Test func `what is taken back is not processed`() async throws {
+    @Test func `a withdrawn update is not processed`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "content", Self.refresh))
         let arrival = try await fixture.receive(Fixture.frame("a", "content", Self.refresh, attempt: 0))
@@ -139,7 +139,7 @@ struct ProcessingTests {
         #expect(try await fixture.results().isEmpty)
     }
 
-    @Test func `a result of what was taken back meanwhile is not said`() async throws {
+    @Test func `a result of an update that was withdrawn meanwhile is not reported`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "popup", #"{"style":"failure","title":"t"}"#))
         let update = try #require(try await fixture.inbox.next())
@@ -150,7 +150,7 @@ struct ProcessingTests {
         #expect(try await fixture.inbox.next()?.key.update == "b")
     }
 
-    @Test func `later content stands for earlier that was not processed`() async throws {
+    @Test func `later content replaces earlier content that was not processed`() async throws {
         let fixture = try await Fixture(ContentFixture(.preparing))
         try await fixture.receive(Fixture.frame("a", "content", Self.refresh))
         try await fixture.process()
@@ -176,7 +176,7 @@ struct ProcessingTests {
     }
 
     @Test(arguments: ["taken back", "failed"])
-    func `what later content stood for is processed when that comes to nothing`(end: String) async throws {
+    func `content that later content replaced is processed if the later content fails`(end: String) async throws {
         let fixture = try await Fixture()
         try await fixture.receive(
             Fixture.frame("a", "content", Self.refresh), Fixture.frame("b", "content", #"{"action":"roots"}"#),
@@ -279,7 +279,7 @@ struct ProcessingTests {
         #expect(try await fixture.inbox.maintenance()?.hasBegun == true && fixture.content.content.mode == .offline)
     }
 
-    @Test func `a mode that the app chose without a word stays when the maintenance is over`() async throws {
+    @Test func `a mode that the app chose without a message stays when the maintenance ends`() async throws {
         let fixture = try await Fixture(ContentFixture(.manual))
         try await fixture.receive(Fixture.frame("a", "status", Self.maintenance))
         try await fixture.process()
@@ -289,7 +289,7 @@ struct ProcessingTests {
         #expect(fixture.content.content.mode == .automatic)
     }
 
-    @Test func `a handler that was cancelled has said nothing`() async throws {
+    @Test func `a cancelled handler has no result`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "com.example.kind"))
         let worker = fixture.worker(custom: [
@@ -346,7 +346,7 @@ struct ProcessingTests {
         #expect(fixture.presenter.seen.all.first?.button == .ok)
     }
 
-    @Test func `a popup opens what it brought along, or gives it up and comes again`() async throws {
+    @Test func `a popup opens its attached file, or abandons it and appears again`() async throws {
         let fixture = try await Fixture()
         let payload = #"{"style":"failure","title":"t","object":"pump"}"#
         try await fixture.receive(Fixture.frame("a", "popup", payload))
@@ -374,7 +374,7 @@ struct ProcessingTests {
         #expect(fixture.presenter.seen.all.contains { $0.button == .downloading(0.5) })
     }
 
-    @Test func `a popup that is taken back goes, and so does that of a user who left`() async throws {
+    @Test func `a withdrawn popup disappears, and so does one of a user who left`() async throws {
         let fixture = try await Fixture()
         let payload = #"{"style":"failure","title":"t"}"#
         try await fixture.receive(Fixture.frame("a", "popup", payload), Fixture.frame("b", "popup", payload))

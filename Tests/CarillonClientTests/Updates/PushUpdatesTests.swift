@@ -168,7 +168,7 @@ struct PushUpdatesTests {
     }
 
     @Test(arguments: ["null", "\"before\""])
-    func `parameters that the server lost are said again at once, and only then`(_ lost: String) async throws {
+    func `parameters that the server lost are reported again at once, and only then`(_ lost: String) async throws {
         let held = Mutex("null")
         let door = Door { number, body in
             if number == 4 {
@@ -191,7 +191,7 @@ struct PushUpdatesTests {
         #expect(word.parameters == ParameterSet(["region": .text("north")], at: 0).revision)
     }
 
-    @Test func `parameters that the server lost are said at once, also where nothing else waits`() async throws {
+    @Test func `parameters that the server lost are reported at once, also if nothing else waits`() async throws {
         let door = Door { number, _ in
             number < 3
                 ? .init(body: #"{"envelopes":[],"more":false,"position":"p","parametersRevision":"other"}"#) : nil
@@ -209,7 +209,7 @@ struct PushUpdatesTests {
         #expect(said == [false, true], "and a server that will not have them is not asked without end")
     }
 
-    @Test func `parameters that were refused are said again after a while: they may be declared by then`() async throws {
+    @Test func `refused parameters are reported again after a while, because they may be declared by then`() async throws {
         let refusals = Mutex(0)
         let door = Door { _, body in
             guard body["parameters"] != nil else { return .init() }
@@ -235,7 +235,7 @@ struct PushUpdatesTests {
         init(_ region: consuming Mutex<String>) { self.region = region }
     }
 
-    @Test func `results are said at once, by a poll that does not wait`() async throws {
+    @Test func `results are reported at once, by a poll that does not wait`() async throws {
         let door = Door { number, _ in number == 1 ? .updates(Self.content("a")) : number == 2 ? .init() : nil }
         let world = try World(door)
         world.begin()
@@ -264,7 +264,7 @@ struct PushUpdatesTests {
 
     // MARK: How soon again
 
-    @Test func `what waits behind a page is asked for at once`() async throws {
+    @Test func `updates that wait behind a page are requested at once`() async throws {
         let door = Door { number, _ in number < 4 ? .updates(more: true) : nil }
         let world = try World(door)
         world.updates.settings.polling = .every(.seconds(1000))
@@ -273,7 +273,7 @@ struct PushUpdatesTests {
         #expect(door.count == 4)
     }
 
-    @Test(arguments: [503, 429]) func `a server that asks for time is given it`(status: Int) async throws {
+    @Test(arguments: [503, 429]) func `a server that asks for time gets it`(status: Int) async throws {
         let problem = #"{"type":"t","title":"t","status":\#(status),"detail":"d","code":"overloaded","retryable":true}"#
         let door = Door { _, _ in .init(status: status, body: problem, retryAfter: "1000") }
         let world = try World(door)
@@ -355,7 +355,7 @@ struct PushUpdatesTests {
 
     private struct ChannelFault: Error {}
 
-    @Test func `a server that has much to do is left alone for as long as it says`() async throws {
+    @Test func `a busy server is not called for the time that it sets`() async throws {
         let door = Door { _, _ in .init(body: #"{"envelopes":[],"more":true,"position":"p","retryAfter":1000}"#) }
         let world = try World(door)
         world.updates.settings.polling = .every(.milliseconds(1))
@@ -367,7 +367,7 @@ struct PushUpdatesTests {
         #expect(door.count == 1)
     }
 
-    @Test func `what fails is tried again, later each time, and told once`() async throws {
+    @Test func `a failure is retried, later each time, and reported once`() async throws {
         let door = Door { _, _ in .init(status: 500, body: "") }
         let world = try World(door)
         world.begin()
@@ -471,7 +471,7 @@ struct PushUpdatesTests {
 
     // MARK: In the background
 
-    @Test func `a background poll processes what came, says so, and then ends`() async throws {
+    @Test func `a background poll processes the received updates, reports it, and then ends`() async throws {
         let door = Door { _, body in body["position"] == nil ? .updates(Self.content("a"), Self.content("b")) : .init() }
         let world = try World(door)
         world.updates.isInForeground = false

@@ -32,7 +32,7 @@ struct UpdateInboxTests {
         }
     }
 
-    @Test func `an answer to a question of somebody who left is not stored`() async throws {
+    @Test func `an answer to a request of a former owner is not stored`() async throws {
         let fixture = try await Fixture()
         try await fixture.inbox.setOwner(UpdateOwner(device: "d", user: "bob", profile: ""))
         let arrival = try await fixture.receive(Fixture.frame("a", "definitions"))
@@ -41,7 +41,7 @@ struct UpdateInboxTests {
         #expect(try await fixture.inbox.report(results: 9).position == nil)
     }
 
-    @Test func `of two answers to one question the second brings what comes once more, and no older position`() async throws
+    @Test func `of two answers to one request the second repeats its updates, and does not lower the position`() async throws
     {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
@@ -63,7 +63,7 @@ struct UpdateInboxTests {
         #expect(try await inbox.next() == nil)
     }
 
-    @Test func `a result that was said is gone, one that came up meanwhile stays`() async throws {
+    @Test func `a reported result is removed, and a newer one stays`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         try await fixture.receive(Fixture.frame("a", "definitions"), Fixture.frame("b", "definitions"))
@@ -85,7 +85,7 @@ struct UpdateInboxTests {
         #expect(try await fixture.inbox.report(results: 9).position == nil)
     }
 
-    @Test func `a later attempt is looked at again, an earlier one is not`() async throws {
+    @Test func `a later attempt is processed again, and an earlier one is not`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         try await fixture.receive(Fixture.frame("a", "definitions", attempt: 3))
@@ -100,7 +100,7 @@ struct UpdateInboxTests {
         #expect(try await inbox.next()?.attempt == 4)
     }
 
-    @Test func `of what was done so much is remembered, the latest`() async throws {
+    @Test func `the newest completed updates are remembered, up to a limit`() async throws {
         let fixture = try await Fixture()
         let store = fixture.inbox.store
         try await store.inStep { db in
@@ -118,7 +118,7 @@ struct UpdateInboxTests {
         #expect(known.count == UpdateInbox.rememberedDone && known.first == "old2" && known.last == "a")
     }
 
-    @Test func `only what waits for it is looked at again`() async throws {
+    @Test func `only the updates that wait for a dependency are checked again`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         for condition in DeferralCondition.allCases {
@@ -135,7 +135,7 @@ struct UpdateInboxTests {
         }
     }
 
-    @Test func `the room for what waits is bounded, and what was done is remembered`() async throws {
+    @Test func `the space for waiting updates is bounded, and completed ones are remembered`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         let frames = (0..<UpdateInbox.mostWaiting).map { Fixture.frame("u\($0)", "definitions") }
@@ -148,7 +148,7 @@ struct UpdateInboxTests {
         #expect(try await inbox.report(results: 0).capacity == 1)
     }
 
-    @Test func `what failed waits for the server, takes no room, and is not kept without end`() async throws {
+    @Test func `a failed update waits for the server, takes no space, and is not kept forever`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         for number in 0...UpdateInbox.rememberedFailed {
@@ -165,7 +165,7 @@ struct UpdateInboxTests {
         #expect(try await inbox.next()?.key.update == "u0", "the oldest is forgotten")
     }
 
-    @Test func `what was not understood is looked at when it comes again`() async throws {
+    @Test func `an update that was not understood is checked when it arrives again`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         try await fixture.receive(Fixture.frame("a", "definitions"))

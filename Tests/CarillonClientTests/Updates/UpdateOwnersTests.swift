@@ -17,7 +17,7 @@ struct UpdateOwnersTests {
     ]
 
     @Test(arguments: others)
-    func `an owner who returns finds the results that the server did not take, and nothing is done again`(
+    func `an owner who returns finds the results that the server did not accept, and nothing is repeated`(
         _ other: UpdateOwner?
     ) async throws {
         let fixture = try await Fixture()
@@ -71,7 +71,7 @@ struct UpdateOwnersTests {
         #expect(try await fixture.results() == ["a done"])
     }
 
-    @Test func `a result that the server took is not sent by an owner who returns`() async throws {
+    @Test func `a result that the server accepted is not sent by an owner who returns`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "definitions"))
         try await fixture.inbox.finished(try #require(try await fixture.inbox.next()), .done())
@@ -110,7 +110,7 @@ struct UpdateOwnersTests {
         #expect(counts == [8, 7, 7])
     }
 
-    @Test func `of an owner's results the newest ten thousand are stored, whatever others have`() async throws {
+    @Test func `the newest ten thousand results of an owner are stored, regardless of other owners`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         try await inbox.setOwner(UpdateOwner(device: "d", user: "bob", profile: ""))

@@ -108,7 +108,7 @@ struct UpdatePlanTests {
         }
     }
 
-    @Test func `in automatic mode changes are committed before a maintenance, which goes offline whatever comes of it`() {
+    @Test func `in automatic mode changes are committed before a maintenance, which goes offline with any result`() {
         for consent in Self.consents {
             func plan(_ commit: CommitOutcome?) -> UpdatePlan {
                 UpdatePlan(

@@ -15,7 +15,7 @@ struct UpdatePollTests {
         return try #require(JSONValue(parsing: Array(poll.body)))
     }
 
-    @Test func `a poll says what there is to say, and nothing else`() throws {
+    @Test func `a poll contains the pending reports, and nothing else`() throws {
         let empty = try body()
         #expect(empty["protocol"] == .integer(1) && empty["only"] == .string("updates"))
         #expect(empty["kinds"] == .array([.string("content"), .string("popup")]))
@@ -28,7 +28,7 @@ struct UpdatePollTests {
         #expect(said["results"] == .array([.object([])]))
     }
 
-    @Test func `parameters have one revision, whatever their order, and what is refused is absent`() throws {
+    @Test func `parameters have one revision in any order, and refused ones are absent`() throws {
         let here = UpdateParameter.location(latitude: 48.2, longitude: 16.4)
         let one = ParameterSet(["region": .text("north"), "place": here, "level": .integer(2)], at: 0)
         let same = ParameterSet(["level": .integer(2), "place": here, "region": .text("north")], at: 0)
@@ -69,7 +69,7 @@ struct UpdatePollTests {
         ] { #expect(UpdatePoll.answer(Array(bad.utf8)) == nil, "\(bad)") }
     }
 
-    @Test func `faults are told apart`() {
+    @Test func `faults are distinguished`() {
         func kind(_ status: Int, _ code: ErrorCode, parameters: Bool = false) -> UpdateFailure.Kind? {
             let refusal = ServerRefusal(status: status, code: code, problem: ProblemDocument(Refusal(code, "why")))
             let fault = PollFault(

@@ -83,7 +83,7 @@ struct UpdateStartsTests {
         #expect(record.all == ["a"])
     }
 
-    @Test func `an update that the server gives again after a day goes on counting`() async throws {
+    @Test func `an update that the server delivers again after a day continues its count`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", Self.kind))
         try await Self.crash(fixture, times: 4)
@@ -251,7 +251,7 @@ struct UpdateStartsTests {
         #expect(fixture.presenter.seen.failures.map(\.kind) == [.processing])
     }
 
-    @Test func `a presenter that does not know of crashes is told of a failure`() async throws {
+    @Test func `a presenter without support for crashes receives a failure`() async throws {
         let presenter = Plain()
         await presenter.crashed(
             PushUpdate(id: "a", kind: .definitions, publishedAt: Date(timeIntervalSince1970: 0)))

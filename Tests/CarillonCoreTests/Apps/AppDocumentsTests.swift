@@ -52,7 +52,7 @@ struct AppDocumentsTests {
         #expect(store.reads == 4 && store.made == 2)
     }
 
-    @Test func `what is put is seen by the next use`() async throws {
+    @Test func `a written document is seen by the next use`() async throws {
         let documents = AppDocuments(store: store)
         #expect(try await text(documents) == nil)
         let version = try #require(try await documents.put(Array("a".utf8), as: key, at: Sample.now))
@@ -61,7 +61,7 @@ struct AppDocumentsTests {
         #expect(found == version)
     }
 
-    @Test func `what changes while it is read is read again`() async throws {
+    @Test func `a document that changes while it is read is read again`() async throws {
         let documents = AppDocuments(store: store)
         store.put("a", as: key)
         store.onRead { [store, key] in store.put("b", as: key) }
@@ -133,7 +133,7 @@ struct AppDocumentsTests {
         #expect(store.reads == 2 && !documents.remembers(key))
     }
 
-    @Test func `what cannot be read is not remembered`() async throws {
+    @Test func `an unreadable document is not remembered`() async throws {
         struct Unreadable: Error {}
         let documents = AppDocuments(store: store)
         store.put("a", as: key)

@@ -14,7 +14,7 @@ struct AttachmentRulesTests {
         AttachmentRules.decide(length: length, received: received, usage, limits)
     }
 
-    @Test func `an upload counts what came of it and what may come next, and never more than its length`() {
+    @Test func `an upload counts the received and the next bytes, and never more than its length`() {
         let none = Usage(user: 0, app: 0, reserved: 0)
         #expect(decide(900, none) == .counts(100))
         #expect(decide(900, received: 300, none) == .counts(400))
@@ -30,7 +30,7 @@ struct AttachmentRulesTests {
         #expect(AttachmentRules.charge(ofWhole: 0, charged: 10) == 10)
     }
 
-    @Test func `changes of totals are added up by allowance and by app`() {
+    @Test func `changes of totals are added up by quota and by app`() {
         let (one, two) = (AppSerial(1), AppSerial(2))
         var totals = AttachmentTotals()
         totals.add(100, to: "s", of: one)
@@ -42,15 +42,14 @@ struct AttachmentRulesTests {
         #expect(totals.changes == [.init(one, "s"): 100, .init(one, "d7"): -100])
     }
 
-    @Test func `its whole length must have room, whatever came of it`() {
+    @Test func `the whole length of an upload must fit, regardless of the received bytes`() {
         #expect(decide(900, received: 300, Usage(user: 100, app: 3100, reserved: 0)) == .counts(400))
         #expect(decide(900, received: 300, Usage(user: 101, app: 0, reserved: 0)) == .overUser(limit: 1000))
         #expect(decide(900, received: 300, Usage(user: 0, app: 3101, reserved: 0)) == .overApp(limit: 4000))
         #expect(decide(0, Usage(user: 991, app: 0, reserved: 0)) == .overUser(limit: 1000))
     }
 
-    @Test func `the unfinished uploads of one user reserve a twentieth of the app's allowance, and of one upload at least`()
-    {
+    @Test func `the unfinished uploads of one user reserve a twentieth of the app's quota, and at least one upload`() {
         #expect(limits.reservedOfUser == 200)
         #expect(decide(900, Usage(user: 0, app: 0, reserved: 100)) == .counts(100))
         #expect(decide(900, Usage(user: 0, app: 0, reserved: 101)) == .overReserved(limit: 200))

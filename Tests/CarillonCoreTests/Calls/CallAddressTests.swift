@@ -37,7 +37,7 @@ struct CallAddressTests {
         "http://.a", "http://-a.b", "http://a-.b", "http://[::1", "http://::1", "http://[::1]x", "http://[fe80::1%25eth0]",
         "http://[127.0.0.1]", "http://[]", "http://[v1.x]", "http://a[b]", "http://*", "http://a,b", "http://a;b",
     ])
-    func `what is no plain HTTP address is refused`(text: String) {
+    func `a text that is not a plain HTTP address is refused`(text: String) {
         #expect(code(text) == .watchAddressInvalid)
     }
 

@@ -19,7 +19,7 @@ struct NetworkAddressTests {
         "1.2.3.", ".1.2.3", "１.2.3.4", ":", ":::", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "1::2::3", "::12345", "g::1",
         "fe80::1%eth0", "[::1]", "1.2.3.4::", "::1.2.3", "::01.2.3.4", "1:2:3:4:5:6:7:1.2.3.4", " ::1", "1:2:3:4:5:6:7:8::",
     ])
-    func `what is no address, or one that programs read differently, is none`(text: String) {
+    func `a text that is not an address, or that programs read differently, is refused`(text: String) {
         #expect(NetworkAddress(text) == nil)
     }
 

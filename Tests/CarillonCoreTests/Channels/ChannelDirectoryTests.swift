@@ -22,7 +22,7 @@ struct ChannelDirectoryTests {
         #expect(store.reads == 2)
     }
 
-    @Test func `what is forgotten is read again`() async throws {
+    @Test func `a forgotten entry is read again`() async throws {
         let directory = ChannelDirectory(store: store)
         let other = ChannelSerial(2)
         for serial in [Self.serial, other] { _ = try await directory.channel(serial) }

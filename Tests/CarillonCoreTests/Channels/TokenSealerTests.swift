@@ -6,7 +6,7 @@ import Testing
 struct TokenSealerTests {
     private func key(_ id: UInt8) -> TokenKey { TokenKey(id: id, bytes: Sample.random.bytes(32)) }
 
-    @Test func `a token opens to what was sealed`() throws {
+    @Test func `a token opens to the sealed value`() throws {
         let sealer = TokenSealer(keys: [key(1)], random: Sample.random)
         let contents = TokenSealer.Contents(device: DeviceSerial(3), channel: ChannelSerial(.max))
         let token = try sealer.seal(contents)
@@ -41,7 +41,7 @@ struct TokenSealerTests {
         #expect(TokenSealer(keys: [key(1)], random: Sample.random).open(text) == nil)
     }
 
-    @Test func `a retired key opens what it sealed, and a foreign one does not`() throws {
+    @Test func `a retired key opens its own tokens, and a foreign key does not`() throws {
         let (old, new) = (key(1), key(2))
         let contents = TokenSealer.Contents(device: DeviceSerial(1), channel: ChannelSerial(2))
         let token = try TokenSealer(keys: [old], random: Sample.random).seal(contents)

@@ -24,7 +24,7 @@ struct DeliveryMachineTests {
         return machine
     }
 
-    @Test func `a connection first catches up, and says so once`() {
+    @Test func `a connection first catches up, and reports it once`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 4, bytes: 10_000))
         #expect(machine.began() == .init(after: 0, limit: 4, bytes: 10_000))
         let loaded = machine.loaded(page([Sample.envelope(1), Sample.envelope(2)]), at: Sample.now)
@@ -36,7 +36,7 @@ struct DeliveryMachineTests {
         #expect(!machine.loaded(page([Sample.envelope(3)]), at: Sample.now).isCaughtUp)
     }
 
-    @Test func `when live, an offer is given at once, while there is room`() {
+    @Test func `when live, an offer is delivered at once, while there is space`() {
         var machine = live()
         for position in 1...4 {
             #expect(machine.offered(Sample.envelope(Int64(position)), isVolatile: false, at: Sample.now).gives)
@@ -63,7 +63,7 @@ struct DeliveryMachineTests {
         #expect(machine.offered(Sample.envelope(7), isVolatile: false, at: Sample.now).gives)
     }
 
-    @Test func `an offer during a load is not given before what was loaded`() {
+    @Test func `an offer during a load is not delivered before the loaded messages`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 8, bytes: 10_000))
         _ = machine.began()
         #expect(machine.offered(Sample.envelope(3), isVolatile: false, at: Sample.now) == [])
@@ -82,7 +82,7 @@ struct DeliveryMachineTests {
         #expect(machine.finished(Sample.id(1)).load?.after == 1)
     }
 
-    @Test func `what was withdrawn while it was being read is not given`() {
+    @Test func `a message that was withdrawn while it was read is not delivered`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 4, bytes: 10_000))
         _ = machine.began()
         #expect(machine.withdrew(.envelope(1)).isEmpty)
@@ -108,7 +108,7 @@ struct DeliveryMachineTests {
         #expect(again.given.map(\.position) == [1])
     }
 
-    @Test func `the messages of a channel that was closed are not given, and what says so is`() {
+    @Test func `the messages of a closed channel are not delivered, and the notice of its end is`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 4, bytes: 10_000))
         _ = machine.began()
         _ = machine.withdrew(.all(of: .channel(ChannelSerial(1))))
@@ -136,7 +136,7 @@ struct DeliveryMachineTests {
         #expect(machine.offered(Sample.envelope(3, ttl: 0), isVolatile: true, at: later).gives)
     }
 
-    @Test func `making room by what expired asks for more only once, and says so`() {
+    @Test func `space of expired messages causes one further load, and is reported`() {
         var machine = live(limits: .init(envelopes: 2, bytes: 10_000))
         for position in 1...3 {
             _ = machine.offered(Sample.envelope(Int64(position), ttl: 1), isVolatile: false, at: Sample.now)
@@ -144,7 +144,7 @@ struct DeliveryMachineTests {
         #expect(machine.storedMore(at: Sample.now.adding(seconds: 1)).load?.after == 2)
     }
 
-    @Test func `what expired while it was being read is not given`() {
+    @Test func `a message that expired while it was read is not delivered`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 4, bytes: 10_000))
         _ = machine.began()
         let loaded = machine.loaded(
@@ -161,7 +161,7 @@ struct DeliveryMachineTests {
 
     // MARK: The output
 
-    @Test func `while the output is paused nothing is given, and what was missed comes from the store`() {
+    @Test func `while the output is paused nothing is delivered, and missed messages are loaded from the store`() {
         var machine = live()
         machine.outputPaused()
         #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now) == [])
@@ -185,7 +185,7 @@ struct DeliveryMachineTests {
         #expect(machine.outputResumed(at: Sample.now).load?.after == 0)
     }
 
-    @Test func `a pause without anything to give asks for nothing`() {
+    @Test func `a pause without messages requests nothing`() {
         var machine = live()
         machine.outputPaused()
         #expect(machine.outputResumed(at: Sample.now).isEmpty)
@@ -217,7 +217,7 @@ struct DeliveryMachineTests {
         #expect(machine.loaded(page([Sample.envelope(20_000)]), at: Sample.now).given.map(\.position) == [20_000])
     }
 
-    @Test func `what a load brings beyond the window tells that more waits`() {
+    @Test func `a load beyond the window shows that more messages wait`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 2, bytes: 10_000, lookAhead: 1))
         #expect(machine.began().limit == 3)
         let loaded = machine.loaded(page((1...3).map { Sample.envelope($0) }, isComplete: false), at: Sample.now)
@@ -237,7 +237,7 @@ struct DeliveryMachineTests {
         #expect(machine.loadFailed(fault) == [.end(.failed(fault))])
     }
 
-    @Test func `a peer that does not know a kind is not given it, and it takes no room`() {
+    @Test func `a peer that does not know a kind does not receive it, and it takes no space`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 1, bytes: 10_000), version: 0)
         _ = machine.began()
         let event = Sample.envelope(1, kind: .channelClosed)
@@ -246,7 +246,7 @@ struct DeliveryMachineTests {
         #expect(machine.offered(Sample.envelope(2), isVolatile: false, at: Sample.now).gives)
     }
 
-    @Test func `what the vendor's service may show is left in the inbox of a peer that does not know it`() {
+    @Test func `firings that the vendor's service can show stay in the inbox of a peer that does not know them`() {
         for (version, isGiven) in [(0, false), (3, false), (4, true)] {
             var machine = DeliveryMachine(limits: .init(), version: version)
             _ = machine.began()
@@ -259,7 +259,7 @@ struct DeliveryMachineTests {
     /// A model of the store and the connection: offers that come late and between loads, withdrawals, expiry, pauses of
     /// the output, and acknowledgements, all by chance.
     @Test(arguments: RandomSeed.some(80))
-    func `whatever happens, what is wanted is given once, in order, and nothing else is`(seed: UInt64) {
+    func `in random sequences each wanted message is delivered once, in order, and no other`(seed: UInt64) {
         var model = DeliveryModel(seed: seed)
         var turns = ScenarioTurns(400)
         while turns.next(unless: model.givenCount > 20) { model.step() }

@@ -23,7 +23,7 @@ struct DeliveryMoveTests {
         return machine
     }
 
-    @Test func `a page that comes during a move is not given, and is read again after the move`() {
+    @Test func `a page that arrives during a move is not delivered, and is read again after the move`() {
         var machine = DeliveryMachine(limits: limits)
         _ = machine.began()
         machine.moving()
@@ -32,7 +32,7 @@ struct DeliveryMoveTests {
         #expect(machine.loaded(page(1), at: Sample.now) == [.deliver(Sample.envelope(1)), .caughtUp])
     }
 
-    @Test func `a page that was asked for before a move and comes after it is not given`() {
+    @Test func `a page that was requested before a move and arrives after it is not delivered`() {
         var machine = DeliveryMachine(limits: limits)
         _ = machine.began()
         machine.moving()
@@ -64,7 +64,7 @@ struct DeliveryMoveTests {
         #expect(machine.moved(at: Sample.now) == [load(after: 8)])
     }
 
-    @Test func `at the new home the window does not wait for answers to what was given before`() {
+    @Test func `at the new home the window does not wait for answers to earlier deliveries`() {
         var machine = live()
         for position in Int64(1)...7 { _ = machine.offered(Sample.envelope(position), isVolatile: false, at: Sample.now) }
         _ = machine.offered(Sample.envelope(8, ttl: 0), isVolatile: true, at: Sample.now)

@@ -15,14 +15,14 @@ struct InboxChangeClockTests {
         #expect(clock.mayHaveChanged(device, since: before), "a change of another device hides none")
     }
 
-    @Test func `devices that did not change do not seem to, unless they share a place`() {
+    @Test func `unchanged devices appear unchanged, unless they use one slot`() {
         let before = clock.now()
         for serial in Int64(1)...100 { clock.note(DeviceSerial(serial)) }
         let others = (Int64(101)...262_144).filter { clock.mayHaveChanged(DeviceSerial($0), since: before) }
         #expect(others.isEmpty)
     }
 
-    @Test func `devices whose serials end with one shard are spread over all places`() {
+    @Test func `devices whose serials end with one shard are distributed over all slots`() {
         func serial(_ number: Int64) -> DeviceSerial { DeviceSerial(1 << 40 + number << 10 + 7) }
         let before = clock.now()
         for number in Int64(0)..<1000 { clock.note(serial(number)) }

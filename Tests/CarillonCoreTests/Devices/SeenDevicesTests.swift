@@ -3,7 +3,7 @@ import Testing
 @testable import CarillonCore
 
 struct SeenDevicesTests {
-    @Test func `each is marked once, and what finds no place is left for its next connection`() {
+    @Test func `each device is marked once, and one that does not fit is marked at its next connection`() {
         let seen = SeenDevices(time: TimeSource { Sample.now })
         for _ in 0..<2 { for serial in Int64(1)...120_000 { seen.saw(DeviceSerial(serial)) } }
         seen.saw(DeviceSerial(1), isAnonymous: false)
@@ -27,7 +27,7 @@ struct SeenDevicesTests {
         #expect(seen.take().anonymous == [other] && seen.takeConnected() == [other])
     }
 
-    @Test func `who came is known once, and only so many`() {
+    @Test func `a connected device is remembered once, up to a limit`() {
         let seen = SeenDevices(time: TimeSource { Sample.now })
         for _ in 0..<2 { for serial in Int64(1)...120_000 { seen.came(DeviceSerial(serial)) } }
         #expect(seen.takeConnected().count == 100_000)

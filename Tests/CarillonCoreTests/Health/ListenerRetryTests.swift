@@ -4,7 +4,7 @@ import Testing
 struct ListenerRetryTests {
     private let start = ContinuousClock.now
 
-    @Test func `a listener that closed is opened again after 200 ms, and given up after 10 seconds of failed openings`() {
+    @Test func `a listener that closed is opened again after 200 ms, and abandoned after 10 seconds of failures`() {
         var retry = ListenerRetry()
         #expect(retry.closed(at: start) == .open(after: .milliseconds(200)))
         #expect(retry.openingFailed(at: start + .milliseconds(200)) == .open(after: .milliseconds(200)))

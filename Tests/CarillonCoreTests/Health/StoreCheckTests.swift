@@ -18,7 +18,7 @@ struct StoreCheckTests {
         #expect(check.requested(4, oldestChange: .zero) == .begin(2))
     }
 
-    @Test func `questions share one check`() {
+    @Test func `concurrent requests use one check`() {
         var check = Check()
         #expect(check.requested(1, oldestChange: .zero) == .begin(1))
         #expect(check.requested(2, oldestChange: .zero) == .wait)

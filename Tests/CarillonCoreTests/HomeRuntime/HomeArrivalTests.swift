@@ -109,7 +109,7 @@ struct HomeArrivalTests {
         #expect(isJoined && session.events.isEmpty)
     }
 
-    @Test func `what happens to another device does not matter`() async throws {
+    @Test func `a change of another device has no effect`() async throws {
         store.onArrival { [sessions] _ in sessions.withdraw(.envelope(1), from: DeviceSerial(2)) {} }
         #expect(try await arrive() == page([]))
         #expect(store.arrivals == 1)

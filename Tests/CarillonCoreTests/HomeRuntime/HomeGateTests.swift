@@ -52,7 +52,7 @@ struct HomeGateTests {
         #expect(isFailed(await world.deliver(at: world.first).result))
     }
 
-    @Test func `a closed shard gives no message, and its messages are not taken back`() async throws {
+    @Test func `a closed shard delivers no message, and its messages are not withdrawn`() async throws {
         let (id, delivered) = await world.deliver(at: world.first)
         #expect(delivered == .stored(replaced: nil))
         await close()
@@ -177,7 +177,7 @@ struct HomeGateTests {
             inbox: inbox, sessions: sessions, store: world.store, gate: ShardGate(.none, scheduler: scheduler))
     }
 
-    @Test func `a device whose shard was taken after the read of the device is read again`() async throws {
+    @Test func `a device whose shard was acquired after the read of the device is read again`() async throws {
         let store = ScriptedInboxStore()
         let home = scripted(store)
         store.onArrival { [shard] number in if number == 1 { home.take(shard) } }

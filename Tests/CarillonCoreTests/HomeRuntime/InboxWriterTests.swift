@@ -19,7 +19,7 @@ struct InboxWriterTests {
 
     private func append(_ position: Int64) -> InboxOperation { .append(Sample.envelope(position), AppendRules()) }
 
-    @Test func `what comes while a commit is under way forms the next, in order`() async throws {
+    @Test func `operations that arrive during a commit form the next one, in order`() async throws {
         let writer = writer()
         let commit = store.hold()
         async let first = writer.write(append(1))
@@ -89,7 +89,7 @@ struct InboxWriterTests {
         #expect(answered.positions == [2, 3, 4])
     }
 
-    @Test func `beyond its bound it refuses, without a word to the waiter`() async throws {
+    @Test func `beyond its limit it refuses, without a result for the waiter`() async throws {
         let writer = writer(limits: .init(entries: 4))
         let commit = store.hold()
         async let first = writer.write(append(1))
@@ -107,7 +107,7 @@ struct InboxWriterTests {
         #expect(try await writer.write(append(10)) == .stored(replaced: nil))
     }
 
-    @Test func `a flush waits for what was queued before it, also for what nobody waits for`() async {
+    @Test func `a flush waits for the operations before it, also for those without a waiter`() async {
         let writer = writer()
         // Without a timer only the flush makes it due.
         writer.finished(Sample.id(1), device: Sample.device, FinalOutcome(.acknowledged, at: Sample.now))
@@ -159,7 +159,7 @@ struct InboxWriterTests {
         #expect(answered.positions == [1])
     }
 
-    @Test func `who replaces is answered when what was replaced cannot be given any more`() async throws {
+    @Test func `a replacement is answered when the replaced message cannot be delivered any more`() async throws {
         let writer = writer()
         let session = HeldWithdrawal()
         sessions.join(session, device: Sample.device)

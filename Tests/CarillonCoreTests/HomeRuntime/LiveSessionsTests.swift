@@ -23,7 +23,7 @@ struct LiveSessionsTests {
         #expect(current() == nil)
     }
 
-    @Test func `a session whose connection came earlier does not take the place of a newer one`() {
+    @Test func `a session whose connection came earlier does not replace a newer one`() {
         let (older, newer) = (RecordingSession(), RecordingSession())
         let (early, between) = (OpeningTime(nanoseconds: 1), OpeningTime(nanoseconds: 2))
         #expect(sessions.join(newer, device: device, openedAt: OpeningTime(nanoseconds: 3)))
@@ -62,7 +62,7 @@ struct LiveSessionsTests {
         #expect(sessions.devices(of: AppSerial(1)) == [DeviceSerial(3)])
     }
 
-    @Test func `devices in one shard are strangers`() {
+    @Test func `devices in one shard are independent`() {
         let session = RecordingSession()
         sessions.join(session, device: DeviceSerial(3))
         #expect(current() == nil)
@@ -136,7 +136,7 @@ struct LiveSessionsTests {
         #expect(older.events.count == 2)
     }
 
-    @Test func `who withdraws is told, whether there is a session or not`() {
+    @Test func `a withdrawal returns a result with and without a session`() {
         let done = Mutex(0)
         sessions.withdraw(.envelope(1), from: device) { done.withLock { $0 += 1 } }
         let session = RecordingSession()

@@ -34,13 +34,13 @@ struct ShardGateTests {
         while clock.count < count { await Task.yield() }
     }
 
-    @Test func `a call of a shard of another home is told that the shard moved`() async {
+    @Test func `a call of a shard of another home fails with a move`() async {
         let other = Shard(number: 9)
         await #expect(throws: HomeFault.moved(to: other)) { try await gate.enter(other) }
         #expect(!gate.enterNow(other) && !gate.has(other))
     }
 
-    @Test func `a shard without calls closes at once, and lets nothing in`() async throws {
+    @Test func `a shard without calls closes at once, and admits no calls`() async throws {
         #expect(await gate.close(shard, atMost: .zero))
         #expect(!gate.enterNow(shard) && gate.has(shard))
         #expect(gate.openShards == ShardSet([Shard(number: 8)]))
@@ -80,7 +80,7 @@ struct ShardGateTests {
         #expect(await gate.close(Shard(number: 9), atMost: .zero) == false)
     }
 
-    @Test func `a call that waited is told of the move`() async {
+    @Test func `a waiting call is informed of the move`() async {
         #expect(await gate.close(shard, atMost: .zero))
         let call = Task { () async -> HomeFault? in
             do throws(HomeFault) {
@@ -98,7 +98,7 @@ struct ShardGateTests {
         #expect(gate.enterNow(shard))
     }
 
-    @Test func `a call that waited is let in when the move was given up`() async throws {
+    @Test func `a waiting call is admitted when the move is abandoned`() async throws {
         #expect(await gate.close(shard, atMost: .zero))
         let call = Task { try await gate.enter(shard) }
         await hasWaiter()

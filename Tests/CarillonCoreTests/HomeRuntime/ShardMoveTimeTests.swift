@@ -39,7 +39,7 @@ struct ShardMoveTimeTests {
         #expect(try await move(in: world, within: .seconds(100)) == .moved)
     }
 
-    @Test func `the steps of a move share its time`() async throws {
+    @Test func `the steps of a move have one time limit`() async throws {
         let waits = Waits()
         let world = try await GatedHomes(waits: waits.scheduler)
         let gate = try #require(world.first.gate)

@@ -211,7 +211,7 @@ struct HomePartsTests {
     @Test(arguments: [
         "struct Room {", "struct Room { let size = 1 } }", "let size = (1}", "struct Room { let size: Int ) Inbox",
     ])
-    func `a source whose brackets do not match is refused`(source: String) {
+    func `a source with unbalanced brackets is refused`(source: String) {
         #expect(StoredPropertyReader.properties(in: source) == nil)
     }
 }

@@ -102,7 +102,7 @@ struct HomesTests {
         #expect(runtime.epoch == 2)
     }
 
-    @Test func `the sessions and the waiting polls of each given device end, and no others`() {
+    @Test func `the sessions and the waiting polls of each named device end, and no others`() {
         let (first, second, poll, other) = (
             RecordingSession(), RecordingSession(), RecordingSession(), RecordingSession()
         )

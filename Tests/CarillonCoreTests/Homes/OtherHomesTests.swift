@@ -20,7 +20,7 @@ struct OtherHomesTests {
         (HomeFault.unreachable, StoreFault.Kind.unreachable), (.moved(to: shard), .unreachable),
         (.outcomeUnknown, .outcomeUnknown),
     ])
-    func `a question that fails says whether the home can have done it`(
+    func `a failed request reports whether the home can have performed it`(
         fault: HomeFault, kind: StoreFault.Kind
     ) async throws {
         let others = others(try await GatedHomes(), AskedHome(fault))

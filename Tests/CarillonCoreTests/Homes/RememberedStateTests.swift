@@ -43,7 +43,7 @@ struct RememberedStateTests {
         }
     }
 
-    @Test func `the page on the architecture says of each type what it remembers after a start`() throws {
+    @Test func `the page on the architecture states what each type remembers after a start`() throws {
         var named: Set<String> = []
         for row in try Self.rows() {
             try #require(row.count == 4, "\(row)")

@@ -5,7 +5,7 @@ import Testing
 struct PositionSourceTests {
     private let devices = (Int64(1)...5000).map(DeviceSerial.init)
 
-    @Test func `places ascend, within an epoch and from one to the next, and say their shard`() {
+    @Test func `positions ascend, within an epoch and from one to the next, and contain their shard`() {
         var last: Int64 = 0
         for epoch in [1, 2, 7, 1 << 20] as [Int64] {
             let positions = PositionSource(epoch: epoch)

@@ -19,7 +19,7 @@ struct CommitQueueTests {
         #expect(queue.committed(at: Self.start) == .none)
     }
 
-    @Test func `what comes during a commit forms the next one`() {
+    @Test func `operations that arrive during a commit form the next one`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .now, waiter: 1, at: Self.start)
         _ = queue.takeBatch()
@@ -75,7 +75,7 @@ struct CommitQueueTests {
                 == .wake(.leisurely, after: Queue.Limits().leisurelyDelay))
     }
 
-    @Test func `what a commit left is committed one millisecond after it was queued`() {
+    @Test func `the operations that a commit omitted are committed one millisecond after they were queued`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
         _ = queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start + .microseconds(400))
@@ -86,7 +86,7 @@ struct CommitQueueTests {
         #expect(queue.takeBatch().map(\.waiter) == [2])
     }
 
-    @Test func `what is due at once takes young offered messages along`() {
+    @Test func `a commit that is due at once includes young offered messages`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
         _ = queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start + .microseconds(900))
@@ -115,7 +115,7 @@ struct CommitQueueTests {
     }
 
     /// Microseconds of a random load: when messages are queued and acknowledged, and when wakes come.
-    @Test func `no message waits longer than a millisecond, whatever is acknowledged meanwhile`() {
+    @Test func `no message waits longer than a millisecond, despite other acknowledgements`() {
         var random = SeededRandom.forTest()
         var queue = Queue()
         var wakes: [(at: Int, urgency: Queue.Urgency)] = []
@@ -170,7 +170,7 @@ struct CommitQueueTests {
         #expect(wakes.count <= 2)
     }
 
-    @Test func `messages that are always young do not hold up outcomes for longer than these may wait`() {
+    @Test func `messages that are always young do not delay outcomes beyond their time`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
         var (now, position) = (Self.start, Int64(1))
@@ -201,7 +201,7 @@ struct CommitQueueTests {
         #expect(queue.takeBatch().map(\.operation) == [.finish(Sample.id(1), device: Sample.device, acknowledged)])
     }
 
-    @Test func `another device's word does not cancel a write`() {
+    @Test func `an outcome of another device does not cancel a write`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 10, at: Self.start)
         guard case .queued = queue.finished(Sample.id(1), device: DeviceSerial(2), acknowledged) else {
@@ -218,7 +218,7 @@ struct CommitQueueTests {
         #expect(queue.takeBatch().first?.operation == append(1))
     }
 
-    @Test func `the bound refuses messages and lets outcomes in`() {
+    @Test func `the limit refuses messages and admits outcomes`() {
         var queue = Queue(limits: .init(entries: 2))
         _ = queue.enqueue(append(1), urgency: .now, waiter: nil, at: Self.start)
         _ = queue.enqueue(append(2), urgency: .now, waiter: nil, at: Self.start)
@@ -251,7 +251,7 @@ struct CommitQueueTests {
         #expect(queue.takeBatch().map(\.waiter) == [3, nil])
     }
 
-    @Test func `bytes bound the queue too, and what was taken makes room`() {
+    @Test func `bytes limit the queue too, and a taken batch makes space`() {
         let one = append(1).byteCount
         var queue = Queue(limits: .init(bytes: 2 * one, batch: 1))
         #expect(queue.enqueue(append(1), urgency: .now, waiter: nil, at: Self.start) != .refused)
@@ -287,7 +287,7 @@ struct CommitQueueTests {
         #expect(queue.dropped(Sample.id(1)) == .refused)
     }
 
-    @Test func `a message of TTL 0 that nobody was given is not written, only what it replaces`() {
+    @Test func `a message of TTL 0 that no device received is not written, only its replacement`() {
         var queue = Queue()
         let rules = AppendRules(topic: "a")
         let envelope = Sample.envelope(1, ttl: 0)
@@ -307,7 +307,7 @@ struct CommitQueueTests {
         #expect(queue.takeBatch().map(\.operation) == [.forget(Sample.id(1))])
     }
 
-    @Test func `what was queued of a device is through when its commit is, and no flush waits for it then`() {
+    @Test func `the queued operations of a device end with their commit, and no flush waits for them then`() {
         var queue = CommitQueue<Int>()
         let other = DeviceSerial(2)
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)

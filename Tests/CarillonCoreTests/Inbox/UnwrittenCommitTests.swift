@@ -49,7 +49,7 @@ struct UnwrittenCommitTests {
         #expect(!queue.hasUnwritten && !queue.isUnwritten(Sample.id(1)) && queue.wakeForUnwritten() == .none)
     }
 
-    @Test func `what is repeated has a commit of its own, between what came before and after`() {
+    @Test func `a repeated operation has a commit of its own, between the earlier and the later ones`() {
         var queue = queue(1...2)
         _ = fail(&queue)
         _ = queue.enqueue(append(10), urgency: .now, waiter: 10, at: Self.start)
@@ -94,7 +94,7 @@ struct UnwrittenCommitTests {
         #expect(queue.isUnwritten(Sample.id(2)) && !queue.isUnwritten(Sample.id(1)))
     }
 
-    @Test func `beyond the limit the newest are dropped, and what is said twice counts once`() {
+    @Test func `beyond the limit the newest are dropped, and a repeated outcome counts once`() {
         var queue = queue(1...5, limits: .init(unwritten: 3))
         let (failed, dropped) = fail(&queue)
         #expect(failed.count == 5 && dropped == [finish(4), finish(5)])

@@ -7,7 +7,7 @@ struct SecretSealerTests {
     private let channel = ChannelSerial(7)
     private let secret = Array("a secret of a backend".utf8)
 
-    @Test func `what was sealed is read again, by every key that is still there`() throws {
+    @Test func `a sealed secret is opened by every key that still exists`() throws {
         let sealed = try SecretSealer(keys: [first], for: .watch, random: Sample.random).seal(secret, for: channel.rawValue)
         #expect(
             SecretSealer(keys: [second, first], for: .watch, random: Sample.random).open(sealed, for: channel.rawValue)
@@ -15,7 +15,7 @@ struct SecretSealerTests {
         #expect(SecretSealer(keys: [second], for: .watch, random: Sample.random).open(sealed, for: channel.rawValue) == nil)
     }
 
-    @Test func `it shows nothing of the secret, and never looks the same`() throws {
+    @Test func `the sealed form does not reveal the secret, and is always different`() throws {
         let sealer = SecretSealer(keys: [first], for: .watch, random: Sample.random)
         let sealed = try (0..<2).map { _ in try sealer.seal(secret, for: channel.rawValue) }
         #expect(sealed[0] != sealed[1])

@@ -15,7 +15,7 @@ struct EndpointHealthTests {
         }
     }
 
-    @Test func `one that was never called is on trial, and an answer that comes soon ends it, whatever it says`() {
+    @Test func `a host that was never called is on trial, and any fast answer ends the trial`() {
         for status in [200, 410, 500] {
             var health = EndpointHealth()
             #expect(health.isOnTrial)
@@ -38,7 +38,7 @@ struct EndpointHealthTests {
         #expect(health == EndpointHealth(isOnTrial: true, failures: 1))
     }
 
-    @Test func `what this server could not do says nothing of it`() {
+    @Test func `a failure of this server does not count against the host`() {
         for result in [CallResult.notMade(reason: ""), .impossible(reason: "")] {
             var health = EndpointHealth(isOnTrial: false, failures: 3)
             #expect(health.called(result, begunAt: now.adding(seconds: -10), at: now) == now)

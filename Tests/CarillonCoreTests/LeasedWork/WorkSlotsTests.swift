@@ -53,7 +53,7 @@ struct WorkSlotsTests {
         #expect(work.busy(onTrial: false).devices == [DeviceSerial(1)])
     }
 
-    @Test func `a host has a sixteenth of the slots, whatever its port and whoever asks`() {
+    @Test func `a host has a sixteenth of the slots, for any port and any requester`() {
         var calls = calls
         var work = WorkSlots(slots: 64)
         let due = calls.make(100) { calls, number in calls.make(host: "one.example", port: number + 1) }
@@ -94,7 +94,7 @@ struct WorkSlotsTests {
         #expect(work.begin(many[100...] + [other], freeSlots: 64) == [other])
     }
 
-    @Test func `what is on trial gets half, and what is proven does not wait for it`() {
+    @Test func `peers on trial get half of the slots, and proven ones do not wait for them`() {
         var calls = calls
         var work = WorkSlots(slots: 64)
         let trials = calls.make(200) { calls, number in
@@ -108,7 +108,7 @@ struct WorkSlotsTests {
         #expect(work.underWay == 64)
     }
 
-    @Test func `of one app, device or host, what is on trial gets half`() {
+    @Test func `calls on trial get half of the quota of an app, a device or a host`() {
         var calls = calls
         var work = WorkSlots(slots: 64)
         let trials = calls.make(20) { calls, number in
@@ -129,7 +129,7 @@ struct WorkSlotsTests {
 
     // MARK: Order
 
-    @Test func `those go first whose app has the fewest calls under way, then those of the device`() {
+    @Test func `calls of the app with the fewest pending calls go first, then those of such a device`() {
         var calls = calls
         var work = WorkSlots(slots: 64)
         _ = work.begin([calls.make(app: 1, device: 1), calls.make(app: 1, device: 1)], freeSlots: 64)
@@ -139,7 +139,7 @@ struct WorkSlotsTests {
         #expect(work.begin([sameDevice, sameApp, other], freeSlots: 3) == [other, sameApp, sameDevice])
     }
 
-    @Test func `of one device, those go first whose host has the fewest calls under way`() {
+    @Test func `of one device, calls to the host with the fewest pending calls go first`() {
         var calls = calls
         var work = WorkSlots(slots: 64)
         _ = work.begin([calls.make(app: 2, host: "busy.example", port: 1)], freeSlots: 64)
@@ -228,7 +228,7 @@ struct WorkSlotsTests {
         #expect(world.waits.max() == 0)
     }
 
-    @Test func `nine hundred devices of one app that hang keep no other app waiting, nor what is proven in their own`() {
+    @Test func `nine hundred hanging devices of one app delay neither other apps nor proven hosts of their own app`() {
         var calls = calls
         var world = World()
         var due = calls.make(900) { calls, _ in calls.make(app: 1, isOnTrial: true) }
@@ -261,7 +261,7 @@ struct WorkSlotsTests {
     }
 
     /// Whatever comes, the bounds hold, and what is admissible begins.
-    @Test func `at random, nothing is begun beyond its share, and nothing is left that may begin`() {
+    @Test func `in random sequences, no call begins beyond its quota, and no allowed call is omitted`() {
         var random = SeededRandom.forTest()
         var calls = calls
         for slots in [1, 5, 64] {

@@ -24,7 +24,7 @@ struct LogRateLimitTests {
         for key in [key] + others { #expect(allowance.decide(key, at: 1) == .withhold(key)) }
     }
 
-    @Test func `what was withheld is due when its minute is over, once`() {
+    @Test func `suppressed lines are due once, when their minute is over`() {
         var allowance = LogRateLimit()
         for tick in 0..<5 { _ = allowance.decide(key, at: Int64(tick)) }
         #expect(allowance.due(at: minute - 1).isEmpty)
@@ -38,7 +38,7 @@ struct LogRateLimitTests {
         #expect(allowance.decide(key, at: 3 * minute) == .write(key, withheld: 0))
     }
 
-    @Test func `owners beyond the bound share the line of their text`() {
+    @Test func `owners beyond the limit use one line for each text`() {
         var allowance = LogRateLimit()
         for number in 0..<LogRateLimit.mostKeys { _ = allowance.decide(Key(text: "t", owner: "\(number)"), at: 0) }
         let shared = Key(text: "t", owner: "")

@@ -3,7 +3,7 @@ import CarillonWire
 import Testing
 
 struct QuotaTests {
-    @Test func `each key has its share, and gets it back`() {
+    @Test func `each key has its quota, and gets it back`() {
         let shares = Quota<Int>(limit: 2, of: "test")
         #expect(shares.take(1) && shares.take(1) && shares.take(2))
         #expect(!shares.take(1))
@@ -36,7 +36,7 @@ struct QuotaTests {
         #expect(NetworkAddress("203.0.113.9")?.owner == NetworkAddress("203.0.113.9"))
     }
 
-    @Test func `units are taken and given back together`() {
+    @Test func `units are taken and returned together`() {
         let shares = Quota<Int>(limit: 10, of: "test")
         #expect(shares.take(1, 6) && !shares.take(1, 5) && shares.take(1, 4))
         shares.release(1, 4)
@@ -49,7 +49,7 @@ struct QuotaTests {
 struct FrameMeterTests {
     private let rate = Rate(perSecond: 1000, burst: 10)
 
-    @Test func `a burst is free, and what is beyond it waits as long as it would have taken`() {
+    @Test func `a burst is free, and units beyond it wait for the time that they need`() {
         var meter = FrameMeter()
         #expect(meter.count(9, of: rate, at: 0) == nil)
         #expect(meter.count(1, of: rate, at: 0) != nil)

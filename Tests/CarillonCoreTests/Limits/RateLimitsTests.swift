@@ -33,7 +33,7 @@ struct RateLimitsTests {
         }
     }
 
-    @Test func `a channel's allowance is its own, and a device's is shared by its channels`() {
+    @Test func `a channel has its own rate limit, and the channels of a device have that of the device`() {
         let rateLimits = rateLimits {
             $0.channelMessages = Rate(perSecond: 1, burst: 2)
             $0.deviceMessages = Rate(perSecond: 1, burst: 3)
@@ -49,7 +49,7 @@ struct RateLimitsTests {
         #expect(send(to: 1, rateLimits) == nil)
     }
 
-    @Test func `an app's allowance is shared by its devices, and leaves other apps alone`() {
+    @Test func `the devices of an app have the rate limit of the app, and other apps are independent`() {
         let rateLimits = rateLimits { $0.appMessages = Rate(perSecond: 1, burst: 2) }
         for device in 1...2 {
             #expect(send(to: Int64(device), device: Int64(device), rateLimits) == nil)
@@ -81,7 +81,7 @@ struct RateLimitsTests {
         #expect(refusal { () throws(Refusal) in try rateLimits.takeRegistration(of: DeviceSerial(2), from: nil) } == nil)
     }
 
-    @Test func `what is off lets everything through`() {
+    @Test func `a limit that is off admits everything`() {
         let rateLimits = rateLimits {
             $0.channelMessages = nil
             $0.deviceMessages = nil

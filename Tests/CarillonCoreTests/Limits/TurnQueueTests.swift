@@ -32,7 +32,7 @@ struct TurnQueueTests {
         expect(queue.end("a"), [3])
     }
 
-    @Test mutating func `the owner whose last request went on longest ago is next`() {
+    @Test mutating func `the owner whose last request was granted longest ago is next`() {
         queue = TurnQueue(limits: .init(perOwner: 1, all: 2, waiting: 9))
         expect(queue.request("a"), .granted)
         expect(queue.request("b"), .granted)
@@ -47,7 +47,7 @@ struct TurnQueueTests {
         expect(queue.end("a"), [2])
     }
 
-    @Test mutating func `one owner waits with no more than its share`() {
+    @Test mutating func `the number of waiting requests of one owner is limited`() {
         queue = TurnQueue(limits: .init(perOwner: 1, all: 1, waitingPerOwner: 2, waiting: 3))
         expect(queue.request("a"), .granted)
         expect(queue.request("a"), .waits(1))
@@ -62,7 +62,7 @@ struct TurnQueueTests {
         expect(queue.request("a"), .waits(5))
     }
 
-    @Test mutating func `a request that gave up is not granted, and leaves its place`() {
+    @Test mutating func `an abandoned request is not granted, and leaves its place`() {
         expect(queue.request("a"), .granted)
         for number in 1...3 { expect(queue.request("a"), .waits(number)) }
         expect(queue.giveUp(1), true)

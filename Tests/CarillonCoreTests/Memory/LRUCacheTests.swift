@@ -2,7 +2,7 @@ import CarillonCore
 import Testing
 
 struct LRUCacheTests {
-    @Test func `the oldest are forgotten, and what is looked at stays`() {
+    @Test func `the oldest entries are forgotten, and entries that are read stay`() {
         var values = LRUCache<Int, Int>(capacity: 4)
         for key in 0..<100 {
             values[key] = key

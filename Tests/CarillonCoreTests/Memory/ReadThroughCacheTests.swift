@@ -10,7 +10,7 @@ struct ReadThroughCacheTests {
         try await values.value(of: key) { read }
     }
 
-    @Test func `what was read is known until it is forgotten`() async throws {
+    @Test func `a value that was read is known until it is forgotten`() async throws {
         #expect(try await value(1, "a") == "a")
         #expect(try await value(1, "b") == "a")
         values.change(1) { $0 += "!" }
@@ -20,7 +20,7 @@ struct ReadThroughCacheTests {
     }
 
     @Test(arguments: ["changed", "forgotten"])
-    func `what changes while it is read is read again`(_ change: String) async throws {
+    func `a value that changes while it is read is read again`(_ change: String) async throws {
         let read = try await values.value(of: 1) {
             if change == "changed" { values.change(1) { $0 = "never" } } else { values.forget(1) }
             return "before"
@@ -29,7 +29,7 @@ struct ReadThroughCacheTests {
         #expect(try await value(1, "after") == "after")
     }
 
-    @Test func `a value is forgotten if it meets a condition, and what is being read is kept`() async throws {
+    @Test func `a value is forgotten if it meets a condition, and one that is being read is kept`() async throws {
         #expect(try await value(1, "a") == "a")
         values.forget(1) { $0 == "b" }
         #expect(values.known(1) == "a")
@@ -42,7 +42,7 @@ struct ReadThroughCacheTests {
         #expect(values.known(1) == "c")
     }
 
-    @Test func `what changes of another key is no reason to read again`() async throws {
+    @Test func `a change of another key causes no new read`() async throws {
         _ = try await values.value(of: 1) {
             values.forget(2)
             return "a"
@@ -50,7 +50,7 @@ struct ReadThroughCacheTests {
         #expect(try await value(1, "b") == "a")
     }
 
-    @Test func `of two readers neither makes known what was before the change`() async throws {
+    @Test func `neither of two readers publishes a value from before the change`() async throws {
         _ = try await values.value(of: 1) {
             values.forget(1)
             let second = try await value(1, "new")

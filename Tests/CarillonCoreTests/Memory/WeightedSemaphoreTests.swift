@@ -35,7 +35,7 @@ struct WeightedSemaphoreTests {
         return task
     }
 
-    @Test func `room is taken up to the limit, and again when it was given back`() {
+    @Test func `units are acquired up to the limit, and again after their release`() {
         let semaphore = semaphore(10)
         let first = semaphore.takeAtOnce(6)
         #expect(first != nil)
@@ -49,7 +49,7 @@ struct WeightedSemaphoreTests {
         #expect(semaphore.takeAtOnce(6) != nil)
     }
 
-    @Test func `a place that is forgotten is given back, and one that shrinks in part`() {
+    @Test func `a reservation that is forgotten is released, and one that shrinks in part`() {
         let semaphore = semaphore(10)
         do { _ = semaphore.takeAtOnce(10) }
         #expect(semaphore.used == 0)
@@ -66,7 +66,7 @@ struct WeightedSemaphoreTests {
         #expect(semaphore.used == 10)
     }
 
-    @Test func `who waits gets room in the order of the requests, and nobody overtakes`() async {
+    @Test func `waiters acquire units in the order of their requests`() async {
         let semaphore = semaphore(10)
         let all = semaphore.takeAtOnce(10)
         let first = await waiter(semaphore, 8)
@@ -80,7 +80,7 @@ struct WeightedSemaphoreTests {
         #expect(semaphore.used == 10)
     }
 
-    @Test func `who finds no room in time gets none, and others get what he would have taken`() async {
+    @Test func `a waiter without units in time gets none, and others get its units`() async {
         let semaphore = semaphore(10)
         let some = semaphore.takeAtOnce(6)
         let first = await waiter(semaphore, 8)

@@ -20,7 +20,7 @@ struct GatewayBreakerTests {
         #expect(queue.room(at: start) == 1)
     }
 
-    @Test func `silence narrows the window to one, and answers widen it again`() {
+    @Test func `timeouts narrow the window to one, and answers widen it again`() {
         var queue = GatewayBreaker()
         queue.began(100)
         for _ in 0..<20 { queue.ended(.unanswered(reason: "timedOut"), of: push, at: start) }
@@ -78,7 +78,7 @@ struct GatewayBreakerTests {
         #expect(queue.room(at: now.adding(seconds: 1)) == 1, "it begins again with a second")
     }
 
-    @Test func `what was under way when it was paused makes the pause no longer`() {
+    @Test func `pushes that were pending at a pause do not prolong the pause`() {
         var queue = GatewayBreaker()
         queue.began(10)
         for second in Int64(0)..<5 { queue.ended(.credentialsRefused(reason: "Forbidden"), of: push, at: after(second)) }
@@ -99,7 +99,7 @@ struct GatewayBreakerTests {
         #expect(queue.room(at: start) == GatewayBreaker.widest)
     }
 
-    @Test func `a clock that was set back holds a push queue up for no longer than a pause`() {
+    @Test func `a clock that was set back delays a push queue by no more than a pause`() {
         var queue = GatewayBreaker()
         queue.began(1)
         queue.ended(.credentialsRefused(reason: "Forbidden"), of: push, at: start)
@@ -116,7 +116,8 @@ struct GatewayBreakerTests {
         return hasTurned
     }
 
-    @Test func `ten pushes in a row with an answer of a stranger pause the push queue as an unreachable service does`() {
+    @Test
+    func `ten consecutive pushes with an answer from another program pause the push queue like an unreachable service`() {
         var queue = GatewayBreaker()
         let isPausedByNine = answerAsStranger(1...9, &queue, at: start)
         #expect(!isPausedByNine)
@@ -136,7 +137,7 @@ struct GatewayBreakerTests {
         #expect(queue == GatewayBreaker())
     }
 
-    @Test func `an answer of the service ends the row of strangers, and silence does not`() {
+    @Test func `an answer of the service ends the row of foreign answers, and a timeout does not`() {
         var queue = GatewayBreaker()
         _ = answerAsStranger(1...9, &queue, at: start)
         queue.began(1)
@@ -149,7 +150,7 @@ struct GatewayBreakerTests {
         #expect(isPausedByTenth)
     }
 
-    @Test func `one push that always has an answer of a stranger pauses nothing`() {
+    @Test func `one push with repeated foreign answers pauses nothing`() {
         var queue = GatewayBreaker()
         for _ in 0..<100 {
             let isPaused = answerAsStranger(7...7, &queue, at: start)
@@ -158,7 +159,7 @@ struct GatewayBreakerTests {
         #expect(queue.room(at: start) == GatewayBreaker.widest)
     }
 
-    @Test func `new credentials forget the row of strangers`() {
+    @Test func `new credentials reset the row of foreign answers`() {
         var queue = GatewayBreaker()
         _ = answerAsStranger(1...9, &queue, at: start)
         queue.renewed()

@@ -12,7 +12,7 @@ struct PushRulesTests {
             on: answer, attempt: attempt, isElsewhere: isElsewhere, hasOther: hasOther, spread: spread, at: now)
     }
 
-    @Test func `what was taken is handed over, and what is wrong is parked`() {
+    @Test func `an accepted push is handed over, and a wrong one is parked`() {
         #expect(verdict(.taken) == .handed)
         #expect(verdict(.wrong(reason: "BadTopic")) == .parked(reason: "BadTopic"))
         #expect(
@@ -27,27 +27,27 @@ struct PushRulesTests {
         #expect(verdict(answer, hasOther: false) == .tokenDead(reason: "BadDeviceToken", since: nil))
     }
 
-    @Test func `a dead token is dead since when the service says`() {
+    @Test func `a dead token is dead since the time that the service reports`() {
         let since = now.adding(seconds: -60)
         #expect(
             verdict(.tokenDead(reason: "Unregistered", since: since)) == .tokenDead(reason: "Unregistered", since: since))
     }
 
-    @Test func `what is the credentials' fault, the service's or the stop's costs no attempt`() {
+    @Test func `a fault of the credentials, the service or a stop costs no attempt`() {
         #expect(
             verdict(.credentialsRefused(reason: "Forbidden")) == .again(at: now, isSpent: false, reason: "Forbidden"))
         #expect(verdict(.unreachable(reason: "down")) == .again(at: now, isSpent: false, reason: "down"))
         #expect(verdict(.notSent) == .again(at: now, isSpent: false, reason: "not sent"))
     }
 
-    @Test func `what the service wants later comes when it says, and not at once`() {
+    @Test func `a push that the service delays is repeated at its time, and not at once`() {
         #expect(
             verdict(.later(reason: "ServiceUnavailable", seconds: 900))
                 == .again(at: now.adding(seconds: 900), isSpent: true, reason: "ServiceUnavailable"))
         #expect(verdict(.later(reason: "x", seconds: 0)) == .again(at: now.adding(seconds: 1), isSpent: true, reason: "x"))
     }
 
-    @Test func `what had no answer comes after 30 seconds, doubled up to 16 minutes`() {
+    @Test func `an unanswered push is repeated after 30 seconds, doubled up to 16 minutes`() {
         let waits = [1, 2, 3, 6, 7, 1000].map { attempt in
             if case .again(let at, true, _) = verdict(.unanswered(reason: "timedOut"), attempt: attempt) {
                 (at.milliseconds - now.milliseconds) / 1000
@@ -59,7 +59,7 @@ struct PushRulesTests {
     }
 
     @Test
-    func `an answer of a stranger is followed by another attempt after 30 seconds, doubled up to 15 minutes, for ever`() {
+    func `a push with a foreign answer is repeated after 30 seconds, doubled up to 15 minutes, for ever`() {
         let waits = [1, 2, 3, 5, 6, 7, 1000].map { attempt in
             let answer = PushAnswer.unknown(reason: "410", description: "410: gone")
             if case .again(let at, true, "410") = verdict(answer, attempt: attempt) {
@@ -70,7 +70,7 @@ struct PushRulesTests {
         #expect(waits == [30, 60, 120, 480, 900, 900, 900])
     }
 
-    @Test func `what failed together does not come back together, nor too early, nor more than a quarter late`() {
+    @Test func `pushes that failed together are not repeated together, nor too early, nor more than a quarter late`() {
         for answer in [PushAnswer.later(reason: "x", seconds: 900), .unanswered(reason: "x")] {
             let least: Int64 = answer == .unanswered(reason: "x") ? 30_000 : 900_000
             let waits = (UInt64(0)..<2000).map { number in
@@ -92,7 +92,7 @@ struct PushRulesTests {
     }
 
     @Test(arguments: PushEnvironment.allCases)
-    func `a push queue's number says which it is`(_ environment: PushEnvironment) {
+    func `the number of a push queue identifies it`(_ environment: PushEnvironment) {
         let queue = PushQueue(app: AppSerial(77), environment: environment)
         #expect(PushQueue(number: queue.number) == queue)
         #expect(PushQueue(number: 3) == nil)

@@ -38,7 +38,7 @@ struct WakePaceTests {
         #expect(pace.isForgettable(at: start.adding(seconds: 1200)))
     }
 
-    @Test func `a clock that was set back holds nothing up for longer than the pause`() {
+    @Test func `a clock that was set back delays nothing by more than the pause`() {
         var pace = WakePace()
         pace.handed(at: start)
         let earlier = start.adding(seconds: -86_400)

@@ -34,7 +34,7 @@ struct RequestRulesTests {
 
     // MARK: Questions
 
-    @Test func `a new request asks for its id, its users and what its consumer has`() {
+    @Test func `a new request reads its id, its users and the data of its consumer`() {
         let questions = rules.questions(for: [made(request(1)), made(request(2))])
         var expected = RequestQuestions()
         expected.candidates = [.init(request(1)), .init(request(2))]
@@ -135,7 +135,7 @@ struct RequestRulesTests {
         return steps.map { rules.counts($0, knowing: facts(request)) }
     }
 
-    @Test func `the state of a request says which steps count`() {
+    @Test func `the state of a request determines which steps count`() {
         #expect(counted(request(1)) == [true, true, true, true])
         #expect(counted(request(1) { $0.state = .received }) == [false, true, true, true])
         #expect(counted(request(1) { $0.isUnwanted = true }) == [true, false, true, true])

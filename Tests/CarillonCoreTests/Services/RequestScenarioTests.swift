@@ -72,7 +72,7 @@ struct RequestScenarioTests {
         }
     }
 
-    @Test func `a batch does what its steps do one after the other`() {
+    @Test func `a batch has the effect of its steps one after the other`() {
         var scenario = Scenario(random: .forTest())
         var naive = NaiveRequests(unfinished: 4, undelivered: 2)
         var tables = TableRequests(unfinished: 4, undelivered: 2)

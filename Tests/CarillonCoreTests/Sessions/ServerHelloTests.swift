@@ -3,7 +3,7 @@ import CarillonWire
 import Testing
 
 struct ServerHelloTests {
-    @Test(arguments: [1, nil]) func `a Carillon client is told who the server is, and nobody else`(carillon: Int?) {
+    @Test(arguments: [1, nil]) func `only a Carillon client is informed of the identity of the server`(carillon: Int?) {
         let server = ServerID(Bytes16(high: 1, low: 2))
         var machine = SessionMachine(
             settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60, server: server))
@@ -15,7 +15,9 @@ struct ServerHelloTests {
         #expect(actions.contains(.send(.hello(.init(uaid: "u", carillon: extensions)))))
     }
 
-    @Test(arguments: [1, nil]) func `a Carillon client is told what the server has of what it said`(carillon: Int?) throws {
+    @Test(arguments: [1, nil]) func `only a Carillon client is informed of the reports that the server has`(carillon: Int?)
+        throws
+    {
         var machine = SessionMachine(
             settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60, history: "h"))
         _ = machine.received(.hello(.init(carillon: carillon)))

@@ -22,7 +22,8 @@ struct ServiceSessionTests {
 
     private func answer(_ id: Int) -> SessionMachine.Answer { .asked(.init(id: id, status: 200, body: [])) }
 
-    @Test func `who asked for services may ask, is told that, and others of an early version may not`() {
+    @Test func `a client that asked for services can use them and is informed of it, and others of an early version cannot`()
+    {
         var machine = SessionMachine(settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60))
         _ = machine.received(.hello(.init(carillon: 2, also: ["services"])))
         let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now)
@@ -51,7 +52,8 @@ struct ServiceSessionTests {
         #expect(performed(machine.answered(answer(21))) == [22, 23])
     }
 
-    @Test func `word of providers comes to who hears of services, once for all changes while the peer does not read`() {
+    @Test func `a change of providers is sent to clients with services, once for all changes while the peer does not read`()
+    {
         var machine = open()
         #expect(machine.providersChanged() == [.send(.providersChanged)])
         #expect(machine.providersChanged() == [.send(.providersChanged)])

@@ -35,7 +35,7 @@ struct SessionMachineTests {
         #expect(closeCode(older.received(.request(one))) == .protocolError)
     }
 
-    @Test func `a question that takes too long is answered once, and what comes behind it waits for its end`() {
+    @Test func `a request that takes too long is answered once, and later ones wait for its end`() {
         var machine = openOfVersion(3)
         for id in 1...2 { _ = machine.received(.request(.init(id: id, method: "PUT", path: "/a"))) }
         let refusal = ServerFrame.Answer(id: 1, status: 503, body: [])
@@ -49,7 +49,7 @@ struct SessionMachineTests {
         #expect(machine.answered(.asked(answer)) == [.send(.answer(answer))])
     }
 
-    @Test func `what waits to be answered is bounded in bytes, and room comes back`() {
+    @Test func `unanswered requests are bounded in bytes, and answers free the space`() {
         var machine = openOfVersion(3)
         func request(_ id: Int) -> ClientFrame {
             .request(.init(id: id, method: "PUT", path: "/", body: Array(repeating: 0, count: 60_000)))
@@ -94,7 +94,7 @@ struct SessionMachineTests {
             ])
     }
 
-    @Test func `what is offered, withdrawn or lost between the device's arrival and its page is not overlooked`() {
+    @Test func `messages offered, withdrawn or lost between the device's arrival and its page are not missed`() {
         var machine = SessionMachine(settings: settings)
         _ = machine.received(.hello(.init(carillon: 1)))
         #expect(machine.offered(Sample.envelope(3), isVolatile: false, at: Sample.now).isEmpty)
@@ -112,7 +112,7 @@ struct SessionMachineTests {
             ])
     }
 
-    @Test func `a session that was replaced while its device was looked up is closed, and stays so`() {
+    @Test func `a session that was replaced while its device was read is closed, and stays closed`() {
         var machine = SessionMachine(settings: settings)
         _ = machine.received(.hello(.init(carillon: 1)))
         #expect(closeCode(machine.ended(because: .replaced)) == .replaced)
@@ -320,7 +320,7 @@ struct SessionMachineTests {
         #expect(live.disconnected() == [.finish(Sample.id(1), Sample.device, .dropped, code: nil)])
     }
 
-    @Test func `silence is asked about once, and then ends the connection`() {
+    @Test func `an idle connection gets one ping, and then ends`() {
         var machine = open()
         #expect(machine.wasSilent() == [.ping])
         machine.receivedSignOfLife()
@@ -341,7 +341,7 @@ struct SessionMachineTests {
 
     // MARK: Whether the peer reads
 
-    @Test func `while the peer does not read, nothing is given and no request is performed`() {
+    @Test func `while the peer does not read, nothing is delivered and no request is performed`() {
         var machine = open()
         machine.outputPaused()
         #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now).isEmpty)
@@ -358,7 +358,7 @@ struct SessionMachineTests {
             ])
     }
 
-    @Test func `a peer that stopped reading before it said who it is gets nothing either`() {
+    @Test func `a peer that stopped reading before its hello receives nothing either`() {
         var machine = SessionMachine(settings: settings)
         _ = machine.received(.hello(.init()))
         machine.outputPaused()
@@ -381,7 +381,7 @@ struct SessionMachineTests {
     }
 
     @Test(arguments: [false, true])
-    func `what is registered while the peer does not read is loaded when it reads again`(readsBeforeAnswer: Bool) {
+    func `a channel that is registered while the peer does not read is loaded when it reads again`(readsBeforeAnswer: Bool) {
         var machine = SessionMachine(settings: settings)
         let userAgent = UserAgentID(random: Sample.random)
         _ = machine.received(.hello(.init()))
@@ -433,7 +433,7 @@ struct SessionMachineTests {
     }
 
     @Test(arguments: [ClientFrame.hello(.init()), .register(.init(channelID: "none"))])
-    func `a fault of the client settles what it held of TTL 0`(frame: ClientFrame) {
+    func `a fault of the client finishes its messages of TTL 0`(frame: ClientFrame) {
         var machine = open()
         _ = machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now)
         let actions = machine.received(frame)

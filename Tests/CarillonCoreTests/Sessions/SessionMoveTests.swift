@@ -58,7 +58,7 @@ struct SessionMoveTests {
         #expect(machine.identified(identity, page(1), at: Sample.now) == [hello, load])
     }
 
-    @Test func `an open socket gives nothing during a move, takes answers, and loads afterwards`() {
+    @Test func `an open socket delivers nothing during a move, accepts answers, and loads afterwards`() {
         var machine = live()
         #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now) == [frame(1)])
         machine.moving()
@@ -77,7 +77,7 @@ struct SessionMoveTests {
         #expect(machine.loaded(.page(page(2)), at: Sample.now) == [frame(2)])
     }
 
-    @Test func `an open socket loads at the new home, also if answers for all that it gave came by another way`() {
+    @Test func `an open socket loads at the new home, also if all its deliveries were answered in another way`() {
         var machine = live()
         for position in Int64(1)...5 { _ = machine.offered(Sample.envelope(position), isVolatile: false, at: Sample.now) }
         machine.moving()
@@ -85,7 +85,7 @@ struct SessionMoveTests {
         #expect(machine.arrivedAgain(at: Sample.now) == [behind])
     }
 
-    @Test func `an open socket at the new home that hears of services is told that providers can be others`() {
+    @Test func `an open socket with services is informed at the new home that providers can differ`() {
         var machine = connected()
         _ = machine.received(.hello(.init(carillon: CarillonVersion.ofExtension)))
         _ = machine.identified(identity, page(), at: Sample.now)

@@ -43,7 +43,7 @@ struct ConditionCostTests {
     }
 
     @Test(arguments: [nil, 200] as [Int?])
-    func `the answer of a refused condition names what it costs with the longest texts`(maxBytes: Int?) throws {
+    func `the answer of a refused condition names its cost with the longest texts`(maxBytes: Int?) throws {
         let refusal = #expect(throws: ExpressionRefusal.self) {
             try conditions.condition(
                 "name == headline", over: ["name": .string, "headline": .string],
@@ -65,7 +65,7 @@ struct ConditionCostTests {
     }
 
     @Test(arguments: ["a", "temperature_of_the_water_in_the_harbour", "weather.temperature_of_the_water"])
-    func `an evaluation costs what the estimate says, also of fields with long names`(field: String) throws {
+    func `an evaluation costs at most the estimate, also of fields with long names`(field: String) throws {
         let source = "\(field) > 1.0 && \(field) < 3.0"
         let cost = try conditions.expression(source, over: [field: .double]).cost
         let program = try conditions.condition(source, over: [field: .double], cost: cost.lowerBound)
@@ -109,7 +109,7 @@ struct ConditionCostTests {
         #expect(outcome.overCost == 0 && outcome.errors == 0)
     }
 
-    @Test func `what is armed and costs too much is counted`() throws {
+    @Test func `armed conditions that cost too much are counted`() throws {
         let shapes = ConditionShapes(conditions.environment)
         var index = ItemIndex(shapes, at: conditions.bindings("i", state(Self.long, Self.long + "b")))
         index.costLimit = 50
@@ -121,7 +121,7 @@ struct ConditionCostTests {
         #expect(index.takeArmedOverCost() == 0)
     }
 
-    @Test func `expressions of a notification share what they may cost`() throws {
+    @Test func `expressions of a notification have one cost limit`() throws {
         let format = try NotificationFormat(
             .object([
                 .init(name: "title", value: .string("${{ name + name }}")),

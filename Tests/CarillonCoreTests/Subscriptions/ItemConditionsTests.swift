@@ -36,7 +36,7 @@ struct ItemConditionsTests {
         }
     }
 
-    @Test func `a condition may cost at least what it may, and no more`() throws {
+    @Test func `a condition can cost up to its limit, and no more`() throws {
         let source = "name == 'abc' && price > 1.0"
         let cost = try conditions.expression(source, over: fields).cost.lowerBound
         _ = try conditions.condition(source, over: fields, cost: cost)
@@ -61,7 +61,7 @@ struct ItemConditionsTests {
         ("price > 'a'", "does not take"),
         ("now() > update.time", "no function"), ("price.matches('(')", "there is no"), ("size(fields.tags", "expected"),
     ])
-    func `what is no condition on these fields is refused with why`(source: String, word: String) {
+    func `a text that is not a condition on these fields is refused with the reason`(source: String, word: String) {
         let refusal = #expect(throws: ExpressionRefusal.self) { try conditions.condition(source, over: fields) }
         #expect(refusal?.problems.contains { $0.message.contains(word) } == true, "\(refusal?.description ?? "")")
     }

@@ -68,7 +68,7 @@ struct ItemIndexTests {
         #expect(world.update(.double(11)) == [0, 1, 2, 3, 4, 5, 6])
     }
 
-    @Test func `a look finds what it is told to look at, where that was not looked at before`() throws {
+    @Test func `a check evaluates the named subscriptions that were not evaluated before`() throws {
         var world = World()
         let one = try world.add(1, "price > 100.0", .everyCrossing)
         #expect(world.index.look(at: [one]).fired.isEmpty, "there was no update")
@@ -85,7 +85,7 @@ struct ItemIndexTests {
         #expect(world.update(.double(102)) == [3, 4, 5, 6])
     }
 
-    @Test func `what fires with each update is not looked at again when it comes from the disk`() throws {
+    @Test func `a subscription that fires with each update is not evaluated again when it is loaded`() throws {
         var world = World(at: Self.bindings(["price": .double(150)]))
         let program = try Self.program("price > 100.0")
         let shape = try world.shapes.number(of: program)
@@ -97,7 +97,7 @@ struct ItemIndexTests {
         #expect(world.update(.double(151)) == [2])
     }
 
-    @Test func `without a condition each update fires, and what fires once does so once until it is taken back`() throws {
+    @Test func `without a condition each update fires, and a single firing fires once until it is withdrawn`() throws {
         var world = World()
         let once = try world.add(1, nil, .once)
         _ = try world.add(2, nil, .every)
@@ -141,7 +141,7 @@ struct ItemIndexTests {
         #expect(world.update(.int(101)) == [3, 5], "what is armed while it holds fires with the next update")
     }
 
-    @Test func `what fired and was not written down fires again, and nothing else does`() throws {
+    @Test func `a firing that was not stored occurs again, and no other does`() throws {
         var world = World()
         let one = try world.add(1, "price > 100.0")
         _ = try world.add(2, "price > 100.0")
@@ -154,7 +154,7 @@ struct ItemIndexTests {
         #expect(world.update(.double(101)) == [1, 2], "both are armed as long as nobody took them out")
     }
 
-    @Test func `a restart knows what held before it`() throws {
+    @Test func `a restart knows the conditions that were true before it`() throws {
         var world = World(at: Self.bindings(["price": .double(150)]))
         _ = try world.add(1, "price > 100.0")
         _ = try world.add(2, "price > 200.0")
@@ -162,7 +162,7 @@ struct ItemIndexTests {
         #expect(world.update(.double(250)) == [2])
     }
 
-    @Test func `what was watched before a restart and held then has not crossed since`() throws {
+    @Test func `an item that was true before a restart and is true afterwards has not crossed since`() throws {
         for source in ["price > 100.0", "price > 100.0 && price * 2.0 > 200.0"] {
             let shapes = ConditionShapes(Self.environment)
             var index = ItemIndex(shapes, at: Self.bindings(["price": .double(150)]))
@@ -209,7 +209,7 @@ struct ItemIndexTests {
         #expect(world.update(.double(1)).isEmpty)
     }
 
-    @Test func `only what no comparison guards is evaluated with each update`() throws {
+    @Test func `only conditions without a guarding comparison are evaluated with each update`() throws {
         let shapes = ConditionShapes(Self.environment)
         for (source, isUnguarded) in [
             ("price > 1", false), ("size(name) > 3", false), ("price > 1 && name.startsWith('a')", false),
@@ -221,7 +221,7 @@ struct ItemIndexTests {
         }
     }
 
-    @Test func `nothing is before null, and a number is in a list once, whatever types it comes in`() throws {
+    @Test func `no value is before null, and a number is in a list once, for all number types`() throws {
         var world = World()
         for (number, source) in [
             "price <= null", "!(price > null)", "price == null", "price in [1, 1u, 1.0, 2]",
@@ -236,7 +236,7 @@ struct ItemIndexTests {
         #expect(world.update(.double(3)).isEmpty)
     }
 
-    @Test func `a condition without a value is counted, and does not hold`() throws {
+    @Test func `a condition without a value is counted, and is not true`() throws {
         var world = World()
         _ = try world.add(1, "price > 0 && name.startsWith('a')", .every)
         #expect(world.index.update(Self.bindings(["price": .int(1)])).errors == 1)

@@ -15,7 +15,7 @@ struct ItemRulesTests {
         ("**", "x", true), ("a**b", "ab", true), ("stock.*", "stock", false), ("*.price", "a.b.price", true),
         ("*a*", "bbb", false),
     ])
-    func `a star stands for any text`(pattern: String, name: String, fits: Bool) {
+    func `a star matches any text`(pattern: String, name: String, fits: Bool) {
         #expect(ItemRules.fits(Array(pattern.utf8), Array(name.utf8)) == fits)
     }
 

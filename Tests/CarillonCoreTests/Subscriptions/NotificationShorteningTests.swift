@@ -35,7 +35,7 @@ struct NotificationShorteningTests {
         #expect(more["subtitle"] == more["body"])
     }
 
-    @Test func `arguments are cut, and what is not a text stays`() throws {
+    @Test func `arguments are cut, and values other than texts stay`() throws {
         let format =
             #"{"titleKey":"\#(x(20))","titleArguments":["\#(x(300))","a",7],"custom":{"body":"\#(x(40))"},"sound":"s"}"#
         let some = try shortened(format, 200)

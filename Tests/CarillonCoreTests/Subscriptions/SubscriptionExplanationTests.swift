@@ -38,7 +38,7 @@ struct SubscriptionExplanationTests {
         return try SubscriptionExplanation(of: subscription, on: name, stored, in: conditions, cost: cost, at: now)
     }
 
-    @Test func `what rests, or whose time is over, fires not though it holds`() throws {
+    @Test func `a subscription that cools down or has expired does not fire though its condition is true`() throws {
         let one = ["a": ItemValue(.double(1))]
         var resting = try subscription("a > 0.0")
         resting.definition.policy = .every(coolDownSeconds: 10)
@@ -54,7 +54,7 @@ struct SubscriptionExplanationTests {
         #expect(try explain(ended, one, at: Timestamp(milliseconds: 5)).verdict == .expired)
     }
 
-    @Test func `a condition that costs more than it may has no value, unless the engine looks it up`() throws {
+    @Test func `a condition beyond its cost limit has no value, unless the engine finds it in the index`() throws {
         let long = ["a": ItemValue(.string(String(repeating: "x", count: 1000)))]
         for trigger in ["a.contains('x') || a.contains('y')", "a == a"] {
             let over = try explain(subscription(trigger), long, cost: 50)

@@ -32,7 +32,7 @@ struct SubscriptionMachineTests {
         #expect(crossing.status == .subscribed && crossing.statusAt == start && crossing.lastFiredAt == after(3))
     }
 
-    @Test func `a cool-down holds back, and a clock that was set back does not for longer`() {
+    @Test func `a cool-down delays firings, and a clock that was set back does not prolong it`() {
         var machine = SubscriptionMachine(.every(coolDownSeconds: 60), at: start)
         #expect(machine.fire(ofRevision: 1, at: start) == .counts)
         #expect(machine.fire(ofRevision: 1, at: after(59)) == .tooSoon)

@@ -34,7 +34,7 @@ struct BackwardStepsTests {
         #expect(await follow(steps, 85) == false)
     }
 
-    @Test func `what failed is tried again`() async {
+    @Test func `failed work is retried`() async {
         let steps = BackwardSteps()
         #expect(await follow(steps, 0, fails: true) == true)
         #expect(await follow(steps, 1) == true)

@@ -65,7 +65,7 @@ struct AudienceTests {
         #expect(throws: ExpressionRefusal.self) { try audience(source(49_153)) }
     }
 
-    @Test func `what no index answers costs as before`() throws {
+    @Test func `a condition that no index serves costs as before`() throws {
         let terms = (0..<200).map { "region.startsWith('a\($0)')" }
         _ = try audience(terms.prefix(100).joined(separator: " || "))
         let refusal = #expect(throws: ExpressionRefusal.self) {
@@ -93,7 +93,8 @@ struct AudienceTests {
             expiresAt: time, status: .live, statusAt: time, body: [], content: SharedContentID(1))
     }
 
-    @Test func `an index finds devices by each of their tags, their user and what both sides of a condition name`() throws {
+    @Test func `an index finds devices by each of their tags, their user and the names on both sides of a condition`() throws
+    {
         let audiences = [
             "'a' in tags", "'b' in tags || 'c' in tags", "tags.exists(t, t in ['c', 'd'])", "user == 'anna' && 'a' in tags",
             "user == 'anna' || 'c' in tags", "!('a' in tags)", "level > 3", "'a' in tags && 'a' in tags && region == 'y'",

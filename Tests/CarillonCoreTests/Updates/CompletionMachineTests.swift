@@ -18,7 +18,7 @@ struct CompletionMachineTests {
         }
     }
 
-    @Test mutating func `what was received is given again after a day of silence`() {
+    @Test mutating func `a received update is delivered again after a day without a report`() {
         machine.offered()
         #expect(machine.isInInbox)
         machine.received(at: now)
@@ -28,7 +28,7 @@ struct CompletionMachineTests {
     }
 
     @Test
-    mutating func `what failed comes again at once, then after 30 seconds and twice as long each time up to six hours`() {
+    mutating func `a failed update is delivered again at once, then after 30 seconds, doubled up to six hours`() {
         var delays: [Int64] = []
         for _ in 0..<9 {
             fail(times: 1)
@@ -84,7 +84,7 @@ struct CompletionMachineTests {
         #expect(machine.dueAt == now.adding(seconds: CompletionMachine.mostDelaySeconds))
     }
 
-    @Test mutating func `what is parked stays so until it is put back, or the device is done with it`() {
+    @Test mutating func `a parked update stays parked until it is requeued, or the device is done with it`() {
         machine.offered()
         expect(true, machine.reported(.failed(isPermanent: true, reason: nil), at: now))
         expect(false, machine.reported(.failed(isPermanent: false, reason: nil), at: now))
@@ -100,7 +100,7 @@ struct CompletionMachineTests {
     }
 
     @Test(arguments: CompletionMachine.State.allCases.filter(\.isFinal))
-    func `what is final stays final`(state: CompletionMachine.State) {
+    func `a final state stays final`(state: CompletionMachine.State) {
         var machine = CompletionMachine(state, attempt: 1)
         for result in [
             UpdateResult.done, .deferred(seconds: 1, reason: nil), .failed(isPermanent: false, reason: nil), .unsupported,
@@ -116,12 +116,12 @@ struct CompletionMachineTests {
         #expect(machine.state == (state == .unsupported ? .waiting : state))
     }
 
-    @Test mutating func `nothing is said of what was never given`() {
+    @Test mutating func `an update that was never delivered is not reported`() {
         expect(false, machine.reported(.done, at: now))
         #expect(machine.state == .waiting)
     }
 
-    @Test mutating func `what stands behind another is due when that lets it`() {
+    @Test mutating func `an update that waits for another one is due when it is released`() {
         #expect(!machine.isInInbox && machine.blocksOthers)
         machine.released(at: now)
         #expect(machine.dueAt == now)
@@ -130,7 +130,8 @@ struct CompletionMachineTests {
         #expect(machine.dueAt == nil && machine.isInInbox)
     }
 
-    @Test mutating func `what was offered twice and never received is forgotten when the device leaves the audience`() {
+    @Test
+    mutating func `an update that was offered twice and never received is forgotten when the device leaves the audience`() {
         for _ in 1...2 {
             machine.offered()
             machine.takenOut(at: now)
@@ -139,7 +140,7 @@ struct CompletionMachineTests {
         expect(true, machine.leftAudience(at: now))
     }
 
-    @Test mutating func `what the device has it may finish when it left, and what it is to be given again ends`() {
+    @Test mutating func `a device that left can complete a received update, and a repeated delivery ends`() {
         machine.offered()
         machine.received(at: now)
         #expect(machine.isReceived && !machine.isUnreceived)
@@ -155,7 +156,7 @@ struct CompletionMachineTests {
         #expect(machine.state == .waiting && machine.attempt == 2 && machine.dueAt == now && machine.isReceived)
     }
 
-    @Test func `every result but that the kind is unknown says that the device received it`() {
+    @Test func `every result except an unknown kind proves that the device received the update`() {
         for (result, isReceived) in [
             (UpdateResult.done, true), (.doneWith(reason: "r"), true), (.deferred(seconds: nil, reason: nil), true),
             (.failed(isPermanent: false, reason: nil), true), (.unsupported, false),
@@ -167,7 +168,7 @@ struct CompletionMachineTests {
         }
     }
 
-    @Test func `who returns changes nothing of what did not end by leaving`() {
+    @Test func `a device that returns changes nothing that did not end with its departure`() {
         for state in CompletionMachine.State.allCases where state != .gone {
             var machine = CompletionMachine(state, attempt: 1)
             machine.returned(at: now)
@@ -175,7 +176,7 @@ struct CompletionMachineTests {
         }
     }
 
-    @Test func `others are evaluated up by what is neither final nor parked`() {
+    @Test func `an update blocks others only while it is neither final nor parked`() {
         for state in CompletionMachine.State.allCases {
             let holdsUp = [.waiting, .stored, .deferred, .failed].contains(state)
             #expect(CompletionMachine(state, attempt: 1).blocksOthers == holdsUp)

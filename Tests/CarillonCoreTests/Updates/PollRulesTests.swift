@@ -47,7 +47,7 @@ struct PollRulesTests {
         #expect(try Self.rule(Self.position(15, isOfUpdates: true)).isAhead)
     }
 
-    @Test func `a position of another past of the server is unknown, whatever its binding is`() throws {
+    @Test func `a position of another history of the server is unknown, with any binding`() throws {
         let other = Self.position(5, history: 8, binding: BindingSerial(4))
         let later = Self.position(1 << 62, binding: BindingSerial(4))
         try #require(PositionSource.epoch(of: later.place) > 0)
@@ -66,7 +66,7 @@ struct PollRulesTests {
 
     // MARK: Receipts
 
-    @Test func `a position of updates is a receipt of updates alone, and one of everything of what is polled for`() {
+    @Test func `a position of updates confirms only updates, and a position of everything confirms all polled kinds`() {
         #expect(Self.position(5).receivedTo == ReceivedTo(all: 5, updates: 0))
         #expect(Self.position(5, isOfUpdates: true).receivedTo == ReceivedTo(all: 0, updates: 5))
         #expect(Self.position(5).receipt(of: nil) == InboxReceipt(upTo: 5, of: nil))

@@ -23,7 +23,7 @@ struct UserKeySetTests {
         #expect(keys.keys.map(\.algorithm) == [.es256])
     }
 
-    @Test func `a set without a key that is of use here is refused, and so is what is no set`() {
+    @Test func `a set without a usable key is refused, and so is a text that is not a set`() {
         for text in ["", "[]", "{}", #"{"keys":{}}"#, #"{"keys":[]}"#, #"{"keys":[{"kty":"oct","k":"AA"}]}"#] {
             #expect(throws: Refusal.self) { try UserKeySet(jwks: Array(text.utf8)) }
         }

@@ -42,7 +42,7 @@ struct UserTokenTests {
         }
     }
 
-    @Test func `each algorithm says who it is, with the key that signed and no other`() throws {
+    @Test func `each algorithm identifies the user, with the key that signed and no other`() throws {
         let signers = try Self.signers()
         let others = try Self.signers()
         for (signer, other) in zip(signers, others) {
@@ -55,7 +55,7 @@ struct UserTokenTests {
         #expect(refuses(forged, try Self.keys(.hs256(Self.secret))))
     }
 
-    @Test func `the algorithm is what was configured, whatever the token says`() throws {
+    @Test func `the algorithm is the configured one, whatever the token contains`() throws {
         let signer = TokenSigner.es256(P256.Signing.PrivateKey())
         let keys = try Self.keys(signer)
         #expect(refuses(try signer.token(Self.good), keys, [.rs256, .eddsa]))
@@ -110,7 +110,7 @@ struct UserTokenTests {
         #expect(refuses("\(parts[0]).\(parts[1]).\(signature)", keys))
     }
 
-    @Test func `what a token says of its own key is not looked at`() throws {
+    @Test func `a key in the token itself is ignored`() throws {
         let thief = TokenSigner.es256(P256.Signing.PrivateKey())
         let keys = try Self.keys(.es256(P256.Signing.PrivateKey()))
         let header = ["jwk": try thief.jwk(), "jku": "\"https://thief.example/keys\"", "x5u": "\"https://thief.example/\""]
@@ -137,7 +137,7 @@ struct UserTokenTests {
         #"{"sub":"ada","aud":"com.example.app","exp":1800000060,"nbf":"soon"}"#,
         #"["sub"]"#,
     ])
-    func `what does not say who, for whom and until when is refused`(claims: String) throws {
+    func `a token without user, audience or expiry is refused`(claims: String) throws {
         let signer = TokenSigner.hs256(Self.secret)
         #expect(refuses(try signer.token(claims), try Self.keys(signer)))
     }
@@ -161,7 +161,7 @@ struct UserTokenTests {
         #expect(throws: Refusal.self) { try Self.user(signer.token(Self.good), keys, issuer: "https://id.example") }
     }
 
-    @Test func `what is no JWT is refused, and what is longer than 8 KiB is not read`() throws {
+    @Test func `a text that is not a JWT is refused, and one longer than 8 KiB is not read`() throws {
         let signer = TokenSigner.hs256(Self.secret)
         let keys = try Self.keys(signer)
         let token = try signer.token(Self.good)

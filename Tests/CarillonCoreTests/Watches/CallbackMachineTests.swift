@@ -64,7 +64,7 @@ struct CallbackMachineTests {
     }
 
     @Test(arguments: [3600, 86_400, 300 * 86_400] as [Int64])
-    func `a server that was away, or a clock that is ahead, gives up none that was tried a few times`(later: Int64) {
+    func `an unreachable server or a clock that is ahead ends no callback with few attempts`(later: Int64) {
         var machine = CallbackMachine(attempts: 1)
         var attempts = 1
         var now = endedAt.adding(seconds: later)

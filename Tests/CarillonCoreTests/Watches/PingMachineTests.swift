@@ -31,12 +31,12 @@ struct PingMachineTests {
         #expect(detail.contains("\(status)"))
     }
 
-    @Test func `a channel whose backend answers hears nothing`() {
+    @Test func `a channel whose backend answers receives nothing`() {
         #expect(change(.answered(status: 200), .answered(status: 204), .answered(status: 200)) == [nil, nil, nil])
     }
 
     @Test(arguments: PingFailure.allCases)
-    func `a failure is told once, and so is its end`(failure: PingFailure) {
+    func `a failure is reported once, and so is its end`(failure: PingFailure) {
         #expect(
             change(failed(failure), failed(failure), failed(failure), .answered(status: 200), .answered(status: 200)) == [
                 .pingFailed(failure), nil, nil, .recovered, nil,
@@ -51,7 +51,7 @@ struct PingMachineTests {
             ])
     }
 
-    @Test func `a call that could not be made says nothing of the backend, and is made up for soon`() {
+    @Test func `a call that could not be made does not concern the backend, and is repeated soon`() {
         var machine = PingMachine()
         _ = machine.pinged(failed(.noConnection), every: 3600, at: now, chance: 0)
         let before = machine
@@ -62,7 +62,7 @@ struct PingMachineTests {
         #expect(step.dueAt > now)
     }
 
-    @Test func `a call that nobody can make any more is a lost token, told once, and looked at once an hour`() {
+    @Test func `a call that nobody can make any more is a lost token, reported once, and checked once an hour`() {
         var machine = PingMachine()
         let first = machine.pinged(.impossible(reason: "lost"), every: 60, at: now, chance: 0)
         #expect(first.change == .pingFailed(.tokenLost))
@@ -75,7 +75,7 @@ struct PingMachineTests {
     }
 
     @Test(arguments: [15, 60, 3600, 86_400])
-    func `a ping follows after its interval, give or take a tenth`(interval: Int) {
+    func `a ping follows after its interval, plus or minus a tenth`(interval: Int) {
         for chance in [0, 1, 12_345, UInt64.max / 3, .max] {
             var machine = PingMachine()
             let due = machine.pinged(.answered(status: 200), every: interval, at: now, chance: chance).dueAt

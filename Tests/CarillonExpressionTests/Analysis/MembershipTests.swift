@@ -144,7 +144,7 @@ struct MembershipTests {
         #expect(tried == 80)
     }
 
-    @Test func `only equal conditions share a shape with sets`() throws {
+    @Test func `only equal conditions have the same shape with sets`() throws {
         func key(_ source: String, usesSets: Bool) throws -> String {
             try ExpressionProgram(source, in: Self.environment(usesSets: usesSets)).shape.key
         }
@@ -177,7 +177,7 @@ struct MembershipTests {
     ]
 
     @Test(arguments: needs)
-    func `what a condition needs is found`(source: String, need: String) throws {
+    func `the variables that a condition needs are found`(source: String, need: String) throws {
         func text(_ need: ExpressionNeed) -> String {
             switch need {
             case .oneOf(let variable, let constants): "\(variable):\(constants.count)"

@@ -27,11 +27,11 @@ struct TermTests {
             ("l.exists(i, i == y)", ["l.exists(i, i == y) == true"]), ("true", ["evaluate true"]),
             ("x.a.b != 2", ["x.a.b != 2"]), ("!!z", ["z == true"]),
         ] as [(String, [String])])
-    func `what an index can use of a condition`(source: String, terms: [String]) throws {
+    func `an index gets the terms of a condition that it can use`(source: String, terms: [String]) throws {
         #expect(try Self.terms(source) == terms)
     }
 
-    @Test func `a term says which of the condition's constants it compares with`() throws {
+    @Test func `a term names the constants of the condition that it compares with`() throws {
         let source = "size(s) > 3 && (1 < x || y in ['a', 'b']) && z && l + 5 > 0"
         let program = try ExpressionProgram.unchecked(source, in: Self.environment)
         #expect(program.shape.constantCount == program.constants.count && program.constants.count == 5)

@@ -56,7 +56,7 @@ struct CheckerTests {
         ("[1, 2u].all(x, x > 0)", "bool"), ("1 % 2.0", "refused: type"), ("[].exists(y, y == [y])", "refused: type"),
         ("[[], [1]][0] == ['a']", "refused: type"),
     ])
-    func `types are found, and what cannot be meant is refused`(source: String, type: String) {
+    func `types are found, and meaningless expressions are refused`(source: String, type: String) {
         #expect(Trial.check(source, Self.variables) == type)
     }
 
@@ -89,7 +89,7 @@ struct CheckerTests {
         "a.map(x, string(b)).size() > 0",
         "a.all(x, s.matches('a{200}b') || true)",
     ])
-    func `an evaluation ends at its budget, and nothing absorbs that`(source: String) {
+    func `an evaluation ends at its budget, and no operator hides that`(source: String) {
         var limits = ExpressionLimits()
         limits.cost = 10_000
         let variables: [String: ExpressionValue] = [
@@ -103,7 +103,7 @@ struct CheckerTests {
         #expect(duration < .seconds(10))
     }
 
-    @Test func `each element costs, whatever is asked of it`() {
+    @Test func `each element costs in any evaluation`() {
         var limits = ExpressionLimits()
         limits.cost = 500
         let elements = ExpressionValue.list(Array(repeating: .null, count: 1000))
@@ -131,7 +131,7 @@ struct CheckerTests {
         #expect(Trial.check("[[], [[1]], []]") == "list(list(list(int)))")
     }
 
-    @Test func `thousands of lists whose elements are not known, and of long names, are checked at once`() {
+    @Test func `thousands of lists with unknown elements and of long names are checked at once`() {
         let duration = ThreadTime.measure(checkUnknownElements)
         #expect(duration < .seconds(10))
     }
@@ -181,7 +181,7 @@ struct CheckerTests {
         #expect(Trial.check(source).hasPrefix("refused: type"))
     }
 
-    @Test func `what is made of constants, and patterns that cannot be read, cost as well`() {
+    @Test func `values made of constants and unreadable patterns cost as well`() {
         var limits = ExpressionLimits()
         limits.cost = 20_000
         let elements = ExpressionValue.list(Array(repeating: .null, count: 1000))
@@ -194,7 +194,7 @@ struct CheckerTests {
         }
     }
 
-    @Test func `no limit of depth goes beyond what the stack bears`() {
+    @Test func `a limit of depth cannot exceed the stack`() {
         var limits = ExpressionLimits()
         limits.depth = 100_000
         #expect(limits.depth == 250)

@@ -123,7 +123,7 @@ struct CostTests {
     }
 
     /// Unless elements are larger than they are taken to be: those of lists that the condition makes itself, which are small here.
-    @Test func `no evaluation costs more than was said`() throws {
+    @Test func `no evaluation costs more than its estimate`() throws {
         var generator = Generator(random: .forTest())
         var tried = 0
         var turns = ScenarioTurns(1500)

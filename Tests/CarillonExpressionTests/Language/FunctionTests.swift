@@ -57,7 +57,7 @@ struct FunctionTests {
         ("string(-1.0/0.0)", #""-Inf""#), ("string(0.0/0.0)", #""NaN""#), ("string(5e-324)", #""5e-324""#),
         ("string(100.0)", #""100""#),
     ])
-    func `conversions say what they cannot do`(source: String, value: String) {
+    func `conversions report their failures`(source: String, value: String) {
         #expect(Trial.unchecked(source) == value)
     }
 

@@ -2,7 +2,7 @@ import CarillonExpression
 import Testing
 
 struct ProgramTests {
-    @Test func `conditions that differ in constants only share a shape`() throws {
+    @Test func `conditions that differ in constants only have one shape`() throws {
         let environment = ExpressionEnvironment([.init("price", .double), .init("symbol", .string)])
         let one = try ExpressionProgram("price > 100.0 && symbol in ['A', 'B']", in: environment)
         let other = try ExpressionProgram("price>2.5&&(symbol in [\"C\"])", in: environment)
@@ -59,7 +59,7 @@ struct ProgramTests {
         #expect(error?.code == .noOverload)
     }
 
-    @Test func `a value that is no Boolean does not hold, and says so`() throws {
+    @Test func `a value that is not a Boolean does not count as true, and is reported`() throws {
         let environment = ExpressionEnvironment([.init("x", .dynamic)])
         var bindings = ExpressionBindings(environment)
         bindings["x"] = .int(1)
@@ -67,7 +67,7 @@ struct ProgramTests {
         #expect(error?.code == .noOverload)
     }
 
-    @Test func `an error says where it is`() throws {
+    @Test func `an error contains its place`() throws {
         let environment = ExpressionEnvironment([.init("é", .int)])
         let error = #expect(throws: ExpressionError.self) {
             try ExpressionProgram.unchecked("'ü' == 'ü' ?\n 1 / 0 : 2", in: environment).value(
@@ -107,7 +107,7 @@ struct ProgramTests {
         String(repeating: "list(", count: 40) + "int" + String(repeating: ")", count: 40),
         String(repeating: "list(", count: 1000),
     ])
-    func `what is no type is not read`(text: String) {
+    func `a text that is not a type is refused`(text: String) {
         #expect(ExpressionType(text) == nil)
     }
 }

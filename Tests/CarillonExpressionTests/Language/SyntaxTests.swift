@@ -16,7 +16,7 @@ struct SyntaxTests {
         ("é", 0), ("'é' é", 4),
         ("1 < 2 ? 3", 9), ("a.`", 3), ("f(", 2), ("f(1 2)", 4), ("[1,,2]", 3), ("x.map(1, 2)", 6),
     ])
-    func `what cannot be read is refused with its place`(source: String, offset: Int) throws {
+    func `unreadable text is refused with its place`(source: String, offset: Int) throws {
         let refusal = #expect(throws: ExpressionRefusal.self) {
             try ExpressionProgram.unchecked(source, in: ExpressionEnvironment())
         }
@@ -89,11 +89,11 @@ struct SyntaxTests {
         ("'" + String(repeating: "a", count: 20_000) + "'", "refused: size"),
         ("[" + String(repeating: "1,", count: 6000) + "]", "refused: size"),
     ])
-    func `what is too long or too deep is refused, however it is made so`(source: String, value: String) {
+    func `text that is too long or too deep is refused in every form`(source: String, value: String) {
         #expect(Trial.unchecked(source) == value)
     }
 
-    @Test func `what the definition asks for at least is taken`() {
+    @Test func `text at the minimum limits of the definition is accepted`() {
         func row(_ count: Int, _ part: String, _ separator: String) -> String {
             Array(repeating: part, count: count).joined(separator: separator)
         }

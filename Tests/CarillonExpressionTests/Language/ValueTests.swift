@@ -38,7 +38,7 @@ struct ValueTests {
         ("timestamp('2024-01-01T00:00:00Z') == timestamp('2024-01-01T01:00:00+01:00')", "true"), ("true == true", "true"),
         ("[[1]] == [[1]]", "true"), ("[[1]] == [[2]]", "false"), ("1 != 2", "true"),
     ])
-    func `values are equal by what they are worth, and unlike types are unequal`(source: String, value: String) {
+    func `values are equal by value, and unlike types are unequal`(source: String, value: String) {
         #expect(Trial.unchecked(source) == value)
     }
 
@@ -71,7 +71,7 @@ struct ValueTests {
         ("true || false && false", "true"), ("!false && true", "true"),
         ("true ? 5 : false ? 6 : 7", "5"), ("false ? 5 : false ? 6 : 7", "7"), ("unknown(1) || true", "true"),
     ])
-    func `and, or and choice absorb what does not decide`(source: String, value: String) {
+    func `and, or and choice ignore operands that do not decide`(source: String, value: String) {
         #expect(Trial.unchecked(source) == value)
     }
 
@@ -94,7 +94,7 @@ struct ValueTests {
         ("{1:1,2:2,3:3,4:4,5:5,6:6,7:7,8:8,9:9,1u:10}", "error: repeated_key"),
         ("11 in {1:1,2:2,3:3,4:4,5:5,6:6,7:7,8:8,9:9,10:10}", "false"), ("{'a b': 1}.`a b`", "1"),
     ])
-    func `lists and maps give what is in them`(source: String, value: String) {
+    func `lists and maps return their elements`(source: String, value: String) {
         #expect(Trial.unchecked(source) == value)
     }
 
@@ -146,7 +146,7 @@ struct ValueTests {
         #expect(Trial.unchecked(source, ["m": .map(["x": .null])]) == value)
     }
 
-    @Test func `the longest bound prefix of a name is what it stands for`() {
+    @Test func `a name refers to its longest bound prefix`() {
         let variables: [String: ExpressionValue] = [
             "p.q": .map(["r": .int(1)]), "p": .map(["q": .map(["r": .int(2), "s": .int(3)])]), "a.b.c": .int(4),
             "c": .int(5),

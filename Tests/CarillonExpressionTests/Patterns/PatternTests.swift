@@ -4,7 +4,7 @@ import Testing
 @testable import CarillonExpression
 
 struct PatternTests {
-    @Test func `what a set looks through costs`() throws {
+    @Test func `each part of a set that is searched costs`() throws {
         func cost(_ pattern: String) throws -> Int { try Pattern(pattern, limit: 1000).cost(of: 100) }
         #expect(try cost("[a]") < cost("[\\D\\S\\W]"))
         #expect(try cost("[a]") < cost("[acegikmoqsuwy]"))
@@ -52,7 +52,7 @@ struct PatternTests {
             (#"\_"#, "_", nil), (#"\-"#, "-", true), (#"[\b]"#, "b", nil), ("$^", "", true), ("a$b", "ab", false),
             ("||", "", true),
         ] as [(String, String, Bool?)])
-    func `patterns are those of RE2, and what it refuses is refused`(pattern: String, text: String, matches: Bool?) {
+    func `patterns are those of RE2, and other ones are refused`(pattern: String, text: String, matches: Bool?) {
         let expected = matches.map(String.init) ?? "error: invalid_pattern"
         #expect(Trial.unchecked("t.matches(p)", ["t": .string(text), "p": .string(pattern)]) == expected)
     }
@@ -64,7 +64,7 @@ struct PatternTests {
         #expect(refusal?.problems.first?.position.offset == 10)
     }
 
-    @Test func `time is linear in the text, whatever the pattern`() {
+    @Test func `time is linear in the text, for any pattern`() {
         var limits = ExpressionLimits()
         limits.cost = 1 << 30
         func time(_ count: Int) -> Duration {

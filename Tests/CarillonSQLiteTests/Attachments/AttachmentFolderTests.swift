@@ -84,7 +84,7 @@ struct AttachmentFolderTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: path + ".part")) == Data("abcdghi".utf8))
     }
 
-    @Test func `a disk without room is told from one that is broken`() {
+    @Test func `a full disk is distinguished from a broken one`() {
         for cause in [ENOSPC, EDQUOT, EFBIG] { #expect(StoreFault(disk: cause).kind == .full) }
         #expect(StoreFault(disk: EIO).kind == .unavailable)
     }

@@ -131,7 +131,7 @@ struct AttachmentRowTests {
         try await expectTotals(store, [:])
     }
 
-    @Test func `totals follow attachments whose owner or last reader is gone`() async throws {
+    @Test func `totals follow attachments whose owner or last reader is deleted`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, limits) = (fixture.sqlite, limits)
         func sweep() async throws { while try await !store.removeEndedAttachments(at: start, limit: 1).isDone {} }
@@ -164,7 +164,7 @@ struct AttachmentRowTests {
         try await expectTotals(store, [:])
     }
 
-    @Test func `two uploads of one allowance in one commit count both`() async throws {
+    @Test func `two uploads of one quota in one commit count both`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, now) = (fixture.sqlite, start)
         let requests = [UInt64(1), 2].map { request($0, fixture, by: .senders, limits) }
@@ -188,7 +188,7 @@ struct AttachmentRowTests {
         try await expectTotals(store, ["": 200, "s": 200])
     }
 
-    @Test func `a change of the totals runs as many statements as the documentation says`() async throws {
+    @Test func `a change of the totals runs as many statements as the documentation lists`() async throws {
         let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, limits) = (fixture.sqlite, limits)
         let device = AttachmentPrincipal.device(fixture.device.serial)

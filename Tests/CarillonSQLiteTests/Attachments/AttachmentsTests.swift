@@ -156,7 +156,7 @@ extension RandomSource {
 struct AttachmentsTests {
     private func sha(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 
-    @Test func `it comes in parts, and is there when it was said to be whole`() async throws {
+    @Test func `an attachment arrives in parts, and exists when it is complete`() async throws {
         let world = try await World()
         let id = try await world.begin(10)
         #expect(try await world.append(id, ["ab", "cde"], at: 0).synced == 5)
@@ -171,7 +171,7 @@ struct AttachmentsTests {
         #expect(try await world.files.listed().isEmpty)
     }
 
-    @Test func `an offset is what is on disk, and is noted as so much has come`() async throws {
+    @Test func `an offset is the number of bytes on disk, and is stored as they arrive`() async throws {
         let world = try await World { $0.syncBytes = 4 }
         let id = try await world.begin(100)
         let noted = Mutex<[Int64]>([])
@@ -197,7 +197,7 @@ struct AttachmentsTests {
         #expect(try await world.content(id) == "abcDEFGHIJ")
     }
 
-    @Test func `what could not be synced once is not believed to be on disk`() async throws {
+    @Test func `data that could not be synced once does not count as stored`() async throws {
         let world = try await World()
         let id = try await world.begin(6)
         world.files.isNotifiedOnce.withLock { $0 = true }
@@ -208,7 +208,7 @@ struct AttachmentsTests {
     }
 
     @Test(arguments: ["create", "write", "sync", "publish"])
-    func `a full disk is said, and the upload goes on when there is room`(_ call: String) async throws {
+    func `a full disk is reported, and the upload continues when there is space`(_ call: String) async throws {
         let world = try await World()
         if call == "create" {
             world.files.fault.withLock { $0 = (call, .full) }
@@ -225,7 +225,7 @@ struct AttachmentsTests {
         #expect(try await world.content(id) == "abc")
     }
 
-    @Test func `what must stay free does`() async throws {
+    @Test func `the required free space stays free`() async throws {
         let world = try await World { ($0.freeBytes, $0.syncBytes) = (1000, 2) }
         world.files.free.withLock { $0 = 1010 }
         #expect(await world.code { _ = try await world.begin(11) } == .attachmentStorageFull)
@@ -251,7 +251,7 @@ struct AttachmentsTests {
         #expect(try await world.files.listed().isEmpty)
     }
 
-    @Test func `of a body whose digest does not hold nothing is kept, however long it is`() async throws {
+    @Test func `nothing of a body with a wrong digest is kept, for any length`() async throws {
         let world = try await World { $0.syncBytes = 1 }
         let id = try await world.begin(6)
         try await world.append(id, ["ab", "c"], at: 0, digest: sha("abc"))
@@ -271,7 +271,7 @@ struct AttachmentsTests {
         #expect(try await world.content(id) == "abcdef")
     }
 
-    @Test func `a whole that is not what its digest says is removed`() async throws {
+    @Test func `a complete attachment with a wrong digest is removed`() async throws {
         let world = try await World()
         let wrong = try await world.begin(3, digest: sha("abc"))
         #expect(await world.code { try await world.append(wrong, ["abx"], at: 0, isLast: true) } == .digestMismatch)
@@ -280,7 +280,7 @@ struct AttachmentsTests {
         #expect(try await world.append(right, ["abc"], at: 0, isLast: true).isComplete)
     }
 
-    @Test func `what was cut is kept to its last byte`() async throws {
+    @Test func `an interrupted upload is kept to its last byte`() async throws {
         let world = try await World()
         let id = try await world.begin(10)
         await #expect(throws: CancellationError.self) {
@@ -347,7 +347,7 @@ struct AttachmentsTests {
         #expect(try await world.state(id).synced == 3)
     }
 
-    @Test func `deleting ends a transfer, and what it brought`() async throws {
+    @Test func `deleting ends a transfer, and removes its data`() async throws {
         let world = try await World()
         let id = try await world.begin(10)
         let (begun, begins) = AsyncStream.makeStream(of: Void.self)
@@ -364,7 +364,7 @@ struct AttachmentsTests {
         #expect(try await world.files.listed().isEmpty)
     }
 
-    @Test func `what is removed as it becomes whole leaves no file`() async throws {
+    @Test func `an upload that is removed as it completes leaves no file`() async throws {
         let world = try await World()
         let id = try await world.begin(3)
         let serial = try await world.state(id).serial
@@ -374,7 +374,7 @@ struct AttachmentsTests {
         #expect(try await world.files.listed().isEmpty)
     }
 
-    @Test func `senders of another app are strangers`() async throws {
+    @Test func `senders of another app have no access`() async throws {
         let world = try await World()
         let begun = try await world.attachments.begin(
             world.senders, length: 3, digest: nil, readers: [.senders], lifetimeSeconds: 60, idempotency: nil)
@@ -384,7 +384,7 @@ struct AttachmentsTests {
         #expect(try await world.attachments.state(begun.id, of: world.senders).id == begun.id)
     }
 
-    @Test func `of many who come at once one works, and the others are told`() async throws {
+    @Test func `of many concurrent uploads one works, and the others receive an error`() async throws {
         let turns = UploadTurns()
         let inside = Inside()
         let notified = await withTaskGroup(of: Bool.self) { group in
@@ -436,7 +436,7 @@ struct AttachmentsTests {
         _ = try await world.attachments.open(id, for: world.owner)
     }
 
-    @Test func `transfers at once are bounded, by whose they are and in all`() async throws {
+    @Test func `concurrent transfers are limited for each owner and in total`() async throws {
         let world = try await World { ($0.transfersOfDevice, $0.transfersOfSenders, $0.transfers) = (2, 3, 4) }
         let id = try await world.begin(0)
         try await world.append(id, [], at: 0, isLast: true)
@@ -453,7 +453,7 @@ struct AttachmentsTests {
         try await world.append(other, ["x"], at: 0, isLast: true)
     }
 
-    @Test func `a user's devices have a share of the transfers, and so has an app`() async throws {
+    @Test func `the devices of a user have a quota of the transfers, and so has an app`() async throws {
         let world = try await World { ($0.transfersOfUser, $0.transfersOfApp) = (3, 5) }
         let id = try await world.begin(0)
         try await world.append(id, [], at: 0, isLast: true)
@@ -495,7 +495,7 @@ struct AttachmentsTests {
         for place in 0..<3 { #expect(await code(place) == nil) }
     }
 
-    @Test func `an upload ends where its whole length has no room any more, and keeps what came`() async throws {
+    @Test func `an upload ends if its whole length does not fit any more, and keeps the received data`() async throws {
         let world = try await World {
             ($0.userBytes, $0.appBytes, $0.leastCharge, $0.aheadBytes) = (100, 100, 1, 10)
         }
@@ -548,7 +548,7 @@ struct AttachmentsTests {
         #expect(try await world.files.listed() == [kept])
     }
 
-    @Test func `an upload whose file is gone is nothing any more`() async throws {
+    @Test func `an upload whose file is missing no longer exists`() async throws {
         let world = try await World()
         let id = try await world.begin(3)
         try await world.files.remove([id])
@@ -556,7 +556,7 @@ struct AttachmentsTests {
         #expect(await world.code { _ = try await world.state(id) } == .attachmentUnknown)
     }
 
-    @Test func `what is refused leaves no file`() async throws {
+    @Test func `a refused request leaves no file`() async throws {
         let world = try await World { ($0.uploadsOfDevice, $0.fileBytes) = (1, 100) }
         #expect(await world.code { _ = try await world.begin(101) } == .attachmentTooLarge)
         #expect(try await world.files.listed().isEmpty)

@@ -36,7 +36,7 @@ struct PublisherTests {
         #expect(try await rows(world) == 0)
     }
 
-    @Test func `one that was given has the outcome that the device says`() async throws {
+    @Test func `a delivered message has the outcome that the device reports`() async throws {
         let world = try await DeliveryWorld.make()
         let session = try await join(world)
         let receipt = try await world.publish(world.request(ttl: 0))
@@ -46,7 +46,7 @@ struct PublisherTests {
         #expect(try await world.outcome(receipt.id) == .acknowledged)
     }
 
-    @Test func `the body of one that was given is written nowhere`() async throws {
+    @Test func `the body of a delivered message is not written`() async throws {
         let world = try await DeliveryWorld.make()
         _ = try await join(world)
         #expect(try await world.publish(world.request(ttl: 0)).outcome == nil)
@@ -57,7 +57,7 @@ struct PublisherTests {
         #expect(bytes == 0)
     }
 
-    @Test func `a look into the inbox sees what was offered and is not written yet`() async throws {
+    @Test func `a list of the inbox shows offered messages that are not written yet`() async throws {
         let world = try await DeliveryWorld.make()
         let watching = RecordedWithdrawals(of: world.fixture.device.serial)
         let device = world.fixture.device.serial
@@ -92,7 +92,7 @@ struct PublisherTests {
 
     // MARK: Live
 
-    @Test func `an acknowledgement that overtakes the write answers the sender, and what it replaced is not given`()
+    @Test func `an acknowledgement that overtakes the write answers the sender, and the replaced message is not delivered`()
         async throws
     {
         let world = try await DeliveryWorld.make()
@@ -112,7 +112,7 @@ struct PublisherTests {
         #expect(try await world.outcome(offered.id) == .acknowledged)
     }
 
-    @Test func `when a replacement is answered, the one before it cannot be given any more`() async throws {
+    @Test func `when a replacement is answered, the earlier message cannot be delivered any more`() async throws {
         let world = try await DeliveryWorld.make()
         let first = try await world.publish(world.request(topic: "a"))
         let watching = RecordedWithdrawals(of: world.fixture.device.serial)
@@ -151,7 +151,9 @@ struct PublisherTests {
         _ = try await world.publish(world.request())
     }
 
-    @Test func `when too much is queued for the disk, the sender is told, and what was queued is stored`() async throws {
+    @Test func `when too much is queued for the disk, the sender gets an error, and the queued messages are stored`()
+        async throws
+    {
         let world = try await DeliveryWorld(try await StoreFixture(.memory), limits: .init(entries: 3))
         let watching = RecordedWithdrawals(of: world.fixture.device.serial)
         world.sessions.join(watching, device: world.fixture.device.serial)
@@ -174,7 +176,7 @@ struct PublisherTests {
         #expect(seen.count { $0 } == 3)
     }
 
-    @Test func `a deleted device's inbox says so`() async throws {
+    @Test func `the inbox of a deleted device reports the deletion`() async throws {
         let world = try await DeliveryWorld.make()
         let device = world.fixture.device.serial
         _ = try await world.publish(world.request())

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ArrivalTests {
-    @Test func `a device arrives even if what waits for it cannot be read`() async throws {
+    @Test func `a device arrives even if its waiting messages cannot be read`() async throws {
         let fixture = try await StoreFixture(.file)
         _ = try await fixture.append(fixture.envelope(1))
         try await fixture.sqlite.run("UPDATE envelope SET kind = 999")
@@ -16,7 +16,7 @@ struct ArrivalTests {
         #expect(arrival == Arrival(device: fixture.device, envelopes: nil))
     }
 
-    @Test func `a poll with a wrong credential is refused even if what waits cannot be read`() async throws {
+    @Test func `a poll with a wrong credential is refused even if the waiting messages cannot be read`() async throws {
         let fixture = try await StoreFixture(.file)
         _ = try await fixture.append(fixture.envelope(1))
         try await fixture.sqlite.run("UPDATE envelope SET kind = 999")

@@ -66,7 +66,7 @@ struct InboxIndexStoreTests {
     }
 
     @Test(arguments: RandomSeed.some(4))
-    func `the index is of what stands, through every change, fault, kill and move`(seed: UInt64) async throws {
+    func `the index contains the stored entries through every change, fault, kill and move`(seed: UInt64) async throws {
         var random = SeededRandom(seed: seed)
         let capacity = Int.random(in: 1...40, using: &random)
         var directory = try TemporaryDirectory.make()
@@ -142,7 +142,7 @@ struct InboxIndexStoreTests {
         }
     }
 
-    @Test func `who reads sees all that was committed before, while entries move`() async throws {
+    @Test func `a reader sees all entries that were committed before, while entries move`() async throws {
         let store = try SQLiteStore(directory: TemporaryDirectory.make(), indexCapacity: 50)
         let fixture = try await StoreFixture(store)
         let counter = Counter()
@@ -232,7 +232,7 @@ struct InboxIndexStoreTests {
         #expect(after?.waiting?.isEmpty == true)
     }
 
-    @Test func `what moved is in the log no more, and what was gathered stays bounded`() async throws {
+    @Test func `moved entries are no longer in the log, and the number of collected entries stays bounded`() async throws {
         let store = try SQLiteStore(directory: TemporaryDirectory.make(), indexCapacity: 100)
         let fixture = try await StoreFixture(store)
         var channels: [PushChannel] = []
@@ -299,7 +299,7 @@ struct InboxIndexStoreTests {
         #expect(try await fixture.waiting().isEmpty)
     }
 
-    @Test func `what was to be due and was taken back is written down anew`() async throws {
+    @Test func `an entry that was to become due and was withdrawn is written again`() async throws {
         let fixture = try await StoreFixture(.file)
         try await fixture.sqlite.database.write { db in
             try db.execute(
@@ -318,7 +318,7 @@ struct InboxIndexStoreTests {
         #expect(swept.expired.map(\.position) == [3])
     }
 
-    @Test func `a log that cannot be read is damage, and is said to be`() async throws {
+    @Test func `an unreadable log is damage, and is reported`() async throws {
         let directory = try TemporaryDirectory.make()
         let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
         _ = try await fixture.append(fixture.envelope(1))
@@ -328,7 +328,7 @@ struct InboxIndexStoreTests {
         #expect(fault?.description.contains("index") == true)
     }
 
-    @Test func `outcomes are kept as long as is set now, whatever was set when they came`() async throws {
+    @Test func `outcomes are kept as long as the current setting, regardless of the earlier one`() async throws {
         let directory = try TemporaryDirectory.make()
         func open(_ seconds: Int64) throws -> SQLiteStore {
             try SQLiteStore(

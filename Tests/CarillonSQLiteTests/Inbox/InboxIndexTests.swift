@@ -23,7 +23,7 @@ struct InboxIndexTests {
         return positions
     }
 
-    @Test func `entries are in order of position, whatever the order in which they came, each once`() throws {
+    @Test func `entries are in order of position, for any order of their arrival, each once`() throws {
         add(5, 1, 3, 5, 9, 1)
         #expect(try positions() == [1, 3, 5, 9])
         #expect(try positions(after: 3) == [5, 9])
@@ -33,7 +33,7 @@ struct InboxIndexTests {
         #expect(try index.slots(of: other).isEmpty)
     }
 
-    @Test func `what was gathered here and leaves needs no look into the table`() throws {
+    @Test func `collected entries that leave need no read of the table`() throws {
         add(1, 2)
         #expect(!index.remove(.init(position: 1, size: 10), from: key))
         #expect(index.remove(.init(position: 1, size: 10), from: key))
@@ -89,7 +89,7 @@ struct InboxIndexTests {
         #expect(moved.map(\.isFinal) == [false, true, false, true, false, true])
     }
 
-    @Test func `what was logged is read back: the last generation gathers, those before it move`() throws {
+    @Test func `logged entries are read back: the last generation collects, and earlier ones move`() throws {
         var reading = InboxIndex.Reading()
         func added(_ position: Int64, _ generation: Int64) {
             reading.begin(generation)
@@ -108,7 +108,7 @@ struct InboxIndexTests {
         #expect(index.nextToMove(atLeast: 9)?.entries.flatMap(\.1).map(\.position) == [2, 8])
     }
 
-    @Test func `who reads finds what was removed until that is on disk, and who writes does not`() throws {
+    @Test func `readers find a removed entry until the removal is on disk, and writers do not`() throws {
         add(1, 2, 3, 4)
         #expect(index.beginMovingWhenFull())
         add(5, 6)
@@ -140,7 +140,7 @@ struct InboxIndexTests {
         #expect(try index.slotsForReaders(of: key).isEmpty)
     }
 
-    @Test func `nothing is here for readers only if nothing left since they were to look`() throws {
+    @Test func `an inbox is empty for readers only if no entry left since their read began`() throws {
         let before = index.departures
         #expect(try index.isEmpty(key, since: before))
         add(1)
@@ -164,7 +164,7 @@ struct InboxIndexTests {
         #expect(try !index.isEmpty(key, since: moved))
     }
 
-    @Test func `what comes and goes is moved as well, for the sake of its log`() throws {
+    @Test func `entries that arrive and leave are moved as well, because of their log`() throws {
         for position in Int64(1)...7 {
             add(position)
             _ = index.remove(.init(position: position, size: 10), from: key)
@@ -180,7 +180,7 @@ struct InboxIndexTests {
         #expect(index.takeMovedUpTo() == 0)
     }
 
-    @Test func `what is lost is not taken for empty`() {
+    @Test func `a lost index does not count as empty`() {
         add(1)
         index.lose()
         #expect(throws: StoreFault.self) { try index.slotsForReaders(of: key) }
@@ -188,7 +188,7 @@ struct InboxIndexTests {
         #expect(throws: StoreFault.self) { try index.number() }
     }
 
-    @Test func `two orders become one, and what is in both is there once`() {
+    @Test func `two orders are merged, and an entry in both exists once`() {
         func slots(_ positions: Int64...) -> [InboxIndex.Slot] { positions.map { .init(position: $0, size: 1) } }
         #expect(InboxIndex.merged(slots(1, 4, 5), slots(2, 4, 9)) == slots(1, 2, 4, 5, 9))
         #expect(InboxIndex.merged(slots(), slots(2)) == slots(2))

@@ -50,7 +50,7 @@ struct RowAllowanceTests {
         #expect(try await fixture.waiting().map(\.position) == [100])
     }
 
-    @Test func `what was forgotten by time makes room again`() async throws {
+    @Test func `rows that ended by time make space again`() async throws {
         let fixture = try await StoreFixture(.memory, .init(outcomes: 16, outcomeRetentionSeconds: 10))
         for position in Int64(1)...16 {
             _ = try await fixture.append(fixture.envelope(position))
@@ -90,7 +90,7 @@ struct RowAllowanceTests {
     }
 
     @Test(arguments: SQLiteStores.all)
-    func `a message of TTL 0 that nobody was given leaves no row`(kind: SQLiteStores) async throws {
+    func `a message of TTL 0 that no device received leaves no row`(kind: SQLiteStores) async throws {
         let fixture = try await StoreFixture(kind)
         let envelope = fixture.envelope(1, ttl: 0)
         _ = try await fixture.append(envelope)
@@ -124,7 +124,7 @@ struct RowAllowanceTests {
         #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) == 0)
     }
 
-    @Test func `what waits counts the same when it is counted anew`() async throws {
+    @Test func `the number of waiting messages is the same when it is counted anew`() async throws {
         let room = 10 * (Envelope.overhead + 10)
         let fixture = try await StoreFixture(.memory, .init(bytes: room))
         for position in Int64(1)...10 {
@@ -135,7 +135,7 @@ struct RowAllowanceTests {
         #expect(try await fixture.append(fixture.envelope(11)) == .full)
     }
 
-    @Test func `what ended with a channel makes room for outcomes that are counted anew`() async throws {
+    @Test func `rows that ended with a channel make space for outcomes that are counted anew`() async throws {
         let fixture = try await StoreFixture(.memory, .init(outcomes: 16))
         for position in Int64(1)...10 {
             _ = try await fixture.append(fixture.envelope(position, on: fixture.second))

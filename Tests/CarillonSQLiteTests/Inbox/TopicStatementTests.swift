@@ -17,7 +17,7 @@ struct TopicStatementTests {
         return (traced.value, traced.statements.count { $0.contains("topic = ?") })
     }
 
-    @Test func `a topic is looked for only if something waits`() async throws {
+    @Test func `a topic is searched only if something waits`() async throws {
         let fixture = try await StoreFixture(.memory)
         let first = try await append(1, fixture)
         #expect(first.result == .stored(replaced: nil))
@@ -32,7 +32,7 @@ struct TopicStatementTests {
         #expect(try await fixture.waiting().map(\.position) == [3])
     }
 
-    @Test func `a topic is looked for if it is not remembered how much waits`() async throws {
+    @Test func `a topic is searched if the number of waiting messages is unknown`() async throws {
         let fixture = try await StoreFixture(.memory)
         _ = try await append(1, fixture)
         fixture.sqlite.memory.usage.forgetAll()
@@ -41,7 +41,7 @@ struct TopicStatementTests {
         #expect(try await fixture.store.commit([record]) == [.recorded(replaced: fixture.envelope(1).id)])
     }
 
-    @Test func `a topic is looked for after an acknowledgement that was taken back`() async throws {
+    @Test func `a topic is searched after an acknowledgement that was withdrawn`() async throws {
         let fixture = try await StoreFixture(.memory)
         let store = fixture.sqlite
         _ = try await append(1, fixture)

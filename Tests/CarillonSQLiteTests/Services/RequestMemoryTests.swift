@@ -130,7 +130,7 @@ struct RequestMemoryTests {
     // MARK: Faults
 
     @Test(arguments: [false, true])
-    func `what failed work wrote is not remembered, also beside work that succeeds`(isAfter: Bool) async throws {
+    func `rows of failed work are not remembered, also beside work that succeeds`(isAfter: Bool) async throws {
         let world = try await World()
         let (store, request) = (world.store, try await world.make())
         let memory = store.memory.requests

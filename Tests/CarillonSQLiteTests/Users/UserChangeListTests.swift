@@ -29,7 +29,7 @@ struct UserChangeListTests {
         }
     }
 
-    @Test func `every table with a column for a device is in the list of what ends with a user`() throws {
+    @Test func `every table with a column for a device is in the list of data that ends with a user`() throws {
         let ofDevices = try Self.tables(
             """
             (EXISTS (SELECT 1 FROM pragma_table_info(own.name) WHERE name IN ('device', 'consumer', 'provider', 'reader'))
@@ -49,7 +49,7 @@ struct UserChangeListTests {
         #expect(Set(rows).count == EnvelopeKind.allCases.count + UserChange.File.allCases.count + DeviceTable.allCases.count)
     }
 
-    @Test func `the page on guarantees says of every table when a row is removed`() throws {
+    @Test func `the page on guarantees lists for every table when a row is removed`() throws {
         let lines = try Self.page("guarantees.md")
         let start = try #require(lines.firstIndex { $0.hasPrefix("| Table | A row is removed |") })
         let rows = lines[(start + 2)...].prefix { $0.hasPrefix("| `") }

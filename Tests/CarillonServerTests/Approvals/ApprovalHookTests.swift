@@ -65,7 +65,7 @@ struct ApprovalHookTests {
         return (routes, device, clientKey, set["secret"])
     }
 
-    @Test func `a question is signed, and says who wants what`() async throws {
+    @Test func `a request to an approval hook is signed, and contains the device and the request`() async throws {
         let (routes, device, clientKey, secret) = try await routes()
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
         #expect(try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription).status == 201)
@@ -97,7 +97,7 @@ struct ApprovalHookTests {
             (#"{"code":"","detail":""}"#, nil, "approval hook"),
             (#"{"code":"\#(String(repeating: "c", count: 129))"}"#, nil, "approval hook"),
         ] as [(String, String?, String)])
-    func `a approval hook reaches the device word for word, and nothing is kept`(
+    func `the message of an approval hook reaches the device unchanged, and nothing is stored`(
         body: String, code: String?, word: String
     ) async throws {
         let (routes, device, clientKey, _) = try await routes()
@@ -126,7 +126,7 @@ struct ApprovalHookTests {
         .answered(status: 404, body: []), .answered(status: 199, body: []), .answered(status: 300, body: []),
         .answered(status: 401, body: []),
     ])
-    func `whoever cannot be asked allows nothing for now`(answer: ApprovalHookCaller.Answer) async throws {
+    func `an unreachable approval hook allows nothing for now`(answer: ApprovalHookCaller.Answer) async throws {
         let (routes, device, clientKey, _) = try await routes()
         backend.answer.withLock { $0 = answer }
         for answer in [
@@ -170,7 +170,9 @@ struct ApprovalHookTests {
         #expect(try await routes.request(.patch, "/v1/device", key: device, #"{"pushToken":null}"#).status == 200)
     }
 
-    @Test func `a question names the user whose device it is, and the subscription that is changed`() async throws {
+    @Test func `a request to an approval hook names the user of the device, and the subscription that is changed`()
+        async throws
+    {
         let (routes, device, _, _) = try await routes()
         let found = try await routes.domain.devices.authenticate(bearer: device)
         let user = try #require(UserID("anna"))
@@ -289,7 +291,7 @@ struct ApprovalHookTests {
         #expect(backend.types == ["subscription.activate"], "closed items are refused before the app is asked")
     }
 
-    @Test func `another server, and none, count for the next question, whoever set them`() async throws {
+    @Test func `another server, and none, apply to the next request, with any caller that set them`() async throws {
         let (routes, device, clientKey, _) = try await routes()
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
         #expect(backend.questions.map(\.address.text) == ["https://back.example.com/veto"])

@@ -43,7 +43,7 @@ struct InheritedSocketTests {
         #expect(try InheritedSocket.all(environment: ["LISTEN_FDS": "1"], first: descriptor).isEmpty)
     }
 
-    @Test func `what does not listen is refused by its number`() throws {
+    @Test func `a socket that does not listen is refused by its number`() throws {
         let descriptor = try boundSocket()
         defer { close(descriptor) }
         let fault = #expect(throws: InheritedSocket.Fault.self) { _ = try passed(descriptor) }

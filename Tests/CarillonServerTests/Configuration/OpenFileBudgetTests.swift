@@ -9,14 +9,14 @@ struct OpenFileBudgetTests {
             sockets: .init(sockets, isAsked: asked.sockets), connections: .init(connections, isAsked: asked.connections))
     }
 
-    @Test func `what there are files for fits, to the last one`() {
+    @Test func `limits fit up to the last available file`() {
         for asked in [(true, true), (false, false)] {
             #expect(fit(800, 100, files: 1000, asked: asked) == .fits)
             #expect(fit(801, 100, files: 1000, asked: asked) != .fits)
         }
     }
 
-    @Test func `what the operator asked for and there are no files for is refused`() {
+    @Test func `a requested limit without enough files is refused`() {
         #expect(fit(800, 101, files: 1000, asked: (true, true)) == .tooMany(room: 900))
         #expect(fit(901, 10, files: 1000, asked: (true, false)) == .tooMany(room: 900))
         #expect(fit(10, 901, files: 1000, asked: (false, true)) == .tooMany(room: 900))
@@ -24,7 +24,7 @@ struct OpenFileBudgetTests {
         #expect(fit(1, 1, files: 10, asked: (true, true)) == .tooMany(room: 0))
     }
 
-    @Test func `what is only the default is lowered, and what was asked for is kept`() {
+    @Test func `a default is lowered, and a requested limit is kept`() {
         let neither = (false, false)
         #expect(fit(200_000, 20_000, files: 1000, asked: neither) == .lowered(sockets: 810, connections: 90))
         #expect(fit(200_000, 20_000, files: 100_000, asked: neither) == .lowered(sockets: 89_910, connections: 9_990))

@@ -50,7 +50,7 @@ struct AcceptPauseTests {
     }
 
     @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
-    func `without files or memory the listener waits, and looks again`(code: CInt) async throws {
+    func `without files or memory the listener waits, and retries`(code: CInt) async throws {
         try await listen(pause: .milliseconds(50)) { listener, accepted in
             for _ in 0..<2 {
                 let clock = ContinuousClock()

@@ -33,7 +33,7 @@ struct AllowedOriginsTests {
         #expect(!origins.admitSocket(of: values))
     }
 
-    @Test func `a list of all lets everybody in`() throws {
+    @Test func `a list of all admits every origin`() throws {
         let all = try AllowedOrigins(listing: "*")
         for value in ["https://evil.example", "null", "http://x"] {
             #expect(all.admitSocket(of: [value]))
@@ -45,7 +45,7 @@ struct AllowedOriginsTests {
         "a.example", "https://a.example:0", "https://a.example:65536", "http://-a.example",
         "https://a.example/path", "https://", "://a", "https://a b", "https://a.example;x", "null",
     ])
-    func `what is no origin is no list`(text: String) {
+    func `a text that is not an origin is not a list`(text: String) {
         #expect(throws: AllowedOrigins.Fault.self) { try AllowedOrigins(listing: "https://good.example,\(text)") }
     }
 
@@ -93,7 +93,7 @@ struct AllowedOriginsTests {
     }
 
     @Test(arguments: ["https://evil.example", "null", nil])
-    func `nothing is granted to another origin, and that it might have been is said`(origin: String?) {
+    func `another origin gets no permission, and the response varies by origin`(origin: String?) {
         let sharing = CrossOriginSharing(origins: origins)
         #expect(sharing.terms(for: head(.POST, "/push/x", origin: origin)) == .init(origin: nil, varies: true))
         #expect(sharing.preflight(head(.OPTIONS, "/push/x", origin: origin, asking: "POST")) == nil)
@@ -105,7 +105,7 @@ struct AllowedOriginsTests {
         #expect(CrossOriginSharing(origins: origins).terms(for: two)?.origin == nil)
     }
 
-    @Test func `without a list nothing is said, and one's own page needs no sharing`() throws {
+    @Test func `without a list no header is sent, and the server's own page needs none`() throws {
         let sharing = CrossOriginSharing(origins: AllowedOrigins.none.on(publicURLs: PublicURLs("https://push.example")))
         #expect(sharing.terms(for: head(.POST, "/push/x", origin: "https://push.example")) == nil)
     }

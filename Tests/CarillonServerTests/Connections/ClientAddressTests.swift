@@ -54,12 +54,12 @@ struct ClientAddressTests {
         "for=6.6.6.6;a=b\", for=192.0.2.1\"", "for=6.6.6.6, garbage\"", "for=\"192.0.2.1",
         "6.6.6.6, 192.0.2.1\"", "6.6.6.6, \"192.0.2.1", "6.6.6.6, 192.0.2.1;host=\"x\"\"", "6.6.6.6\", 192.0.2.1\"",
     ])
-    func `another value is no address, whatever came before it`(field: String) {
+    func `another value is not an address, regardless of the values before it`(field: String) {
         #expect(ForwardedAddress(lastOf: [field]) == .invalid)
         #expect(ForwardedAddress(lastOf: ["for=192.0.2.1", field]) == .invalid)
     }
 
-    @Test func `without the field nothing is said`() {
+    @Test func `without the field no address is known`() {
         #expect(ForwardedAddress(lastOf: []) == nil)
         #expect(ClientAddress(header: "Forwarded").forwarded(in: ["x-forwarded-for": "192.0.2.1"]) == nil)
         #expect(ClientAddress().forwarded(in: ["forwarded": "for=192.0.2.1"]) == nil)

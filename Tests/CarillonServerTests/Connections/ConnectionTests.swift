@@ -70,7 +70,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `a TTL is shortened to thirty days, and the answer says so`() async throws {
+    @Test func `a TTL is shortened to thirty days, and the answer contains it`() async throws {
         try await ServedConnections.run { server in
             let (token, _, device) = try await server.openChannel()
             for ttl in ["2592001", "2147483648", "99999999999999999999"] {
@@ -95,7 +95,7 @@ struct ConnectionTests {
         ["TTL: 60", "Authorization: vapid t=\(token), k=\(Base64URL.encode(key.publicKey.x963Representation))"]
     }
 
-    @Test func `credentials that were given are checked on an open channel, too`() async throws {
+    @Test func `credentials in a request are checked on an open channel, too`() async throws {
         let key = P256.Signing.PrivateKey()
         let seconds = Int(Date().timeIntervalSince1970)
         let claims = #"{"aud":"https://push.example.com","exp":\#(seconds + 600)}"#
@@ -181,7 +181,7 @@ struct ConnectionTests {
         ),
         ("", "\r\n", 431), ("GET / HTTP/1.1\r\nX:", "        ", 431),
     ])
-    func `what the parser passes over without end is refused`(start: String, piece: String, status: Int) async throws {
+    func `data that the parser skips endlessly is refused`(start: String, piece: String, status: Int) async throws {
         try await ServedConnections.run { server in
             let (text, sent) = try await server.flood(start, String(repeating: piece, count: 2000), atMost: 100_000_000)
             #expect(sent < 100_000_000)
@@ -190,7 +190,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `a slow head and a slow body are given up after the time that is set`() async throws {
+    @Test func `a slow head and a slow body are abandoned after the configured time`() async throws {
         try await ServedConnections.run {
             $0.requests.headSeconds = 1
             $0.requests.bodySeconds = 1
@@ -259,7 +259,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `what one request is granted is not said to the next one of its connection`() async throws {
+    @Test func `the permission of one request does not apply to the next one of its connection`() async throws {
         try await ServedConnections.run {
             $0.allowedOrigins = try AllowedOrigins(listing: "https://app.example.com")
         } _: { server in
@@ -277,7 +277,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `a page that is not listed is told nothing, and asked for the same secrets`() async throws {
+    @Test func `a page that is not listed gets no permission, and needs the same secrets`() async throws {
         try await ServedConnections.run {
             $0.allowedOrigins = try AllowedOrigins(listing: "https://app.example.com")
         } _: { server in

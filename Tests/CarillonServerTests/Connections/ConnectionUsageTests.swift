@@ -30,7 +30,7 @@ struct ConnectionUsageTests {
         }
     }
 
-    @Test func `one network of IPv6 has its share, and loopback and Unix sockets have no limit`() {
+    @Test func `one network of IPv6 has its quota, and loopback and Unix sockets have no limit`() {
         let quotas = quotas()
         let first = opened(quotas, "2001:db8::1")
         let others = ["2001:db8::2", "2001:db8::3"].map { opened(quotas, $0) }
@@ -62,7 +62,7 @@ struct ConnectionUsageTests {
         #expect(quotas.devices.count(of: one) == 0 && quotas.devices.count(of: other) == 0)
     }
 
-    @Test func `who is late for a connection that ended takes nothing`() {
+    @Test func `a late use of a connection that ended has no effect`() {
         let quotas = quotas()
         let connection = opened(quotas, "192.0.2.1").usage
         connection.closed()
@@ -106,7 +106,7 @@ struct ConnectionUsageTests {
         #expect(ConnectionUsage(of: quotas).takeRefusedPlace(.ofAddress))
     }
 
-    @Test func `sockets of an address have a share of their own`() throws {
+    @Test func `sockets of an address have a quota of their own`() throws {
         let quotas = quotas()
         let address = try #require(NetworkAddress("192.0.2.1"))
         #expect(try quotas.takeSocket(of: NetworkAddress("127.0.0.1")) == nil)
@@ -143,7 +143,7 @@ struct ConnectionUsageTests {
         }
     }
 
-    @Test func `a poll that waits is answered by what comes, by its time, and by a stop of its client`() async throws {
+    @Test func `a waiting poll is answered by a message, at its time, and when its client stops`() async throws {
         try await ServedConnections.run { server in
             let (token, credential, _) = try await server.openChannel()
             let peer = try RawPeer(port: server.port)
@@ -204,7 +204,7 @@ struct ConnectionUsageTests {
         }
     }
 
-    @Test func `behind a proxy one client has its share of connections`() async throws {
+    @Test func `behind a proxy one client has its quota of connections`() async throws {
         try await ServedConnections.run {
             $0.clientAddress.header = "X-Forwarded-For"
             $0.connectionsPerAddress = 2

@@ -21,7 +21,7 @@ struct ConnectionWheelTests {
     }
 
     /// The first turn may come at once behind the insertion, and is no second.
-    @Test func `a member is called when its time has passed and not before, and then when it says`() {
+    @Test func `a member is called when its time has passed and not before, and then at its next time`() {
         let wheel = ConnectionWheel(slots: 8)
         let member = Member(next: [3, nil])
         wheel.insert(member, afterSeconds: 2)
@@ -32,7 +32,7 @@ struct ConnectionWheelTests {
         #expect(member.place == nil)
     }
 
-    @Test func `what happens within a second is dated with its end`() {
+    @Test func `an event within a second is dated with the end of the second`() {
         let wheel = ConnectionWheel(slots: 8)
         #expect(wheel.now == 1)
         turn(wheel, 4)

@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonServer
 
 struct InboundByteCounterTests {
-    @Test func `it counts what came since it was asked last, and passes it on`() throws {
+    @Test func `it counts the bytes since the last read, and passes them on`() throws {
         let counter = InboundByteCounter()
         let channel = EmbeddedChannel(handler: counter)
         #expect(counter.take() == 0)

@@ -28,7 +28,7 @@ struct ReceiveAllocatorTests {
         #expect(pool.count == 1)
     }
 
-    @Test("buffers grow with what arrives")
+    @Test("buffers grow with the received data")
     mutating func growth() {
         for _ in 0..<10 { _ = read(.max) }
         #expect(read(.max).capacity == 65_536)

@@ -120,7 +120,7 @@ struct RequestMachineTests {
         #expect(request.head.uri == path)
     }
 
-    @Test mutating func `a client of HTTP 1_0 is told that the connection stays, unless the length is unknown`() {
+    @Test mutating func `a client of HTTP 1_0 is informed that the connection stays, unless the length is unknown`() {
         _ = receiveWhole(head(.GET, "/", ["connection": "keep-alive"], .http1_0))
         var other = machine
         #expect(machine.answerBegan(hasLength: true) == "keep-alive")
@@ -175,7 +175,7 @@ struct RequestMachineTests {
         }
     }
 
-    @Test mutating func `what comes before a head is bounded in bytes, and counts anew with each request`() {
+    @Test mutating func `data before a head is limited in bytes, and counts anew with each request`() {
         let most = 2 * ConnectionLimits.headBytes
         for _ in 0..<3 {
             #expect(machine.readCompleted(at: 0, bytes: most) == .none)
@@ -197,7 +197,7 @@ struct RequestMachineTests {
 
     // MARK: Pipelining
 
-    @Test mutating func `requests that come before the answer are held, in order, and no more is read`() {
+    @Test mutating func `requests that arrive before the answer wait, in order, and no more is read`() {
         _ = receiveWhole(head(.GET, "/1"))
         for uri in ["/2", "/3"] {
             #expect(receive(.head(head(.GET, uri))) == .none)
@@ -271,7 +271,7 @@ struct RequestMachineTests {
         }
     }
 
-    @Test mutating func `a handshake beyond the limit of sockets is given to the routes`() {
+    @Test mutating func `a handshake beyond the limit of sockets is passed to the routes`() {
         _ = receive(.head(head(.GET, "/", Self.handshake)))
         guard case .answer = machine.received(.end(nil), admitsSocket: { false }) else {
             Issue.record("the socket was let in")
@@ -306,7 +306,7 @@ struct RequestMachineTests {
         #expect(code(other.timePassed(to: 160, .init())) == .requestTimeout)
     }
 
-    @Test mutating func `what the routes do not answer in time is refused, and their answer is not wanted any more`() {
+    @Test mutating func `a request that the routes do not answer in time is refused, and their answer is discarded`() {
         _ = receiveWhole(head())
         #expect(machine.nextDeadline == 30 && machine.owesAnswer)
         #expect(machine.timePassed(to: 29, .init()) == .none)
@@ -330,7 +330,7 @@ struct RequestMachineTests {
         #expect(code(machine.timePassed(to: 1040, .init())) == .notFinished)
     }
 
-    @Test func `who asks to wait, and who brings much, is waited for`() {
+    @Test func `requests that wait, and requests with much data, have more time`() {
         for (line, seconds) in [
             (head(.POST, "/v1/inbox"), 330), (head(.GET, "/v1/inbox?wait=300"), 330), (head(.GET, "/v1/inboxes"), 30),
             (head(.POST, "/v1/items/updates"), 330), (head(.POST, "/v1/attachments"), 330),
@@ -407,7 +407,7 @@ struct RequestMachineTests {
         #expect(machine.timePassed(to: 30, .init(sent: trickled, waiting: 100_000 - trickled)) == .stalled)
     }
 
-    @Test mutating func `what was due and was taken counts, whatever waits since`() {
+    @Test mutating func `data that was due and was read counts, whatever waits since`() {
         _ = receiveWhole(head())
         _ = machine.answerBegan(hasLength: true)
         machine.wrote(.init(sent: 0, waiting: 10), at: 0)
@@ -453,7 +453,7 @@ struct RequestMachineTests {
 
     // MARK: The end
 
-    @Test mutating func `a stop closes what waits, and lets an answer finish`() {
+    @Test mutating func `a stop closes waiting connections, and lets an answer finish`() {
         var waiting = machine
         #expect(waiting.stopped(at: 3) == .finish)
         _ = receiveWhole(head())
@@ -487,13 +487,13 @@ struct RequestMachineTests {
         #expect(machine.bufferedAction(at: 0, admitsSocket: { true }) == .finish)
     }
 
-    @Test mutating func `what was answered is out before the connection goes`() {
+    @Test mutating func `a completed answer is sent before the connection closes`() {
         #expect(machine.inputEnded(at: 0) == .finish)
         #expect(machine.timePassed(to: 1, .init(sent: 1, waiting: 9)) == .none)
         #expect(machine.timePassed(to: 2, .init(sent: 10, waiting: 0)) == .close)
     }
 
-    @Test mutating func `what is not HTTP is refused with its code, once`() {
+    @Test mutating func `data that is not HTTP is refused with its code, once`() {
         var long = machine
         #expect(code(long.received(HTTPParserError.headerOverflow, at: 0)) == .headersTooLarge)
         #expect(code(machine.received(HTTPParserError.invalidMethod, at: 0)) == .requestInvalid)

@@ -9,7 +9,7 @@ struct StallClockTests {
         clock.isStalled(.init(sent: sent, waiting: waiting), at: second, periodSeconds: 30)
     }
 
-    @Test mutating func `what is written meanwhile does not lengthen the period`() {
+    @Test mutating func `data that is written meanwhile does not lengthen the period`() {
         clock.started(.init(sent: 0, waiting: 100_000), at: 0, periodSeconds: 30)
         clock.started(.init(sent: 10, waiting: 200_000), at: 20, periodSeconds: 30)
         #expect(clock.deadline == 30)

@@ -56,7 +56,7 @@ struct StalledStoreTests {
         }
     }
 
-    @Test func `a session is told in time, and lives`() async throws {
+    @Test func `a session is notified in time, and stays open`() async throws {
         try await run { server, stall, _ in
             let device = try await server.openChannel()
             let peer = try RawPeer(port: server.port)

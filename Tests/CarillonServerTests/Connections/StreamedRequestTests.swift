@@ -27,7 +27,7 @@ struct StreamedRequestTests {
         if case .streamBroke(let refusal) = action { refusal.code } else { nil }
     }
 
-    @Test mutating func `the body is given as it comes, and the connection stays`() {
+    @Test mutating func `the body is delivered as it arrives, and the connection stays`() {
         #expect(receive(.head(head())) == .stream(head()))
         for _ in 0..<100 { #expect(receive(.body(bytes(10_000))) == .streamed(bytes(10_000))) }
         #expect(machine.readCompleted(at: 0, bytes: 1_100_000) == .none)
@@ -39,7 +39,7 @@ struct StreamedRequestTests {
         #expect(receive(.head(other)) == .stream(other))
     }
 
-    @Test mutating func `what is announced to be long is asked for all the same`() {
+    @Test mutating func `a body with a long announced length is requested all the same`() {
         let long = head("/v1/items/updates", ["content-length": "100000000", "expect": "100-continue"])
         #expect(receive(.head(long)) == .stream(long))
         // Who sends it is known when the routes take it.
@@ -66,7 +66,7 @@ struct StreamedRequestTests {
         #expect(code(machine.timePassed(to: 1030, .init(sent: 0, waiting: 0))) == .requestTimeout)
     }
 
-    @Test mutating func `a body that stands still breaks, and each part of it gives it time again`() {
+    @Test mutating func `a stalled body ends, and each part of it renews its time`() {
         _ = receive(.head(head()))
         _ = machine.readCompleted(at: 0, bytes: 100)
         for second in stride(from: 29, through: 290, by: 29) {
@@ -90,7 +90,7 @@ struct StreamedRequestTests {
         #expect(code(machine.readCompleted(at: 0, bytes: 1)) == .bodyTooLarge)
     }
 
-    @Test mutating func `a peer that goes leaves an end that is told`() {
+    @Test mutating func `a peer that disconnects causes an end that is reported`() {
         _ = receive(.head(head()))
         _ = receive(.body(bytes(10)))
         #expect(code(machine.inputEnded(at: 1)) == .bodyIncomplete)
@@ -100,13 +100,13 @@ struct StreamedRequestTests {
         #expect(code(other.received(HTTPParserError.invalidChunkSize, at: 1)) == .requestInvalid)
     }
 
-    @Test mutating func `a server that stops gives it two seconds`() {
+    @Test mutating func `a server that stops allows the body two seconds`() {
         _ = receive(.head(head()))
         #expect(machine.stopped(at: 5) == .none)
         #expect(code(machine.timePassed(to: 7, .init(sent: 0, waiting: 0))) == .stopping)
     }
 
-    @Test mutating func `a server that stops gives two seconds also to a body that goes on`() {
+    @Test mutating func `a server that stops allows two seconds also to a body that continues`() {
         _ = receive(.head(head()))
         #expect(machine.stopped(at: 5) == .none)
         _ = receive(.body(bytes(10)))
@@ -119,7 +119,7 @@ struct StreamedRequestTests {
         #expect(code(machine.timePassed(to: 7, .init(sent: 0, waiting: 0))) == .stopping)
     }
 
-    @Test mutating func `a body that came behind another request is given whole and in its order`() {
+    @Test mutating func `a body that arrived behind another request is delivered completely and in its order`() {
         let get = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/", headers: ["host": "h"])
         _ = receive(.head(get))
         _ = receive(.end(nil))
@@ -189,7 +189,7 @@ struct StreamedRequestTests {
         #expect(code(machine.timePassed(to: 50, .init(sent: 0, waiting: 0))) == .requestTimeout)
     }
 
-    @Test mutating func `something is told before the answer, and not behind its beginning`() {
+    @Test mutating func `an interim response is sent before the answer, and not behind its beginning`() {
         #expect(!machine.mayNotify)
         _ = receive(.head(file()))
         #expect(machine.mayNotify)
@@ -225,7 +225,7 @@ struct StreamedRequestTests {
         #expect(count == 3 && code == .bodyIncomplete)
     }
 
-    @Test func `a stream says when it is full, and when there is room again`() async throws {
+    @Test func `a stream reports when it is full, and when it has space again`() async throws {
         let (rooms, room) = AsyncStream.makeStream(of: Void.self)
         let stream = RequestStream(onWanted: {}, onTaken: { room.yield() })
         let half = bytes(RequestStream.mostBytes / 2)
@@ -241,7 +241,7 @@ struct StreamedRequestTests {
         #expect(count == 1)
     }
 
-    @Test func `who reads is given what was there before the fault, and then the fault`() async throws {
+    @Test func `a reader receives the data before the fault, and then the fault`() async throws {
         let stream = RequestStream(onWanted: {}, onTaken: {})
         let reading = Task {
             var count = 0
@@ -263,7 +263,7 @@ struct StreamedRequestTests {
 
     // MARK: Lines
 
-    @Test func `lines are put together from parts, and numbered as they stand in the body`() throws {
+    @Test func `lines are joined from parts, and numbered as in the body`() throws {
         var lines = UpdateLines()
         for text in ["{\"a\"", ":1}\n\n  \n{", "}\r\n{\"b\":2}"] {
             var part = ByteBuffer(string: text)

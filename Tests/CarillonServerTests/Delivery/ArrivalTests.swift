@@ -16,7 +16,7 @@ struct ArrivalTests {
         InboxFeed(of: device, homes: domain.homes, time: domain.time, limits: .init(), logger: domain.logger)
     }
 
-    @Test func `only who has the credential takes the place of a device's connection`() async throws {
+    @Test func `only a client with the credential replaces a device's connection`() async throws {
         let fixture = try await RouteFixture()
         let domain = fixture.domain
         let app = try AppID.checked("com.example.app")
@@ -86,7 +86,7 @@ struct ArrivalTests {
         domain.runtime.leave(feeds[1], of: anonymous.serial)
     }
 
-    @Test func `a socket and a stream whose home cannot be used end, and the log says why`() async throws {
+    @Test func `a socket and a stream whose home cannot be used end, and the log contains the reason`() async throws {
         let link = DelayedHome()
         let domain = try await RouteFixture(link: { home in link.connected(to: home) }).domain
         let app = try AppID.checked("com.example.app")
@@ -118,7 +118,7 @@ struct ArrivalTests {
         #expect(link.connections == 0 && link.leaves == 0)
     }
 
-    @Test func `a connection that ends while its device is looked up leaves nobody behind`() async throws {
+    @Test func `a connection that ends while its device is read leaves no session`() async throws {
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
             let home = server.home(of: channel.device)
@@ -137,7 +137,7 @@ struct ArrivalTests {
         }
     }
 
-    @Test func `a poll does not use what it read of an inbox that changes meanwhile`() async throws {
+    @Test func `a poll does not use the page of an inbox that changes meanwhile`() async throws {
         let fixture = try await RouteFixture()
         let domain = fixture.domain
         let app = try AppID.checked("com.example.app")

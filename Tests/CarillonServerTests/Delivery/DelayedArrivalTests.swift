@@ -167,7 +167,7 @@ struct DelayedArrivalTests {
 
     // MARK: The first channel
 
-    @Test func `a device that is stored with its first channel gets what is sent before it has arrived`() async throws {
+    @Test func `a device that is stored with its first channel gets the messages from before its arrival`() async throws {
         try await run { world in
             let newcomer = try await world.newcomer(.answeredLate)
             let (peer, token) = (newcomer.peer, newcomer.token)

@@ -276,7 +276,7 @@ struct FailedWriteTests {
     }
 
     @Test(arguments: [60, 0] as [Int64])
-    func `an outcome that a sender was told is written when the store recovers`(ttl: Int64) async throws {
+    func `an outcome that a sender received is written when the store recovers`(ttl: Int64) async throws {
         let routes = try await RouteFixture()
         let (id, credential, _) = try await routes.device()
         let channel = try await routes.request(
@@ -301,7 +301,7 @@ struct FailedWriteTests {
         #expect(!home.inbox.hasUnwritten)
     }
 
-    @Test func `what a socket says while nothing can be written counts, or is refused`() async throws {
+    @Test func `frames of a socket while nothing can be written count, or are refused`() async throws {
         try await ServedConnections.run { server in
             let store = try #require(server.store)
             let channel = try await server.openChannel()
@@ -342,7 +342,7 @@ struct FailedWriteTests {
         }
     }
 
-    @Test func `a device that is there is told later what could not be written for it at first`() async throws {
+    @Test func `a connected device receives later the messages that could not be written at first`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let store = world.routes.store

@@ -110,7 +110,7 @@ struct InboxFeedTests {
         #expect(!wasAccepted)
     }
 
-    @Test func `what expired, or was replaced, in the stream's buffer is not wanted any more`() async throws {
+    @Test func `a message that expired, or was replaced, in the stream's buffer is not sent any more`() async throws {
         let world = try await World(try await RouteFixture())
         var (stream, items) = await world.stream()
         defer { stream.finish() }
@@ -128,7 +128,7 @@ struct InboxFeedTests {
         #expect(wanted == [newest.id])
     }
 
-    @Test func `what waits to be written pauses the window, and writing it opens it`() async throws {
+    @Test func `data that waits to be written pauses the window, and writing it opens it`() async throws {
         let world = try await World(try await RouteFixture())
         var (stream, items) = await world.stream(.init(envelopes: 100, bytes: 1 << 20, outputBytes: 5000))
         defer { stream.finish() }

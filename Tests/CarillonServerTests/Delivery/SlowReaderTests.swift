@@ -72,7 +72,7 @@ struct SlowReaderTests {
     }
 
     @Test(arguments: Way.allCases)
-    func `what is replaced while a peer does not read never leaves the store`(way: Way) async throws {
+    func `a message that is replaced while a peer does not read never leaves the store`(way: Way) async throws {
         try await run(way) { world in
             let ids = try await world.send(600, bytes: 8000, topic: "a")
             let last = try #require(ids.last)
@@ -84,7 +84,7 @@ struct SlowReaderTests {
     }
 
     @Test(arguments: Way.allCases)
-    func `what expired while a peer did not read is not given when it does`(way: Way) async throws {
+    func `a message that expired while a peer did not read is not delivered when it reads`(way: Way) async throws {
         try await run(way) { world in
             let expiring = try await world.send(1500, bytes: 300, ttl: 1)
             let last = try #require(expiring.last)
@@ -127,7 +127,7 @@ struct SlowReaderTests {
         }
     }
 
-    @Test func `a peer for which much waits is judged by what it reads, not by pings that wait behind it`() async throws {
+    @Test func `a peer with much waiting data is judged by its reads, not by pings behind the data`() async throws {
         try await run(.socket) {
             $0.keepAliveSeconds = 1
             $0.keepAliveAnswerSeconds = 1

@@ -42,7 +42,7 @@ struct CredentialFormTests {
         #expect(try together.check(for: .production, at: Date()).kind == "certificate")
     }
 
-    @Test func `a key over the API that cannot be used is refused with what it is`() throws {
+    @Test func `an unusable key over the API is refused with its kind`() throws {
         for (name, text, words) in try KeySample.unusable() {
             let token = try secret([("p8", text)] + Self.names)
             let sentence = detail { try token.check(for: .production, at: Date()) }
@@ -61,7 +61,7 @@ struct CredentialFormTests {
         #expect(early.contains("not valid before 2024-01-01T00:00:00") && early.contains("the time is 2001-"), "\(early)")
     }
 
-    @Test func `base64 of a PKCS 12 file can have line breaks, and what is wrong in it is named`() throws {
+    @Test func `base64 of a PKCS 12 file can have line breaks, and a fault in it is named`() throws {
         let bytes = [UInt8](0...200)
         let text = Data(bytes).base64EncodedString(options: [.lineLength76Characters, .endLineWithCarriageReturn])
         #expect(try secret([("p12", text)]).kind == .archive(p12: bytes, passphrase: nil))
@@ -70,7 +70,7 @@ struct CredentialFormTests {
         #expect(detail { try secret([("p12", "")]) }.contains("is empty"))
     }
 
-    @Test func `a body with members that do not fit is refused with what it has`() throws {
+    @Test func `a body with members that do not fit is refused with their names`() throws {
         #expect(detail { try secret([]) }.contains("has none; it must have one of"))
         #expect(detail { try secret([("p8", "x"), ("p12", "AAAA")]) }.contains("has \"p8\" and \"p12\""))
         let app = try #require(AppID("com.example.app"))

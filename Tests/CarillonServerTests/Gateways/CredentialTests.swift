@@ -133,7 +133,7 @@ struct CredentialTests {
         }
     }
 
-    @Test func `what does not fit is refused with why, and what was set stays`() async throws {
+    @Test func `invalid credentials are refused with the reason, and the earlier ones stay`() async throws {
         let routes = try await routes()
         let first = try await routes.request(.put, Self.path + "production", key: routes.admin, try token())
         #expect(first.status == 200)
@@ -253,7 +253,7 @@ struct KeyFileTests {
         _ = try KeyFile.open(path)
     }
 
-    @Test func `a place that cannot be written is told`() {
+    @Test func `a place that cannot be written is reported`() {
         #expect(throws: KeyFile.Fault.self) { _ = try KeyFile.open("/nowhere/at/all") }
     }
 }

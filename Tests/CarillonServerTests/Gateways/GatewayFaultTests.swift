@@ -22,7 +22,7 @@ struct GatewayFaultTests {
 
     // MARK: Tokens
 
-    @Test func `410 suspends the device, and what waits goes out when it registers again`() async throws {
+    @Test func `410 suspends the device, and waiting pushes are sent when it registers again`() async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             let device = try await world.device()
@@ -113,7 +113,7 @@ struct GatewayFaultTests {
 
     // MARK: Credentials
 
-    @Test func `a revoked key holds the app's pushes back and costs no attempt, and a new one lets them go`() async throws {
+    @Test func `a revoked key delays the app's pushes and costs no attempt, and a new one releases them`() async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             let device = try await world.device()
@@ -170,7 +170,7 @@ struct GatewayFaultTests {
 
     // MARK: The service
 
-    @Test func `silence is not taken for an answer, and the push comes again under its name`() async throws {
+    @Test func `a timeout does not count as an answer, and the push is repeated under its name`() async throws {
         try await GatewayWorld.run(timeout: .seconds(12)) { world in
             try await world.setCredentials()
             try world.simulator.add(APNsSimulator.FaultRule(.silence, times: 2))
@@ -259,7 +259,7 @@ struct GatewayFaultTests {
         }
     }
 
-    @Test func `what the service calls wrong is parked, and goes out when somebody mended it`() async throws {
+    @Test func `a push that the service calls wrong is parked, and is sent when it was repaired`() async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             try world.simulator.add(APNsSimulator.FaultRule(.reject(.badTopic), times: 1))

@@ -27,7 +27,7 @@ struct PresenceTests {
     }
 
     @Test(arguments: [true, false])
-    func `who is connected or polls has ten seconds to acknowledge`(isPoll: Bool) async throws {
+    func `a device that is connected or polls has ten seconds to acknowledge`(isPoll: Bool) async throws {
         let world = try await GatewayWorld()
         let device = try await world.device()
         let sessions = world.domain.runtime.sessions
@@ -42,7 +42,7 @@ struct PresenceTests {
         await world.simulator.stop()
     }
 
-    @Test func `a renewed credential lets go of who is connected with the earlier one`() async throws {
+    @Test func `a renewed credential disconnects a session with the earlier one`() async throws {
         let world = try await GatewayWorld()
         let device = try await world.device()
         let session = Session()
@@ -85,7 +85,7 @@ struct PresenceTests {
     }
 
     @Test(arguments: [204, 299, 302, 400, 401, 403, 404, 405, 408, 410, 413, 421, 425, 431])
-    func `an answer without a reason says nothing, however often it comes`(_ status: Int) {
+    func `an answer without a reason decides nothing, however often it arrives`(_ status: Int) {
         let odd = APNsRejection(status: status, text: "<p>\r\n\u{1B}[32m" + String(repeating: "ä", count: 100))
         let description = "\(status): <p>   [32m" + String(repeating: "ä", count: 45)
         #expect(PushAnswer(odd, attempt: 1) == .unknown(reason: "\(status)", description: description))
@@ -116,7 +116,7 @@ struct PresenceTests {
         (APNsRejection(status: 503, reason: .serviceUnavailable), .later(reason: "ServiceUnavailable", seconds: 900)),
         (APNsRejection(status: 413, reason: .payloadTooLarge), .wrong(reason: "PayloadTooLarge")),
     ])
-    func `a refusal is what its class says`(_ rejection: APNsRejection, _ answer: PushAnswer) {
+    func `a refusal has the effect of its class`(_ rejection: APNsRejection, _ answer: PushAnswer) {
         #expect(PushAnswer(rejection, attempt: 1) == answer)
     }
 

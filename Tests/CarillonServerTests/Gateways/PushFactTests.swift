@@ -149,7 +149,7 @@ struct PushFactTests {
 
     private struct NoList: Error {}
 
-    @Test func `a push queue that is held back shows where the server says whether it is ready`() async throws {
+    @Test func `a paused push queue is shown by the readiness of the server`() async throws {
         let world = try await World()
         _ = try await world.send()
         let before = try await world.routes.request(.get, "/health/ready")
@@ -163,7 +163,7 @@ struct PushFactTests {
         #expect(gateways[0]["reason"] == .string("InvalidProviderToken"))
     }
 
-    @Test func `the test environment shows what would have been sent`() async throws {
+    @Test func `the test environment shows the push without sending it`() async throws {
         let world = try await World(.test)
         let id = try await world.send()
         let queue = PushQueue(app: world.device.app, environment: .test)
@@ -179,7 +179,7 @@ struct PushFactTests {
         #expect(!String(decoding: list.body, as: UTF8.self).contains("\(id)"), "a message's id is a capability")
     }
 
-    @Test func `what comes for a suspended device waits for it all the same`() async throws {
+    @Test func `messages for a suspended device wait for it all the same`() async throws {
         let world = try await World()
         let registration = try await world.domain.devices.registration(of: world.device)
         #expect(registration.status == .registered)

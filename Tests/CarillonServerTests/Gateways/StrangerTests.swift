@@ -19,7 +19,7 @@ struct StrangerTests {
         .answer(status: 413, .html), .answer(status: 421, .html), .answer(status: 425, .text(#"{"error":"early"}"#)),
         .answer(status: 200, .html), .answer(status: 204, .html),
     ])
-    func `a stranger's answer neither suspends nor parks, and the push goes out under its name`(
+    func `an answer of another program neither suspends nor parks, and the push is sent under its name`(
         _ fault: APNsSimulator.Fault
     ) async throws {
         try await GatewayWorld.run { world in
@@ -39,7 +39,7 @@ struct StrangerTests {
         }
     }
 
-    @Test func `ten pushes in a row that a stranger answered pause the push queue, which shows what it said`() async throws {
+    @Test func `ten consecutive foreign answers pause the push queue, which shows the answer`() async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             try world.simulator.add(APNsSimulator.FaultRule(.answer(status: 404, .html)))
@@ -58,7 +58,7 @@ struct StrangerTests {
         }
     }
 
-    @Test func `one push that a stranger always answers does not hold up the others`() async throws {
+    @Test func `one push with repeated foreign answers does not delay the others`() async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             let poisoned = try await world.device("bad0bad0")

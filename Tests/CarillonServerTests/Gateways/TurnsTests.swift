@@ -12,7 +12,7 @@ struct TurnsTests {
         let counts = Mutex((underWay: 0, most: 0, done: 0))
     }
 
-    @Test func `work is done one after another, and what was begun is ended though nobody waits for it`() async throws {
+    @Test func `work is done in order, and work that has begun completes even if nobody waits for it`() async throws {
         let turns = Turns()
         let seen = Seen()
         let work: @Sendable () async throws -> Void = {
@@ -39,7 +39,7 @@ struct TurnsTests {
         #expect(seen.counts.withLock { $0.most } == 1)
     }
 
-    @Test func `what fails holds up nobody, and its caller hears of it`() async throws {
+    @Test func `a failure delays no other work, and its caller receives it`() async throws {
         let turns = Turns()
         await #expect(throws: Refusal.self) { try await turns.take { throw Refusal(.internalError, "x") } }
         #expect(try await turns.take { 7 } == 7)

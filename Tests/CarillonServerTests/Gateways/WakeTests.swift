@@ -86,7 +86,7 @@ struct WakeTests {
         }
     }
 
-    @Test func `an urgent message shows the app's text, and what names it are hashes`() async throws {
+    @Test func `an urgent message shows the app's text, and its identifiers are hashes`() async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             let text = try AlertText(

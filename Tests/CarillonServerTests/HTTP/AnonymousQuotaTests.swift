@@ -69,7 +69,7 @@ struct AnonymousQuotaTests {
         }
     }
 
-    @Test func `a registered device takes nothing of the share`() async throws {
+    @Test func `a registered device uses nothing of the quota`() async throws {
         let world = try await World(limit: 1)
         _ = try await world.devices.register(app: world.app, from: NetworkAddress("192.0.2.1"))
         #expect(await world.code(from: "192.0.2.1") == nil)

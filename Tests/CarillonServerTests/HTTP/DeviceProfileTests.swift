@@ -26,7 +26,7 @@ struct DeviceProfileTests {
         return try json(answer)
     }
 
-    @Test func `a device says all of itself, and the token is not told to anybody`() async throws {
+    @Test func `a device reports its whole description, and the token is not shown to anybody`() async throws {
         let routes = try await RouteFixture()
         let (id, credential, _) = try await routes.device()
         let body = try await put(routes, credential, Self.full)
@@ -44,7 +44,7 @@ struct DeviceProfileTests {
         #expect(less["push"] == nil && less["parameters"] == nil && less["locale"] == .string("en"))
     }
 
-    @Test func `a patch takes away what is null, and leaves what is absent`() async throws {
+    @Test func `a patch removes members that are null, and keeps absent ones`() async throws {
         let routes = try await RouteFixture()
         let (_, credential, _) = try await routes.device()
         _ = try await put(routes, credential, Self.full)
@@ -80,7 +80,7 @@ struct DeviceProfileTests {
         (#"{"parameters":{"a":{"b":1}}}"#, "parameters_invalid"), (#"{"parameters":{"a":[1]}}"#, "parameters_invalid"),
         (#"{"parameters":{"a":1,"a":2}}"#, "parameters_invalid"),
     ])
-    func `what is wrong is refused, and changes nothing`(body: String, code: String) async throws {
+    func `an invalid description is refused, and changes nothing`(body: String, code: String) async throws {
         let routes = try await RouteFixture()
         let (_, credential, key) = try await routes.device()
         _ = try await put(routes, credential, Self.full)
@@ -95,7 +95,7 @@ struct DeviceProfileTests {
         #expect(list.count == 1)
     }
 
-    @Test func `who presents a token takes it, and gives it back to who does`() async throws {
+    @Test func `a device that presents a token receives it, and another one can take it back`() async throws {
         let routes = try await RouteFixture()
         let (_, credential, key) = try await routes.device()
         _ = try await put(routes, credential, Self.full)
@@ -111,7 +111,8 @@ struct DeviceProfileTests {
         #expect(other["reason"] == .string("token_taken"))
     }
 
-    @Test func `a device that lost its token says the next one alone, and its platform and environment stay`() async throws {
+    @Test func `a device that lost its token reports only the next one, and its platform and environment stay`() async throws
+    {
         let routes = try await RouteFixture()
         let (_, credential, key) = try await routes.device()
         func patch(_ body: String, isRefused: Bool = false) async throws -> JSONValue {
@@ -200,7 +201,7 @@ struct DeviceProfileTests {
                 == "device_unknown")
     }
 
-    @Test func `a device hears of its suspension and of its end, when it says that it knows such news`() async throws {
+    @Test func `a device receives its suspension and its end, if it supports such events`() async throws {
         let routes = try await RouteFixture()
         let (id, credential, _) = try await routes.device()
         #expect(try await routes.request(.post, "/v1/devices/\(id)/suspend", key: routes.admin).status == 200)
@@ -245,7 +246,7 @@ struct DeviceProfileTests {
         #expect(try await routes.request(.get, "/v1/device", key: "\(id).\(secret)")["id"] == id)
     }
 
-    @Test func `an operator's list has filters, and refuses what it does not know`() async throws {
+    @Test func `an operator's list has filters, and refuses unknown ones`() async throws {
         let routes = try await RouteFixture()
         let (id, credential, key) = try await routes.device()
         _ = try await routes.request(.post, "/v1/devices", key: key)

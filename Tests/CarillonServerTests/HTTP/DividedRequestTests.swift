@@ -197,7 +197,7 @@ struct DividedRequestTests {
         #expect(socket.homes.links.map(\.questionCount) == [1, 1])
     }
 
-    @Test func `what a socket asks by HTTP runs at the home of its device, and is refused if the home does not answer`()
+    @Test func `an HTTP request over a socket runs at the home of its device, and is refused if the home does not answer`()
         async throws
     {
         let socket = try await Socket()

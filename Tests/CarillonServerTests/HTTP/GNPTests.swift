@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct GNPTests {
-    @Test func `a sender beyond its rate is told when to send again`() async throws {
+    @Test func `a sender beyond its rate is informed when to send again`() async throws {
         var rateLimits = RateLimits.Settings()
         rateLimits.channelMessages = Rate(perSecond: 1, burst: 1)
         let routes = try await RouteFixture(rateLimits, ticks: TickSource { 0 })
@@ -33,7 +33,7 @@ struct GNPTests {
             (ForeignError(), "500 Internal Error"), (StoreFault(.full, "x"), "507 Storage Unavailable"),
             (StoreFault(.unavailable, "x"), "507 Storage Unavailable"), (CancellationError(), "503 Server Stopping"),
         ] as [(any Error, String)])
-    func `each answer that asks for a later attempt says when`(error: any Error, code: String) throws {
+    func `each answer that asks for a later attempt contains its time`(error: any Error, code: String) throws {
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let response = GNPRoutes.response(to: error, logger: logger)
         #expect(response.headers[.gnpCode] == code)

@@ -14,7 +14,7 @@ struct HomeFaultTests {
     @Test(arguments: [
         (HomeFault.unreachable, unreachable), (.moved(to: Shard(number: 7)), unreachable), (.outcomeUnknown, unknown),
     ])
-    func `the text says whether something can have been accepted`(fault: HomeFault, text: String) {
+    func `the text tells whether a change can have been accepted`(fault: HomeFault, text: String) {
         let logger = LogCatcher().logger
         let refusals = [
             Refusal(StoreFault(fault), logger: logger), Refusal(fault, logger: logger),

@@ -124,7 +124,7 @@ struct HomeFinderTests {
         return Request(head: head, body: RequestBody(buffer: ByteBuffer(string: names.body)))
     }
 
-    @Test func `a request of each route reaches the home that the table says, and no other`() async throws {
+    @Test func `a request of each route reaches the home that the table names, and no other`() async throws {
         let world = try await World()
         for route in world.routes.routeNames {
             let home = try #require(RouteHome.table[route], "\(route)")
@@ -150,7 +150,7 @@ struct HomeFinderTests {
         #expect(try await world.reached("POST /v1/inbox", names) == [1])
     }
 
-    @Test func `a request whose names cannot be read, or without a route, runs where it arrives`() async throws {
+    @Test func `a request with unreadable names, or without a route, runs where it arrives`() async throws {
         let world = try await World()
         let unreadable = Names(
             parameters: ["token": "x", "id": "x", "device": "x", "item": "%00", "attachment": "x", "app": "no app"],

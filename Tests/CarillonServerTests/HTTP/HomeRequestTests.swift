@@ -203,7 +203,7 @@ struct HomeRequestTests {
         #expect(world.homes.quotas.devices.count(of: world.serial) == 0)
     }
 
-    @Test func `a request whose method is no method is refused`() async throws {
+    @Test func `a request with an invalid method is refused`() async throws {
         let world = try await World()
         let request = HomeRequest(method: "", path: "/v1/device", fields: [], body: .whole([]))
         let response = try await world.homes.domains[1].runtime.handle(request)

@@ -66,7 +66,7 @@ struct MatrixNotificationTests {
             ])
     }
 
-    @Test func `what is too large without its content keeps only what names the event`() throws {
+    @Test func `a notification that is too large without its content keeps only the identifiers of the event`() throws {
         let text = #"""
             {"a":1,"notification":{"content":{"b":[1]},"counts":{"unread":2.50},"room_name":"\#(String(repeating: "é", count: 2048))",
             "type":"m.room.message","prio":"high","room_id":"!r","event_id":"$1","sender":"@u","devices":[{"pushkey":"a", "x":1e2}]}}
@@ -78,7 +78,7 @@ struct MatrixNotificationTests {
     }
 
     @Test(arguments: [(4096, false), (4097, true)])
-    func `what is still too large is dropped`(bytes: Int, isTooLarge: Bool) throws {
+    func `a notification that is still too large is dropped`(bytes: Int, isTooLarge: Bool) throws {
         let text = Self.notification(of: bytes, in: "room_id").replacing(
             #""event_id""#, with: #""content":"\#(String(repeating: "x", count: 100_000))","event_id""#)
         let sent = try messages(text)
@@ -144,7 +144,7 @@ struct MatrixNotificationTests {
         #"{"notification":{"devices":[{"pushkey":"a","pushkey":"b"}]}}"#, String(repeating: "[", count: 5000),
         #"{"notification":{"devices":[{"pushkey":"a"},]}}"#,
     ])
-    func `what is none, or hides an entry, is refused`(text: String) {
+    func `an invalid notification, or one that hides an entry, is refused`(text: String) {
         #expect(throws: Refusal.self) { try parse(text) }
     }
 

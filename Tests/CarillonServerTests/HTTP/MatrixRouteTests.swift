@@ -69,7 +69,9 @@ struct MatrixRouteTests {
         #expect(larger.status == 413 && larger.code == "body_too_large")
     }
 
-    @Test func `what is too large for every device is dropped, and the homeserver is not asked to repeat it`() async throws {
+    @Test func `a notification that is too large for every device is dropped, and the homeserver is not asked to repeat it`()
+        async throws
+    {
         let world = try await World()
         let channel = try await world.channel()
         let answer = try await world.notify([channel.endpoint], #","room_id":"\#(Self.pad(5000))""#)

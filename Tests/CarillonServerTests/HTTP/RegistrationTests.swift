@@ -36,7 +36,7 @@ struct RegistrationTests {
         #expect(try await stores.count(.registrations, in: routes.store) == 1)
     }
 
-    @Test func `the answer says that a registration with a secret can be repeated`() async throws {
+    @Test func `the answer shows that a registration with a secret can be repeated`() async throws {
         let routes = try await RouteFixture()
         let (_, _, key) = try await routes.device()
         let body = #"{"registration":"\#(Self.secret)"}"#
@@ -104,7 +104,7 @@ struct RegistrationTests {
         #expect(answer.code == "field_invalid")
     }
 
-    @Test func `a server says who it is, and where, to whoever asks and to each device`() async throws {
+    @Test func `a server sends its identity and its address to each client and to each device`() async throws {
         let routes = try await RouteFixture()
         let answer = try await routes.request(.get, "/v1/server")
         #expect(answer.status == 200)

@@ -35,7 +35,7 @@ struct RequestForwarderTests {
 
     // MARK: Faults
 
-    @Test func `a request whose device has moved is asked once more, and its device is remembered`() async throws {
+    @Test func `a request whose device has moved is sent once more, and its device is remembered`() async throws {
         let homes = try await ForwardingHomes()
         Self.respond(homes)
         homes.links[0].fail(with: .moved(to: Self.other))
@@ -50,7 +50,7 @@ struct RequestForwarderTests {
         #expect(Self.counts(homes) == [1, 4])
     }
 
-    @Test func `a request whose shard moves to and fro is refused in the end`() async throws {
+    @Test func `a request whose shard moves back and forth is refused in the end`() async throws {
         let homes = try await ForwardingHomes()
         Self.respond(homes)
         for _ in 0..<5 {
@@ -89,7 +89,7 @@ struct RequestForwarderTests {
         #expect(Self.counts(homes) == [1, 1])
     }
 
-    @Test func `a GNP client is told by its own code that the home does not answer`() async throws {
+    @Test func `a GNP client receives its own code if the home does not answer`() async throws {
         let homes = try await ForwardingHomes()
         let token = try homes.shared.tokens.seal(.init(device: DeviceSerial(1 << 40 | 5), channel: ChannelSerial(1)))
         homes.links[0].fail(with: .unreachable)

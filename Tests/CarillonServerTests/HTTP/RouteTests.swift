@@ -88,12 +88,12 @@ struct RouteTests {
             ("{}", "field_missing"), (#"{"id":7}"#, "field_invalid"), (#"{"id":"no spaces"}"#, "field_invalid"),
             (#"{"id":"a","colour":"red"}"#, "field_unknown"),
         ])
-    func `a body is refused with what is wrong`(body: String, code: String) async throws {
+    func `a body is refused with its fault`(body: String, code: String) async throws {
         let routes = try await RouteFixture()
         #expect(try await routes.request(.post, "/v1/apps", key: routes.admin, body).code == code)
     }
 
-    @Test func `a key does what its role allows, and nothing after it was revoked`() async throws {
+    @Test func `a key has the permissions of its role, and none after it was revoked`() async throws {
         let routes = try await RouteFixture()
         let (_, credential, clientKey) = try await routes.device()
         #expect(try await routes.request(.get, "/v1/apps", key: clientKey).code == "role_forbidden")
@@ -116,7 +116,7 @@ struct RouteTests {
         #expect(try await routes.request(.get, "/health/live").status == 200)
     }
 
-    @Test func `a request holds a thousand results, and not one more`() async throws {
+    @Test func `a request contains up to a thousand results, and not one more`() async throws {
         let routes = try await RouteFixture()
         let (_, credential, _) = try await routes.device()
         func answer(_ count: Int) async throws -> RouteFixture.Answer {

@@ -65,7 +65,7 @@ struct LinkStateTests {
         #expect(take(&state, bytes: 100) == .begins(queue))
     }
 
-    @Test func `a cut link drops what was not sent, except calls of the home, and takes no calls until it is restored`() {
+    @Test func `a cut link drops unsent calls, except calls of the home, and accepts no calls until it is restored`() {
         var state = state(calls: 3)
         let (waiting, passing, answered) = (Caller(), Caller(), Caller())
         #expect(state.take(LinkCall {}, to: queue, bytes: 10, due: now, of: waiting) == .begins(queue))
@@ -127,7 +127,7 @@ struct LinkStateTests {
         #expect(state.connect(device, to: queue) == true, "the next arrival only")
     }
 
-    @Test func `who waits for the end of calls is resumed when no queue is busy`() async {
+    @Test func `a waiter for the end of calls is resumed when no queue is busy`() async {
         let state = Mutex(state())
         let queues = [queue, .serial(DeviceSerial(2))]
         state.withLock { state in

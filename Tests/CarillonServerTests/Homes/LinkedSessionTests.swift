@@ -80,7 +80,9 @@ struct LinkedSessionTests {
         #expect(session.events == [.offeredVolatile(1), .offeredVolatile(2), .ended(.linkLost)])
     }
 
-    @Test func `what waits when the link is cut is not given, and a withdrawal is done after the end`() async throws {
+    @Test func `offers that wait when the link is cut are not delivered, and a withdrawal is done after the end`()
+        async throws
+    {
         let world = LinkWorld(.fixed(milliseconds: 500))
         let session = NotingSession()
         let linked = try await arrive(session, over: world)
@@ -97,7 +99,7 @@ struct LinkedSessionTests {
         #expect(session.events == [.ended(.linkLost), .withdrew(.envelope(1)), .withdrew(.envelope(2))])
     }
 
-    @Test func `a move waits until a session whose link was cut gives nothing more`() async throws {
+    @Test func `a move waits until a session whose link was cut delivers nothing more`() async throws {
         let world = LinkWorld(.fixed(milliseconds: 500))
         let session = NotingSession()
         let linked = try await arrive(session, over: world)

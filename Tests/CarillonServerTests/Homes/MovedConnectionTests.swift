@@ -45,7 +45,8 @@ struct MovedConnectionTests {
         return peer
     }
 
-    @Test func `a socket stays open, and gets what is sent before, during and after moves once, in order`() async throws {
+    @Test func `a socket stays open, and gets the messages from before, during and after moves once, in order`() async throws
+    {
         let world = try await TwoHomes(clock: nil)
         let (door, phone) = (try await SocketClient(world), try await world.phone())
         let peer = try await connect(phone, at: door)
@@ -62,7 +63,7 @@ struct MovedConnectionTests {
         try await door.close()
     }
 
-    @Test func `a message that is withdrawn before a socket has arrived at the new home is not given`() async throws {
+    @Test func `a message that is withdrawn before a socket has arrived at the new home is not delivered`() async throws {
         let world = try await TwoHomes(clock: nil)
         let (door, phone) = (try await SocketClient(world), try await world.phone())
         let peer = try await connect(phone, at: door)
@@ -146,7 +147,7 @@ struct MovedConnectionTests {
         func finish(_ trailingHeaders: HTTPFields?) {}
     }
 
-    @Test func `an event stream gets what is sent before, during and after moves once, in order`() async throws {
+    @Test func `an event stream gets the messages from before, during and after moves once, in order`() async throws {
         let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
         let (feed, peer) = (feed(of: phone, in: world), Peer())
@@ -183,7 +184,7 @@ struct MovedConnectionTests {
     }
 
     @Test(arguments: [true, false])
-    func `an envelope that a stream has not written is read again, and not given if it was withdrawn`(
+    func `an envelope that a stream has not written is read again, and not delivered if it was withdrawn`(
         isWithdrawn: Bool
     ) async throws {
         let world = try await TwoHomes(clock: nil)

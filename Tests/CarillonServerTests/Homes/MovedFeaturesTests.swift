@@ -13,7 +13,7 @@ import Testing
 struct MovedFeaturesTests {
     // MARK: Devices
 
-    @Test func `a home that gave all shards away makes no device`() async throws {
+    @Test func `a home without shards creates no device`() async throws {
         let world = try await TwoHomes(clock: nil)
         let (former, next) = (world.domains[0], world.domains[1])
         let gate = try #require(former.runtime.gate)
@@ -67,7 +67,7 @@ struct MovedFeaturesTests {
         #expect(await engine.population.items == 1)
     }
 
-    @Test func `a shard whose item has work under way is not given up`() async throws {
+    @Test func `a shard whose item has work under way is not released`() async throws {
         let world = try await TwoHomes(clock: nil)
         let (key, shard) = try item(at: 0, in: world)
         let engine = world.domains[0].itemEngine

@@ -34,7 +34,7 @@ struct MovedUploadTests {
         func goOn() { more.send() }
     }
 
-    @Test func `uploads of a shard that is given up end, and uploads of other shards go on`() async throws {
+    @Test func `uploads of a shard that is released end, and uploads of other shards continue`() async throws {
         let directory = TemporaryDirectory()
         let fixture = try await RouteFixture(attachmentFiles: stores.factory.attachmentFiles(of: directory.path))
         let (domain, attachments) = (fixture.domain, fixture.domain.attachments)

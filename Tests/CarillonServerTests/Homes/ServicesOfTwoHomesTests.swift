@@ -155,7 +155,7 @@ struct ServicesOfTwoHomesTests {
     }
 
     @Test(arguments: losses)
-    func `a provider of another home is told once that a request is unwanted`(loss: TestLink.Loss) async throws {
+    func `a provider of another home is informed once that a request is unwanted`(loss: TestLink.Loss) async throws {
         let world = try await World()
         try await world.ask()
         try await world.homes.acknowledgeAll(by: world.provider)
@@ -173,7 +173,7 @@ struct ServicesOfTwoHomesTests {
     // MARK: Time
 
     @Test(arguments: losses)
-    func `a due request is ended by the home of its provider, and its consumer is told once`(
+    func `a due request is ended by the home of its provider, and its consumer is informed once`(
         loss: TestLink.Loss
     ) async throws {
         let world = try await World()
@@ -187,7 +187,7 @@ struct ServicesOfTwoHomesTests {
         #expect(try await world.events(of: world.provider).isEmpty)
     }
 
-    @Test func `a consumer whose home does not answer holds up no other due request`() async throws {
+    @Test func `a consumer whose home does not answer delays no other due request`() async throws {
         let world = try await World()
         let other = try await world.homes.device(at: 1)
         try await world.signIn("ada", on: other)
@@ -199,7 +199,7 @@ struct ServicesOfTwoHomesTests {
         #expect(try await world.events(of: other) == ["deadline_exceeded"])
     }
 
-    @Test func `a provider that moves holds up no other due request`() async throws {
+    @Test func `a provider that moves delays no other due request`() async throws {
         let world = try await World()
         let home = world.homes.domains[1].runtime
         var other = try await world.homes.device(at: 1)
@@ -233,7 +233,7 @@ struct ServicesOfTwoHomesTests {
 
     // MARK: Connections
 
-    @Test func `a front request is given to a connection at another home`() async throws {
+    @Test func `a front request is delivered to a connection at another home`() async throws {
         let world = try await World()
         let refusal = await #expect(throws: Refusal.self) {
             try await world.consuming.ask(world.call(1, ofFront: true), by: world.consumer)

@@ -10,7 +10,7 @@ import Testing
 /// Subscriptions of a device of one home on items of the other one.
 @Suite(.timeLimit(.minutes(5)))
 struct SubscriptionsOfTwoHomesTests {
-    @Test func `a subscription is watched by the home of its item, and fires with what stands there`() async throws {
+    @Test func `the home of an item evaluates the subscriptions on it, and fires with the current values`() async throws {
         let world = try await ItemsOfTwoHomes()
         let item = try world.homes.item(at: 1)
         try await world.publish(11, to: item)
@@ -46,7 +46,7 @@ struct SubscriptionsOfTwoHomesTests {
     }
 
     @Test(arguments: [TestLink.Loss.answer, .question])
-    func `a subscription of which the home of its item was not told is handed over`(loss: TestLink.Loss) async throws {
+    func `a subscription of which the home of its item was not informed is handed over`(loss: TestLink.Loss) async throws {
         let world = try await ItemsOfTwoHomes()
         let item = try world.homes.item(at: 1)
         try await world.publish(11, to: item)

@@ -71,7 +71,7 @@ struct TwoHomesRegistryTests {
         #expect(connections.map(\.ends) == [[.deviceGone], [.deviceGone], []])
     }
 
-    @Test func `the devices of a key are not said to be deleted while one of them moves`() async throws {
+    @Test func `the devices of a key are not reported as deleted while one of them moves`() async throws {
         let world = try await TwoHomes()
         let key = try await world.domains[0].keys.createKey(role: .client, app: world.app.id, name: nil).key
         let device = try await world.device(at: 1, with: key.id)
@@ -87,7 +87,7 @@ struct TwoHomesRegistryTests {
 
     // MARK: Registrations
 
-    @Test func `a device that loses its token to a device of another home is told at once`() async throws {
+    @Test func `a device that loses its token to a device of another home is notified at once`() async throws {
         let world = try await TwoHomes()
         let devices = try await world.devices()
         try await world.sayToken("aa01", by: devices[0])
@@ -98,7 +98,7 @@ struct TwoHomesRegistryTests {
         #expect(try await world.waiting(for: devices[1]).isEmpty)
     }
 
-    @Test func `a device that loses its token to a new device is told at once`() async throws {
+    @Test func `a device that loses its token to a new device is notified at once`() async throws {
         let world = try await TwoHomes()
         let holder = try await world.device(at: 1)
         try await world.sayToken("aa01", by: holder)

@@ -155,7 +155,7 @@ struct TwoHomesUpdateTests {
         }
     }
 
-    @Test func `a poll gives what is due also if the shard of the device is closing`() async throws {
+    @Test func `a poll delivers due updates also if the shard of the device is closing`() async throws {
         let world = try await TwoHomes()
         let device = try await world.device(at: 0)
         let binding = try await poll(device, in: world)
@@ -171,7 +171,7 @@ struct TwoHomesUpdateTests {
         #expect(given == 1)
     }
 
-    @Test func `a home brings back what is due at the other home after the clock was set back`() async throws {
+    @Test func `a home restores the due updates of the other home after the clock was set back`() async throws {
         let world = try await TwoHomes()
         let device = try await world.device(at: 1)
         let binding = try await poll(device, in: world)

@@ -42,7 +42,7 @@ struct BoundedLogTests {
         #expect(catcher.lines.count == 14)
     }
 
-    @Test func `a logger is bounded once, and a copy with another level shares the bounds`() {
+    @Test func `a logger is bounded once, and a copy with another level has the same limits`() {
         let log = BoundedLog.of(catcher.logger, ticks: ticks.source)
         #expect(BoundedLog.of(log.logger) === log)
         var quiet = log.logger

@@ -125,7 +125,7 @@ struct FeatureRestartTests {
     // MARK: Updates
 
     @Test(arguments: [false, true])
-    func `after a restart the log is held against a device again, and nothing is given twice`(isRestarted: Bool)
+    func `after a restart the log is evaluated for a device again, and nothing is delivered twice`(isRestarted: Bool)
         async throws
     {
         var world = try await UpdateWorld(store: stores.openKept())

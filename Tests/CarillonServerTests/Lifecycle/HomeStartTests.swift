@@ -80,7 +80,7 @@ struct HomeStartTests {
         #expect(isReleased)
     }
 
-    @Test func `what a process has and what a home has are released with their last user`() async throws {
+    @Test func `the parts of a process and of a home are released with their last user`() async throws {
         weak var home: HomeDomain?
         weak var process: Domain?
         weak var runtime: HomeRuntime?

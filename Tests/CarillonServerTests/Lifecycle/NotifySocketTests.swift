@@ -45,7 +45,7 @@ struct NotifySocketTests {
         #expect(await receiver.next() == "READY=1")
     }
 
-    @Test func `a service manager that is gone holds nothing up`() async throws {
+    @Test func `a service manager that does not exist delays nothing`() async throws {
         let socket = try #require(NotifySocket(environment: ["NOTIFY_SOCKET": path], processID: 7))
         await socket.send("READY=1")
     }

@@ -116,7 +116,7 @@ struct RestartMemoryTests {
     }
 
     @Test(arguments: [false, true])
-    func `what a device said of its token on the same day does not count after a restart`(isRestarted: Bool) async throws {
+    func `a report of a token on the same day does not count after a restart`(isRestarted: Bool) async throws {
         var world = try await RestartWorld()
         try await world.send()
         world.advance(seconds: 5 * 3600)
@@ -187,7 +187,9 @@ struct RestartMemoryTests {
     }
 
     @Test(arguments: [false, true])
-    func `a message whose acknowledgement could not be written comes again after a restart`(isRestarted: Bool) async throws {
+    func `a message whose acknowledgement could not be written is delivered again after a restart`(isRestarted: Bool)
+        async throws
+    {
         var world = try await RestartWorld()
         let message = try await world.send()
         stores.refuseChanges(of: world.store, with: StoreFault(.full, "the disk is full"))

@@ -276,7 +276,7 @@ struct SweeperTests {
     }
 
     @Test(arguments: Work.allCases)
-    func `a running server does what is due`(work: Work) async throws {
+    func `a running server does the due work`(work: Work) async throws {
         let world = try await World()
         let isDone = try await world.prepare(work)
         #expect(try await !isDone(), "nobody has done it yet")
@@ -298,7 +298,7 @@ struct SweeperTests {
         func end(because reason: SessionEnd) {}
     }
 
-    @Test func `a connection is told of what expired, so that it waits for no answer`() async throws {
+    @Test func `a connection is informed of expired messages, so that it waits for no answer`() async throws {
         let world = try await World()
         let (connection, device) = (Connection(), world.device.serial)
         world.domain.runtime.sessions.join(connection, device: device)

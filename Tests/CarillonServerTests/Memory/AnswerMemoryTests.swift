@@ -20,7 +20,7 @@ struct AnswerMemoryTests {
         }
     }
 
-    @Test func `a short answer is not counted, and longer ones up to what there is`() async throws {
+    @Test func `a short answer is not counted, and longer ones up to the available memory`() async throws {
         let memory = AnswerMemory(bytes: 10_000, scheduler: impatient)
         #expect(try await memory.place(for: 4096, of: nil, or: nil, from: nil) == nil)
         let first = try await memory.place(for: 6000, of: nil, or: nil, from: nil)
@@ -70,7 +70,7 @@ struct AnswerMemoryTests {
         #expect(memory.used == 0)
     }
 
-    @Test func `what is empty or short takes no room`() async throws {
+    @Test func `an empty or short answer takes no memory`() async throws {
         let memory = AnswerMemory(bytes: 1, scheduler: impatient)
         let all = try #require(try await memory.part(for: nil, bytes: { _ in 4097 }) { 1 })
         let none = try await memory.part(for: nil, bytes: { _ in 4097 }) { () -> Int? in nil }
@@ -103,7 +103,7 @@ struct AnswerMemoryTests {
         #expect(try await memory.place(for: 2 * half, of: nil, or: nil, from: address) != nil)
     }
 
-    @Test func `what finds no room takes nothing of its address's share`() async throws {
+    @Test func `an answer that does not fit uses nothing of its address's quota`() async throws {
         let memory = AnswerMemory(bytes: 4 * AnswerMemory.bytesOfPart, scheduler: impatient)
         let address = try #require(NetworkAddress("192.0.2.1"))
         let all = try await memory.place(for: 4 * AnswerMemory.bytesOfPart, of: nil, or: nil, from: nil)

@@ -126,7 +126,7 @@ struct UnreadAnswerTests {
         #expect(second.json?["more"] == .bool(false))
     }
 
-    @Test func `an inbox that is full of what is not wanted is looked through to its end`() async throws {
+    @Test func `an inbox that is full of unwanted envelopes is searched to its end`() async throws {
         let fixture = try await RouteFixture()
         let world = try await SentMessages(fixture, count: 40, bytes: 8000)
         let body = #"{"protocol":1,"max":2,"only":"updates"}"#

@@ -9,7 +9,7 @@ import Testing
 /// The samples of homes in `/metrics`.
 @Suite(.timeLimit(.minutes(5)))
 struct HomeMetricsTests {
-    @Test func `a server of one home without hand-overs says so`() async throws {
+    @Test func `a server of one home without hand-overs reports zero`() async throws {
         let port = try FreePort.next()
         try await ServedConnections.run(metrics: MetricsRegistry()) {
             $0.metrics = ("127.0.0.1", port)

@@ -8,7 +8,7 @@ import Testing
 struct MetricsRegistryTests {
     private let registry = MetricsRegistry()
 
-    @Test func `a counter adds up, whoever counts`() {
+    @Test func `a counter adds the counts of all callers`() {
         for _ in 0..<3 {
             registry.makeCounter(label: "carillon_refusals_total", dimensions: [("code", "full")]).increment(by: 2)
         }
@@ -23,7 +23,7 @@ struct MetricsRegistryTests {
                 """)
     }
 
-    @Test func `a gauge says what it was told last, and a destroyed counter keeps its count`() {
+    @Test func `a gauge has its last value, and a destroyed counter keeps its count`() {
         let gauge = registry.makeRecorder(label: "carillon_sockets", dimensions: [], aggregate: false)
         gauge.record(Int64(7))
         gauge.record(2.5)
@@ -35,7 +35,7 @@ struct MetricsRegistryTests {
         #expect(lines(of: "carillon_writes_spared_total") == ["carillon_writes_spared_total 4"])
     }
 
-    @Test func `a bucket counts what is at its end and below`() {
+    @Test func `a bucket counts the values up to its limit`() {
         let sizes = registry.makeRecorder(label: "carillon_commit_changes", dimensions: [], aggregate: true)
         for size in [1, 2, 3, 2048, 2049] as [Int64] { sizes.record(size) }
         let lines = lines(of: "carillon_commit_changes")
@@ -56,7 +56,7 @@ struct MetricsRegistryTests {
         #expect(lines(of: "carillon_commit_duration_seconds").contains("carillon_commit_duration_seconds_sum 0.25"))
     }
 
-    @Test func `what a library names its own way gets legal names, endings and escapes`() {
+    @Test func `a library's own names become legal names, endings and escapes`() {
         registry.makeCounter(label: "lib.requests-made", dimensions: [("bad name", "a \"b\" \\ c\nd")]).increment(by: 1)
         registry.makeTimer(label: "lib.time", dimensions: []).recordNanoseconds(1)
         registry.makeRecorder(label: "9lives", dimensions: [], aggregate: false).record(1.0)
@@ -66,7 +66,7 @@ struct MetricsRegistryTests {
         #expect(text.contains("\n_9lives 1\n"))
     }
 
-    @Test func `there are no more series than there may be, and two kinds never share a name`() {
+    @Test func `the number of series is limited, and two kinds never have the same name`() {
         let registry = MetricsRegistry(seriesLimit: 2)
         for code in ["a", "b", "c"] {
             registry.makeCounter(label: "carillon_refusals_total", dimensions: [("code", code)]).increment(by: 1)
@@ -78,7 +78,7 @@ struct MetricsRegistryTests {
         #expect(other.text().split(separator: "\n").last == "one_total 1")
     }
 
-    @Test func `what is read at the question stands among the rest`() {
+    @Test func `values that are computed at a read are listed with the others`() {
         registry.makeCounter(label: "carillon_writes_spared_total", dimensions: []).increment(by: 1)
         let text = registry.text(with: ProcessStatistics.samples() + [.init(.buildInfo, "1.2.3", value: 1)])
         #expect(text.contains("carillon_build_info{version=\"1.2.3\"} 1\n"))

@@ -22,7 +22,7 @@ struct NameResolverTests {
             })
     }
 
-    @Test func `while two look-ups of a domain are slow, no other of it is begun, and those of others are`() async {
+    @Test func `while two look-ups of a domain are slow, no further one of it begins, and those of others do`() async {
         let gate = DispatchSemaphore(value: 0)
         let (begun, began) = AsyncStream.makeStream(of: String.self)
         // Every look-up that is under way counts as slow.
@@ -55,7 +55,7 @@ struct NameResolverTests {
         resolver.shutdown()
     }
 
-    @Test func `a name whose turn did not come was not asked, and says nothing of its backend`() async {
+    @Test func `a name whose turn did not come was not resolved, and its backend is not at fault`() async {
         let gate = DispatchSemaphore(value: 0)
         let resolver = makeResolver(threads: 1, gate: gate)
         async let slow = resolver.addresses(of: "slow.example")
@@ -65,7 +65,7 @@ struct NameResolverTests {
         resolver.shutdown()
     }
 
-    @Test func `a slow name holds one thread, and others are resolved meanwhile`() async {
+    @Test func `a slow name occupies one thread, and others are resolved meanwhile`() async {
         let gate = DispatchSemaphore(value: 0)
         let resolver = makeResolver(threads: 2, gate: gate, patience: .seconds(30))
         async let slow = resolver.addresses(of: "slow.example")

@@ -70,7 +70,7 @@ struct OutwardCallerTests {
         #expect(request.head.headers["host"] == ["back.example:\(backend.port)"])
     }
 
-    @Test func `TLS is spoken with the name of the address, or its number, as the certificate says`() async throws {
+    @Test func `TLS uses the name of the address, or its number, as in the certificate`() async throws {
         let authority = try TestAuthority()
         let backend = try await ScriptedBackend.start(
             tls: authority.serverContext(names: ["back.example"], addresses: [[127, 0, 0, 1]]))
@@ -172,7 +172,7 @@ struct OutwardCallerTests {
         .flood("HTTP/1.1 200 OK\r\nX-Long: ", piece: 1000), .flood("", piece: 1000),
         .bytes("HTTP/1.1 200 OK\r\nContent-Length: 16384\r\n\r\n" + String(repeating: "x", count: 16_384)),
     ])
-    func `604: an answer that is none, is cut, is too large, or says that something is wrong`(
+    func `604: an answer that is missing, cut, too large, or an error`(
         answer: ScriptedBackend.Answer
     ) async throws {
         let backend = try await ScriptedBackend.start(answer)
@@ -190,7 +190,7 @@ struct OutwardCallerTests {
         #expect(other.connections == 0)
     }
 
-    @Test func `605: a backend that says that it lost the token`() async throws {
+    @Test func `605: a backend that reports the token as lost`() async throws {
         let backend = try await ScriptedBackend.start(.status(410))
         #expect(failure(try await call("http://back.example:\(backend.port)")) == .tokenLost)
     }
@@ -237,7 +237,7 @@ struct OutwardCallerTests {
 
     #if os(Linux)
         /// Two backends of one port: only the address tells them apart.
-        @Test func `a name is resolved once a call, and the call goes to what it led to then`() async throws {
+        @Test func `a name is resolved once a call, and the call goes to the resolved address`() async throws {
             let first = try await ScriptedBackend.start(.status(201))
             let second = try await ScriptedBackend.start(.status(202), host: "127.0.0.2", port: first.port)
             let names = Names(["back.example": [["127.0.0.1"], ["127.0.0.2"]]])
@@ -255,7 +255,7 @@ struct OutwardCallerTests {
         }
     #endif
 
-    @Test func `a name that leads elsewhere the second time is looked at the second time`() async throws {
+    @Test func `a name that resolves differently the second time is checked the second time`() async throws {
         let backend = try await ScriptedBackend.start()
         let names = Names(["back.example": [["192.0.2.1"], ["127.0.0.1"]]])
         for _ in 0..<3 {

@@ -75,8 +75,7 @@ struct ServiceClusterRouteTests {
         #expect(again.status == 404)
     }
 
-    @Test func `a server finds the devices of the user that it names, and calls whom it knows; others do not`() async throws
-    {
+    @Test func `a server finds the devices of the named user, and calls known ones; others cannot`() async throws {
         let (world, server, ada) = try await scenario()
         let bob = try await world.phone(Self.mail, of: "bob")
         let nobody = try await world.phone(Self.mail, of: nil)
@@ -101,7 +100,7 @@ struct ServiceClusterRouteTests {
         #expect(try await world.ask(2, from: server, to: nobody).status == 404)
     }
 
-    @Test func `between devices of users nobody is told whose asks`() async throws {
+    @Test func `between devices of users the provider does not receive the user of the consumer`() async throws {
         let world = try await ServiceWorld()
         let (consumer, provider) = (try await world.phone(Self.mail, of: "ada"), try await world.phone(Self.mail, of: "ada"))
         try await world.offer(provider)
@@ -202,7 +201,7 @@ struct ServiceClusterRouteTests {
         func providersChanged() { notified.withLock { $0 += 1 } }
     }
 
-    @Test func `a picture is seen by whom its app may be called`() async throws {
+    @Test func `a picture is visible to each device that can call its app`() async throws {
         let world = try await ServiceWorld()
         let (ada, bob) = (try await world.phone(Self.mail, of: "ada"), try await world.phone(Self.mail, of: "bob"))
         let provider = try await world.phone(Self.mail, of: "ada")
@@ -227,7 +226,7 @@ struct ServiceClusterRouteTests {
         #expect(try await world.routes.request(.get, path, key: ada.credential).status == 404, "it has none any more")
     }
 
-    @Test func `word of a provider comes to its user's devices, and only when something is another`() async throws {
+    @Test func `a change of a provider is reported to its user's devices, and a repetition is not`() async throws {
         let world = try await ServiceWorld()
         let (ada, bob) = (try await world.phone(Self.mail, of: "ada"), try await world.phone(Self.mail, of: "bob"))
         let provider = try await world.phone(Self.files, of: "ada")

@@ -151,7 +151,7 @@ struct ServiceRouteTests {
         #expect(try await world.events(of: provider).count == 1)
     }
 
-    @Test func `what may not be called looks like what is not there`() async throws {
+    @Test func `a provider that may not be called is reported as not found`() async throws {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
         let bobs = try await world.phone("com.example.files", of: "bob")
@@ -227,7 +227,7 @@ struct ServiceRouteTests {
 
     // MARK: Ends
 
-    @Test func `a deadline ends a request once, and what comes late is told so`() async throws {
+    @Test func `a deadline ends a request once, and a late reply is answered with that`() async throws {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
         let id = try #require(ServiceRequestID(World.id(1)))
@@ -258,7 +258,9 @@ struct ServiceRouteTests {
         #expect(try await world.reply(1, by: provider).code == "request_unknown")
     }
 
-    @Test func `what is cancelled before its delivery is gone, and after it its provider is told`() async throws {
+    @Test func `a request that is cancelled before its delivery is removed, and after it its provider is notified`()
+        async throws
+    {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
         let stranger = try await world.phone("com.example.mail", of: "ada")
@@ -320,7 +322,7 @@ struct ServiceRouteTests {
         #expect(try await world.cancel(4, by: consumer).code == "request_unknown")
     }
 
-    @Test func `a provider that goes, or belongs to another user, ends what waits for it`() async throws {
+    @Test func `a provider that leaves, or belongs to another user, ends the requests that wait for it`() async throws {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
         let second = try await world.phone("com.example.files", of: "ada")
@@ -413,7 +415,7 @@ struct ServiceRouteTests {
         #expect(try await world.ask(most + 2, from: consumer, to: provider).status == 201)
     }
 
-    @Test func `a full inbox refuses requests and replies, and what tells of their end has room`() async throws {
+    @Test func `a full inbox refuses requests and replies, and accepts reports of their end`() async throws {
         let world = try await ServiceWorld(inbox: InboxLimits(envelopes: 2))
         let (consumer, provider) = try await pair(world)
         let second = try await world.phone("com.example.mail", of: "ada")
@@ -462,7 +464,7 @@ struct ServiceRouteTests {
         #expect(try await world.ask(20, from: consumer, to: provider).status == 201, "a small one fits")
     }
 
-    @Test func `requests that come at once share the tenth`() async throws {
+    @Test func `concurrent requests together use at most the tenth`() async throws {
         let world = try await ServiceWorld(inbox: InboxLimits(envelopes: 30))
         let (consumer, provider) = try await pair(world)
         let answers = try await withThrowingTaskGroup(of: Int.self) { group in

@@ -111,7 +111,7 @@ struct MessageReaderTests {
         #expect(CloseCode.normal.payload("\(character)!") == [0x03, 0xE8] + Array("\(character)!".utf8))
     }
 
-    @Test func `what breaks RFC 6455 is a fault with its code`() {
+    @Test func `a violation of RFC 6455 is a fault with its code`() {
         #expect(fault(events(frame("x", rsv1: true))) == .protocolError)
         #expect(fault(events(frame("x", masked: false))) == .protocolError)
         #expect(fault(events(frame("x", .continuation))) == .protocolError)

@@ -17,7 +17,9 @@ struct ArmedCrossingTests {
     }
 
     @Test(arguments: Arming.allCases, [true, false])
-    func `a condition that holds when it is armed waits until it does not`(arming: Arming, isRestarted: Bool) async throws {
+    func `a condition that is true when it is armed does not fire until it was false`(arming: Arming, isRestarted: Bool)
+        async throws
+    {
         let store = try await stores.open()
         var world = try await EngineWorld(store)
         try await world.publish(5)
@@ -50,7 +52,7 @@ struct ArmedCrossingTests {
         #expect(try await world.titles() == ["8.0"])
     }
 
-    @Test func `an empty change of what fired and holds still does not fire it again`() async throws {
+    @Test func `an empty change of a fired subscription that is still true does not fire it again`() async throws {
         let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         let subscription = try await world.subscribe("price > 2.0", .everyCrossing)
@@ -76,7 +78,9 @@ struct ArmedCrossingTests {
     }
 
     @Test(arguments: Found.allCases)
-    func `a crossing that a killed server did not look at fires after the start, and what held does not`(found: Found)
+    func `a crossing that a killed server did not evaluate fires after the start, and a true condition does not`(
+        found: Found
+    )
         async throws
     {
         let store = try await stores.open()
@@ -130,7 +134,7 @@ struct ArmedCrossingTests {
         #expect(try await world.titles() == ["12.0"])
     }
 
-    @Test func `a condition that costs too much when it is armed is not known to hold`() async throws {
+    @Test func `a condition that costs too much when it is armed is not known to be true`() async throws {
         let world = try await EngineWorld(stores.open())
         for text in ["ab", String(repeating: "a", count: 4000) + "b"] {
             _ = try await world.domain.items.publish(
@@ -146,7 +150,7 @@ struct ArmedCrossingTests {
     }
 
     @Test(arguments: Race.allCases)
-    func `what is armed while an update is committed fires with that update`(race: Race) async throws {
+    func `a subscription that is armed while an update is committed fires with that update`(race: Race) async throws {
         // Reads of a file do not wait for a commit.
         let world = try await EngineWorld(stores.openKept())
         let subscription: Subscription
@@ -192,7 +196,7 @@ struct ArmedCrossingTests {
         return subscription
     }
 
-    @Test func `a first update has an empty map as what was before it`() async throws {
+    @Test func `a first update has an empty map as its previous values`() async throws {
         let world = try await EngineWorld(stores.open())
         _ = try await world.subscribe("!has(previous.price)", .every(coolDownSeconds: 0), key: "first")
         _ = try await world.subscribe("previous.price > 0.0", .every(coolDownSeconds: 0), key: "later")

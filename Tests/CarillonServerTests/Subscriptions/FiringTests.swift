@@ -35,7 +35,7 @@ struct FiringTests {
         #expect(try await world.status(of: id) == "triggered")
     }
 
-    @Test func `a condition that holds already fires when it is made, and one that does not is waited for`() async throws {
+    @Test func `a condition that is already true fires when it is created, and a false one fires later`() async throws {
         let world = try await SubscriptionWorld()
         try await world.publish("stock.ACME", #"{"price":11,"name":"a"}"#)
         try await world.subscribe(SubscriptionWorld.body("price > 10.0 && name == 'a'", key: "held"))
@@ -63,7 +63,7 @@ struct FiringTests {
         #expect(try await world.pushes().map { $0["aps"]?["alert"]?["title"] } == [.string("stock.ACME: 13")])
     }
 
-    @Test func `what has no trigger fires with each update, where nothing else is said`() async throws {
+    @Test func `a subscription without a trigger fires with each update, unless its policy differs`() async throws {
         let world = try await SubscriptionWorld()
         let each = try await world.subscribe(SubscriptionWorld.body(nil, key: "each"))["id"]
         let once = try await world.subscribe(SubscriptionWorld.body(nil, key: "once", rest: #","policy":"once""#))["id"]
@@ -111,7 +111,7 @@ struct FiringTests {
         #expect(try await cross() == [1, 2])
     }
 
-    @Test func `pushes of many subscriptions go out at once, up to a bound, and only those that say so are counted`()
+    @Test func `pushes of many subscriptions are sent at once, up to a limit, and only accepted ones are counted`()
         async throws
     {
         let world = try await SubscriptionWorld()
@@ -129,7 +129,7 @@ struct FiringTests {
         #expect(due.count == PushLimits.triggersPerDevice + 1, "one wake tells of the rest")
     }
 
-    @Test func `a cool-down holds firings back`() async throws {
+    @Test func `a cool-down delays firings`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(rest: #","policy":"every","coolDown":60"#))
         for (wait, price, shown) in [(0, 11, 11), (59, 12, 11), (1, 13, 13), (1, 14, 13)] {
@@ -139,7 +139,7 @@ struct FiringTests {
         }
     }
 
-    @Test func `a clock that was put back holds nobody back`() async throws {
+    @Test func `a clock that was set back delays no firing`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(rest: #","policy":"every","coolDown":60"#))
         for (wait, price) in [(0, 11), (-3600, 12)] {
@@ -166,7 +166,7 @@ struct FiringTests {
         #expect(try await stores.shortenedPushes(in: world.routes.store) == [true])
     }
 
-    @Test func `for what is too large without its texts the app is woken, and finds it`() async throws {
+    @Test func `a firing that is too large without its texts wakes the app, which finds it`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","custom":{"n":"${name}"}}"#))
         let name = String(repeating: "n", count: 4000)
@@ -216,7 +216,7 @@ struct FiringTests {
         #expect(try await world.status(of: id) == "triggered")
     }
 
-    @Test func `what is over fires no more, also before it is swept`() async throws {
+    @Test func `an expired subscription fires no more, also before it is swept`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(rest: #","expiresAt":"2023-11-14T22:13:30Z""#))
         world.advance(seconds: 10)
@@ -224,7 +224,7 @@ struct FiringTests {
         #expect(try await world.titles().isEmpty)
     }
 
-    @Test func `a suspended device is told of nothing, and of what holds at the next update once it is resumed`()
+    @Test func `a suspended device receives nothing, and after its resumption the conditions of the next update`()
         async throws
     {
         let world = try await SubscriptionWorld()
@@ -244,7 +244,7 @@ struct FiringTests {
         #expect(try await world.titles() == ["stock.ACME: 12"])
     }
 
-    @Test func `what is removed, or whose time is over, fires no more, and what waits of it goes`() async throws {
+    @Test func `a removed or expired subscription fires no more, and its waiting firings are removed`() async throws {
         let world = try await SubscriptionWorld()
         var ids: [String] = []
         for (key, rest) in [("a", ""), ("b", #","tags":["t"]"#), ("c", #","expiresAt":"2023-11-14T23:00:00Z""#), ("d", "")] {
@@ -283,7 +283,7 @@ struct FiringTests {
         try await world.publish("stock.ACME", #"{"price":11}"#)
     }
 
-    @Test func `what comes again by its source's own count is not taken again`() async throws {
+    @Test func `an update with a repeated count of its source is not accepted again`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(nil, rest: #","policy":"every""#))
         let place = #","source":"feed","sequence":7"#
@@ -301,7 +301,7 @@ struct FiringTests {
         #expect(item.json?["version"] == .integer(3))
     }
 
-    @Test func `an item is read with the digits of its publisher, and what was there before`() async throws {
+    @Test func `an item is read with the digits of its publisher, and its previous values`() async throws {
         let world = try await SubscriptionWorld()
         try await world.publish("stock.%C3%84%20%25", #"{"price":1.10,"name":"x","none":null,"is":true}"#)
         try await world.publish("stock.%C3%84%20%25", #"{"price":1e3}"#)

@@ -179,7 +179,7 @@ struct HandOverTests {
         try await expectKept()
     }
 
-    @Test func `a changed subscription that cannot be read does not hold up others`() async throws {
+    @Test func `a changed subscription that cannot be read does not delay others`() async throws {
         let world = try await makeWorld(stores.open(), subscriptions: 3)
         let (store, engine) = (world.store, world.domain.itemEngine)
         let damaged = try #require(try await store.serials(of: world.device.serial).first)

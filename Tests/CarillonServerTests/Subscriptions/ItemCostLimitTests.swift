@@ -31,7 +31,7 @@ struct ItemCostLimitTests {
         _ = try #require(try await world.store.putDocument(rules, as: key, at: world.domain.time.now()))
     }
 
-    @Test func `an update of an item in memory looks its rules up once`() async throws {
+    @Test func `an update of an item in memory reads its rules once`() async throws {
         let world = try await EngineWorld(stores.open())
         let documents = DocumentReadings(world.store)
         let engine = engine(world, documents)

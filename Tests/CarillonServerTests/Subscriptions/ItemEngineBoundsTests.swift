@@ -14,7 +14,7 @@ import Testing
 /// What waits, what is in memory and what fires at once has a bound each, and an owner.
 @Suite(.timeLimit(.minutes(5)))
 struct ItemEngineBoundsTests {
-    @Test func `an app whose updates wait leaves room for others`() async throws {
+    @Test func `an app with waiting updates leaves capacity for others`() async throws {
         let world = try await EngineWorld(stores.open())
         let other = try await world.domain.apps.create(try #require(AppID("com.example.other"))).serial
         func updates(_ app: AppSerial, _ items: Int, _ each: Int) throws -> [PublishedUpdate] {
@@ -51,7 +51,7 @@ struct ItemEngineBoundsTests {
         _ = try await world.subscribe("fields.new>1.0", key: "new")
     }
 
-    @Test func `more than a row holds are all told`() async throws {
+    @Test func `more firings than one row can contain are all delivered`() async throws {
         let world = try await EngineWorld(stores.open())
         let serials = (1...5000).map { Firing.Target(subscription: SubscriptionSerial($0), revision: 1) }
         var state = ItemState(.merge)
@@ -118,7 +118,7 @@ struct ItemEngineBoundsTests {
         #expect((240...262).contains(taken), "\(taken)")
     }
 
-    @Test func `what waits of all apps together has a bound too`() async throws {
+    @Test func `the waiting updates of all apps together have a limit too`() async throws {
         let world = try await EngineWorld(stores.open())
         var limits = ItemEngine.Limits()
         limits.waitingBytes = 50_000

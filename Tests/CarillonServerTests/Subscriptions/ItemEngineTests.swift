@@ -14,7 +14,7 @@ import Testing
 /// The engine over a store whose disk can fail, and that is opened again as after a kill.
 @Suite(.timeLimit(.minutes(5)))
 struct ItemEngineTests {
-    @Test func `what a full disk did not take is not true, and fires when it is published again`() async throws {
+    @Test func `an update that a full disk refused is not true, and fires when it is published again`() async throws {
         let world = try await EngineWorld(stores.openKept())
         try await world.publish(1)
         for (policy, key) in [
@@ -53,7 +53,7 @@ struct ItemEngineTests {
         #expect(try await world.titles() == ["11", "12"])
     }
 
-    @Test func `what could not be told holds up what was fired after it, and its publishers`() async throws {
+    @Test func `a firing that could not be delivered delays later ones, and their publishers`() async throws {
         let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .everyCrossing)
@@ -76,7 +76,7 @@ struct ItemEngineTests {
         #expect(try await world.titles() == ["14.0"])
     }
 
-    @Test func `what was to be looked at with an update that failed is looked at with the next`() async throws {
+    @Test func `conditions of a failed update are evaluated with the next one`() async throws {
         let world = try await EngineWorld(stores.openKept())
         _ = try await world.subscribe("price > 10.0")
         _ = try await world.domain.devices.suspend(world.device)
@@ -94,7 +94,7 @@ struct ItemEngineTests {
         #expect(try await world.titles() == ["12.0"])
     }
 
-    @Test func `a firing that was written and not told is told by the next process, once`() async throws {
+    @Test func `a firing that was written and not delivered is delivered by the next process, once`() async throws {
         let kept = try await stores.openKept()
         var ids: [SubscriptionID] = []
         do {
@@ -147,7 +147,7 @@ struct ItemEngineTests {
 
     // MARK: Restarts
 
-    @Test func `what was told when it was made is not told again by the next process`() async throws {
+    @Test func `a firing that was delivered at its creation is not delivered again by the next process`() async throws {
         let kept = try await stores.openKept()
         do {
             let world = try await EngineWorld(kept)
@@ -162,7 +162,9 @@ struct ItemEngineTests {
         try await stores.close(world.store)
     }
 
-    @Test func `what an earlier process left is told before what comes, and its publishers wait`() async throws {
+    @Test func `pending firings of an earlier process are delivered before new ones, and their publishers wait`()
+        async throws
+    {
         let kept = try await stores.openKept()
         do {
             let world = try await EngineWorld(kept)
@@ -182,7 +184,7 @@ struct ItemEngineTests {
         try await stores.close(world.store)
     }
 
-    @Test func `a row that is damaged holds up nobody`() async throws {
+    @Test func `a damaged row delays no other`() async throws {
         let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
@@ -256,7 +258,7 @@ struct ItemEngineTests {
         #expect(waiting?.compactMap(\.fired?.item) == ["i"])
     }
 
-    @Test func `one that was told rests, however often it was found meanwhile`() async throws {
+    @Test func `a subscription that fired cools down, however often it matched meanwhile`() async throws {
         let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 3600))
@@ -272,7 +274,7 @@ struct ItemEngineTests {
         #expect(try await world.store.firingNumbers(of: world.item) == [2], "nothing else was even written")
     }
 
-    @Test func `a crossing that was told before a batch failed has not crossed again`() async throws {
+    @Test func `a crossing that was delivered before a batch failed has not crossed again`() async throws {
         let world = try await EngineWorld(stores.openKept())
         try await world.publish(1)
         _ = try await world.subscribe("price > 100.0", .everyCrossing)
@@ -298,7 +300,8 @@ struct ItemEngineTests {
     }
 
     @Test
-    func `what fires with its making and cannot be written fires with the next update, and not again after a failed one`()
+    func
+        `a subscription that fires at its creation and cannot be written fires with the next update, and not again after a failed one`()
         async throws
     {
         let world = try await EngineWorld(stores.openKept())
@@ -317,7 +320,7 @@ struct ItemEngineTests {
         #expect(try await world.titles() == ["11.0", "13.0"])
     }
 
-    @Test func `what was found before a suspension is told to nobody after it, and a crossing during it is none`()
+    @Test func `a firing found before a suspension is not delivered after it, and a crossing during it is ignored`()
         async throws
     {
         let world = try await EngineWorld(stores.open())
@@ -352,7 +355,8 @@ struct ItemEngineTests {
 
     // MARK: Rows
 
-    @Test func `one firing counts once for a subscription, however often it is told, and an earlier one not after a later`()
+    @Test
+    func `one firing counts once for a subscription, however often it is delivered, and an earlier one not after a later`()
         async throws
     {
         let world = try await EngineWorld(stores.open())
@@ -405,7 +409,7 @@ struct ItemEngineTests {
         await #expect(throws: (any Error).self) { try await world.publish(2) }
     }
 
-    @Test func `what was subscribed for a user ends with him, and what is the device's stays`() async throws {
+    @Test func `a subscription of a user ends with the user, and a subscription of the device stays`() async throws {
         let world = try await EngineWorld(stores.open())
         _ = try await world.subscribe("price > 10.0", key: "of the device")
         let user = try #require(UserID("ada"))

@@ -101,7 +101,7 @@ struct ItemLifeTests {
     }
 
     @Test(arguments: [true, false])
-    func `what a killed deletion left of firings is not delivered, and is removed before the next update`(
+    func `firings of a killed deletion are not delivered, and are removed before the next update`(
         isDue: Bool
     ) async throws {
         let store = try await stores.open()
@@ -203,7 +203,7 @@ struct ItemLifeTests {
         }
     }
 
-    @Test func `updates that follow a deletion give their room back when their item cannot be loaded`() async throws {
+    @Test func `updates that follow a deletion return their space when their item cannot be loaded`() async throws {
         var limits = ItemEngine.Limits()
         limits.waitingBytesOfApp = 5000
         let world = try await EngineWorld(stores.open(), limits: limits)
@@ -359,7 +359,7 @@ struct ItemLifeTests {
 
     // MARK: Idle items
 
-    @Test func `an item without updates and subscriptions is deleted as its rule says`() async throws {
+    @Test func `an item without updates and subscriptions is deleted according to its rule`() async throws {
         let world = try await SubscriptionWorld(
             rules: #"{"items":[{"pattern":"kept.*"},{"pattern":"*","open":true,"idleSeconds":60}]}"#)
         for name in ["watched", "idle", "busy", "kept.a"] { try await world.publish(name, #"{"price":1}"#) }
@@ -443,7 +443,7 @@ struct ItemLifeTests {
 
     // MARK: Closed items
 
-    @Test func `rules that close an item end the subscriptions on it, and say how many`() async throws {
+    @Test func `rules that close an item end the subscriptions on it, and return their number`() async throws {
         let world = try await SubscriptionWorld()
         let other = try await world.routes.request(.post, "/v1/devices", key: world.clientKey)["credential"]
         try await world.subscribe(SubscriptionWorld.body(key: "a"))
@@ -482,7 +482,7 @@ struct ItemLifeTests {
         #expect(refused["code"] == "item_closed")
     }
 
-    @Test func `a subscription is checked by the rules that the store has, whoever set them`() async throws {
+    @Test func `a subscription is checked by the stored rules, with any caller that set them`() async throws {
         let world = try await EngineWorld(stores.open())
         _ = try await world.domain.items.rules(of: world.device.app)
         let (key, now) = (AppDocument.Key(.itemRules, of: world.device.app), world.domain.time.now())

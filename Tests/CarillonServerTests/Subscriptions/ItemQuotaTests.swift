@@ -64,7 +64,7 @@ struct ItemQuotaTests {
         }
     }
 
-    @Test func `devices of a user have one share together, and devices without a user each their own`() async throws {
+    @Test func `devices of a user have one quota together, and devices without a user each their own`() async throws {
         var limits = ItemEngine.Limits()
         limits.comparedPerItem = 100
         let world = try await SubscriptionWorld(itemLimits: limits)
@@ -108,7 +108,7 @@ struct ItemQuotaTests {
         #expect(full.code == "trigger_forbidden" && full["detail"].contains("reached its limit"), "\(full["detail"])")
     }
 
-    @Test func `what is removed gives its share back`() async throws {
+    @Test func `a removed subscription returns its quota`() async throws {
         var limits = ItemEngine.Limits()
         limits.comparedPerItem = 40
         let world = try await SubscriptionWorld(itemLimits: limits)
@@ -130,7 +130,7 @@ struct ItemQuotaTests {
         ("unguarded", "name.contains('%')"), ("guarded", "price > 7.0 && name.contains('%')"),
         ("bytes", "name == '%%%%%%%%%%'"),
     ])
-    func `each limit of an item has its shares`(limit: String, pattern: String) async throws {
+    func `each limit of an item has its quotas`(limit: String, pattern: String) async throws {
         var limits = ItemEngine.Limits()
         limits.unguardedPerItem = limit == "bytes" ? 1000 : 100
         // 10 characters of two digits each.

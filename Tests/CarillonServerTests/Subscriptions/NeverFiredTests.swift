@@ -25,7 +25,7 @@ struct NeverFiredTests {
         return try await stores.openCopy(try #require(snapshots.taken.first).copy)
     }
 
-    @Test func `a server looks at them after its start, and at nothing twice`() async throws {
+    @Test func `a server checks refused crossings after its start, and nothing twice`() async throws {
         let world = try await EngineWorld(try await killed())
         #expect(try await world.titles() == ["20.0"])
         try await world.domain.itemEngine.checkNeverFired()

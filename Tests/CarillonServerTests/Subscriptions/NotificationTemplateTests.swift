@@ -95,7 +95,7 @@ struct NotificationTemplateTests {
         #expect(rendered.errors > 0)
     }
 
-    @Test func `what has no value shows nothing, and is counted`() throws {
+    @Test func `a placeholder without a value shows nothing, and is counted`() throws {
         for text in ["${{ fields.other }}", "${{ name | number(2) }}", "${{ price | date(short) }}", "${{ 1 / 0 }}"] {
             let rendered = try render(#"{"title":"[\#(text)]"}"#)
             #expect(rendered.json["title"] == .string("[]"))
@@ -103,7 +103,7 @@ struct NotificationTemplateTests {
         }
     }
 
-    @Test func `placeholders stand wherever they may, and nowhere else`() throws {
+    @Test func `placeholders are replaced in the allowed places, and nowhere else`() throws {
         let rendered = try render(
             #"""
             {"titleKey":"${price}","titleArguments":["${price}","x"],"sound":{"name":"${item}","volume":1},"badge":"${count}",
@@ -166,7 +166,7 @@ struct NotificationTemplateTests {
         ("plain 1", true), (String(repeating: "a", count: 64), true), (String(repeating: "a", count: 65), false),
         ("Crédit", false), ("a\nb", false), (" a", false), ("a ", false),
     ])
-    func `what cannot stand in a header collapses all the same`(collapse: String, isAsWritten: Bool) throws {
+    func `a key that a header cannot contain collapses all the same`(collapse: String, isAsWritten: Bool) throws {
         let push = try self.push(
             #"{"title":"x","collapse":\#(String(decoding: JSONValue.string(collapse).bytes, as: UTF8.self))}"#)
         let other = try self.push(#"{"title":"x","collapse":"another"}"#)
@@ -195,7 +195,7 @@ struct NotificationTemplateTests {
         }
     }
 
-    @Test func `what is private stands in no header`() throws {
+    @Test func `private text is in no header`() throws {
         let point = P256.KeyAgreement.PrivateKey().publicKey.x963Representation
         let keys = PrivateKeys(publicKey: Array(point), authSecret: Array(repeating: 7, count: 16))
         func sealed(_ collapse: String) throws -> APNsNotification {
@@ -218,7 +218,7 @@ struct NotificationTemplateTests {
         #expect(try collapseID(nil, 1) == collapseID(nil, 1), "tried again, it is the same")
     }
 
-    @Test func `what is rendered is Apple's payload`() throws {
+    @Test func `a rendered notification is Apple's payload`() throws {
         let (payload, _) = try envelope(
             #"""
             {"titleKey":"T","titleArguments":["a"],"subtitle":"s","body":"b","badge":"auto","sound":{"name":"n","critical":true,"volume":0.5},

@@ -38,7 +38,7 @@ struct PaceTests {
         return try await stores.count(.throttledFirings, in: world.routes.store)
     }
 
-    @Test func `of an item that merges the newest is told once the time has come`() async throws {
+    @Test func `of an item that merges, the newest values are delivered when their time has come`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
@@ -60,7 +60,7 @@ struct PaceTests {
         #expect(try await notified(world) == ["6"], "nobody waits for what comes slowly")
     }
 
-    @Test func `of updates that are distinct all are told in their order, or as many as the buffer has room for`()
+    @Test func `of distinct updates all are delivered in their order, or as many as fit into the buffer`()
         async throws
     {
         for (rest, expected) in [
@@ -81,7 +81,7 @@ struct PaceTests {
         }
     }
 
-    @Test func `what waits is told at its pace also when all of it is overdue`() async throws {
+    @Test func `waiting firings are delivered at their pace also when all of them are overdue`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
         try await publish([1, 2, 3], "events", to: world)
@@ -107,7 +107,7 @@ struct PaceTests {
         #expect(try await notified(world) == ["stock.A: 2"], "the other subscription has no pace")
     }
 
-    @Test func `what expires while it waits is told to nobody`() async throws {
+    @Test func `a firing that expires while it waits is not delivered`() async throws {
         let world = try await SubscriptionWorld()
         let end = Timestamp3339.text(1_700_000_001_000)
         try await world.subscribe(Self.body(#","maxFrequency":0.5,"expiresAt":"\#(end)""#))
@@ -118,7 +118,7 @@ struct PaceTests {
         #expect(try await held(world) == 0)
     }
 
-    @Test func `what waits for a full inbox is given up, and holds up nobody`() async throws {
+    @Test func `a firing that waits for a full inbox is dropped, and delays no other`() async throws {
         let inbox = InboxLimits(envelopes: 2)
         let world = try await SubscriptionWorld(store: stores.open(.init(inbox: inbox)))
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
@@ -142,7 +142,7 @@ struct PaceTests {
     }
 
     @Test(arguments: ["PATCH", "DELETE", "suspend", "once"])
-    func `a change, a removal and a suspension end what waits`(what: String) async throws {
+    func `a change, a removal and a suspension end the waiting firings`(what: String) async throws {
         let world = try await SubscriptionWorld()
         let id = try await world.subscribe(Self.body(#","maxFrequency":0.5"#))["id"]
         try await publish([1], to: world)
@@ -163,7 +163,7 @@ struct PaceTests {
         #expect(try await held(world) == 0)
     }
 
-    @Test func `what fires once is not held, and what falls into a cool-down is not kept`() async throws {
+    @Test func `a single firing is not throttled, and a firing in a cool-down is not kept`() async throws {
         let world = try await SubscriptionWorld()
         let once = try await world.subscribe(
             Self.body(#","maxFrequency":0.01"#, trigger: "price > 1.0", policy: "once"))["id"]
@@ -190,7 +190,7 @@ struct PaceTests {
         #expect(try await notified(world) == ["3"])
     }
 
-    @Test func `a clock that is put back holds up nobody`() async throws {
+    @Test func `a clock that is set back delays no firing`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
@@ -200,7 +200,7 @@ struct PaceTests {
         #expect(try await notified(world) == ["2"])
     }
 
-    @Test func `what waits is told before what comes later, also when it is overdue`() async throws {
+    @Test func `a waiting firing is delivered before later ones, also when it is overdue`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
         try await publish([1, 2], "events", to: world)
@@ -214,7 +214,7 @@ struct PaceTests {
         #expect(try await notified(world) == ["3"])
     }
 
-    @Test func `what a change made void does not hold up what fires after it`() async throws {
+    @Test func `a firing that a change made void does not delay later ones`() async throws {
         let world = try await SubscriptionWorld()
         let id = try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))["id"]
         try await publish([1], "events", to: world)
@@ -229,7 +229,7 @@ struct PaceTests {
     }
 
     @Test(arguments: [-3600, -86_400, -300 * 86_400] as [Int64])
-    func `after a clock was set back, a firing that waits is told when its pace allows it`(step: Int64) async throws {
+    func `after a clock was set back, a waiting firing is delivered when its pace allows it`(step: Int64) async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
@@ -261,7 +261,7 @@ struct PaceTests {
         #expect(try await held(world) == 0)
     }
 
-    @Test func `what waits begins the cool-down`() async throws {
+    @Test func `a waiting firing begins the cool-down`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.01,"coolDown":10"#))
         try await publish([1], to: world)
@@ -304,7 +304,7 @@ struct PaceTests {
         #expect(try await notified(world) == ["5"], "the subscription goes on")
     }
 
-    @Test func `a firing that is told again after a kill is held once`() async throws {
+    @Test func `a firing that is delivered again after a kill is throttled once`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
         try await publish([1], "events", to: world)
@@ -321,7 +321,7 @@ struct PaceTests {
         #expect(try await store.throttle([held], at: world.routes.domain.time.now()) == [.late])
     }
 
-    @Test func `what waits of a device has a mebibyte at the most, and another device has its own`() async throws {
+    @Test func `the waiting firings of a device have a limit of a mebibyte, and another device has its own`() async throws {
         let world = try await SubscriptionWorld()
         let format = #"{"title":"${price}","body":"${name}${name}${name}"}"#
         try await world.subscribe(Self.body(#","maxFrequency":0.001"#, item: "events", format: format))
@@ -358,7 +358,7 @@ struct PaceTests {
         #expect(try await world.subscribe(Self.body(",\(pace)"), expecting: 400).code == "field_invalid")
     }
 
-    @Test func `a pace is shown, changed and taken away, and is part of what is compared`() async throws {
+    @Test func `a pace is shown, changed and removed, and is part of the comparison`() async throws {
         let world = try await SubscriptionWorld()
         let body = Self.body(#","maxFrequency":2,"bufferSize":3"#)
         let made = try await world.subscribe(body)
@@ -385,7 +385,7 @@ struct PaceTests {
     }
 
     @Test(arguments: [("unlessSeen", 0), ("always", 1)])
-    func `what is always pushed goes out whatever was acknowledged`(route: String, count: Int) async throws {
+    func `a firing that is always pushed is sent despite any acknowledgement`(route: String, count: Int) async throws {
         let world = try await SubscriptionWorld()
         let format = #"{"title":"${price}","badge":"auto","custom":{"a":1},"collapse":"c","route":"\#(route)"}"#
         try await world.subscribe(SubscriptionWorld.body(format: format))
@@ -433,7 +433,7 @@ struct PaceTests {
     }
 
     @Test(arguments: ["remove", "delete", "suspend"])
-    func `what is always pushed ends with its subscription and its device`(what: String) async throws {
+    func `a firing that is always pushed ends with its subscription and its device`(what: String) async throws {
         let world = try await SubscriptionWorld()
         let id = try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","route":"always"}"#))["id"]
         try await publish([11], to: world)
@@ -448,7 +448,7 @@ struct PaceTests {
         #expect(try await kept(world) == (what == "suspend" ? 1 : 0))
     }
 
-    @Test func `a device that polls is pushed to at once what is always pushed`() async throws {
+    @Test func `a polling device immediately gets the pushes that are always sent`() async throws {
         for (route, count) in [("unlessSeen", 0), ("always", 1)] {
             let world = try await SubscriptionWorld()
             try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","route":"\#(route)"}"#))

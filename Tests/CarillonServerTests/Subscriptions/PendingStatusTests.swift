@@ -36,7 +36,8 @@ struct PendingStatusTests {
         #expect(try await world.titles() == ["stock.ACME: 13"])
     }
 
-    @Test func `what holds when its device is resumed has not crossed, also in another process`() async throws {
+    @Test func `a condition that is true when its device is resumed has not crossed, also in another process`() async throws
+    {
         let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
@@ -57,7 +58,7 @@ struct PendingStatusTests {
     }
 
     @Test(arguments: ["once", "everyCrossing"])
-    func `what a full inbox refused fires with the next update`(policy: String) async throws {
+    func `a firing that a full inbox refused fires with the next update`(policy: String) async throws {
         let store = try await stores.open(.init(inbox: InboxLimits(envelopes: 1)))
         let world = try await SubscriptionWorld(store: store)
         let full = SubscriptionWorld.body("price > 0.0", item: "stock.other", key: "full")
@@ -116,7 +117,7 @@ struct PendingStatusTests {
         #expect(await engine.population.watches == 0)
     }
 
-    @Test func `a cool-down of several items counts from what was told, and not from what was refused`() async throws {
+    @Test func `a cool-down of several items counts from a delivered firing, and not from a refused one`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(
             #"{"items":["stock.A","stock.B"],"fields":["price"],"format":{"title":"${item}: ${price}"},"trigger":"price > 10.0","policy":"every","coolDown":60}"#
@@ -133,7 +134,9 @@ struct PendingStatusTests {
     }
 
     @Test(arguments: [true, false])
-    func `what held when it was made fires, though the process was killed before it looked`(comesAgain: Bool) async throws {
+    func `a condition that was true at its creation fires, also if the process was killed before`(comesAgain: Bool)
+        async throws
+    {
         let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
@@ -149,7 +152,7 @@ struct PendingStatusTests {
         #expect(try await stores.subscriptionStatuses(in: store) == [1])
     }
 
-    @Test func `a crossing that an earlier process found and did not tell is told once`() async throws {
+    @Test func `a crossing that an earlier process found and did not deliver is delivered once`() async throws {
         let store = try await stores.open()
         let first = try await EngineWorld(store)
         try await first.publish(11)
@@ -170,7 +173,7 @@ struct PendingStatusTests {
         #expect(try await second.titles() == ["21"])
     }
 
-    @Test func `a list by tag goes on behind what has another`() async throws {
+    @Test func `a list by tag continues behind subscriptions with other tags`() async throws {
         let world = try await SubscriptionWorld()
         for number in 0..<30 {
             let rest = number < 25 ? "" : #","tags":["t"]"#

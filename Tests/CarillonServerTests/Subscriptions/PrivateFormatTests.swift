@@ -41,7 +41,7 @@ struct PrivateFormatTests {
     }
 
     @Test(arguments: ["", #","route":"always""#])
-    func `the vendor's service sees the app's own text, and the device what it was told`(route: String) async throws {
+    func `the vendor's service sees the app's own text, and the device the rendered one`(route: String) async throws {
         let world = try await world()
         try await subscribe(world, route)
         try await world.publish("stock.ACME", #"{"price":11,"name":"a name"}"#)
@@ -59,7 +59,7 @@ struct PrivateFormatTests {
         #expect(notified["subscription"] == .string(fired.subscription.description))
     }
 
-    @Test func `what does not fit stays out, and the app's own text is shown`() async throws {
+    @Test func `a text that does not fit is omitted, and the app's own text is shown`() async throws {
         let world = try await world()
         try await subscribe(world)
         try await world.publish("stock.ACME", #"{"price":11,"name":"\#(String(repeating: "n", count: 4000))"}"#)

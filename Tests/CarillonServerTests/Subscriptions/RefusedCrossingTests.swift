@@ -115,7 +115,9 @@ struct RefusedCrossingTests {
     }
 
     @Test(arguments: [true, false])
-    func `a refusal is left out if the row says that the subscription fired, or that its condition held`(hasFired: Bool)
+    func `a refusal is omitted if the row reports that the subscription fired, or that its condition was true`(
+        hasFired: Bool
+    )
         async throws
     {
         let world = try await EngineWorld(stores.open())

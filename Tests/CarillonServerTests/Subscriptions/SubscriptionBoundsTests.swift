@@ -14,7 +14,7 @@ struct SubscriptionBoundsTests {
         try await world.routes.request(.post, "/v1/device/subscriptions", key: world.device, body)
     }
 
-    @Test func `rules hold from the moment that they are set`() async throws {
+    @Test func `rules apply from the moment that they are set`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(key: "a"))
         let closed = #"{"items":[{"pattern":"stock.*","open":false}]}"#
@@ -30,7 +30,7 @@ struct SubscriptionBoundsTests {
         String(SubscriptionWorld.openRules.dropLast()) + #","conditionCost":\#(cost)}"#
     }
 
-    @Test func `an app says what its conditions may cost`() async throws {
+    @Test func `an app sets the cost limits of its conditions`() async throws {
         let condition = SubscriptionWorld.body("price + price + price + price > 1.0", key: "k")
         let world = try await SubscriptionWorld(rules: Self.rules(cost: 7))
         let answer = try await refused(world, condition)
@@ -100,7 +100,7 @@ struct SubscriptionBoundsTests {
         try await world.subscribe(SubscriptionWorld.body(key: "a"), expecting: 200)
     }
 
-    @Test func `an item has so many conditions that cannot be looked up, and any number of others`() async throws {
+    @Test func `an item has a limited number of conditions without an index, and any number of others`() async throws {
         var limits = ItemEngine.Limits()
         limits.unguardedPerItem = 2
         limits.quotaPercent = 100
@@ -149,7 +149,7 @@ struct SubscriptionBoundsTests {
         try await world.subscribe(body("c", "4"))
     }
 
-    @Test func `what a device makes and changes has a rate`() async throws {
+    @Test func `the requests of a device have a rate limit`() async throws {
         var rateLimits = RateLimits.Settings()
         rateLimits.deviceRegistrations = Rate(perSecond: 1, burst: 3)
         let world = try await SubscriptionWorld(rateLimits, ticks: TickSource { 0 })
@@ -174,7 +174,7 @@ struct SubscriptionBoundsTests {
         try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","custom":{"a":\#(deep)}}"#))
     }
 
-    @Test func `a list says where it goes on, and when it does not`() async throws {
+    @Test func `a list returns its next position, or none at its end`() async throws {
         let world = try await SubscriptionWorld()
         for key in ["a", "b", "c"] { try await world.subscribe(SubscriptionWorld.body(key: key)) }
         let first = try await world.routes.request(.get, "/v1/device/subscriptions?limit=2", key: world.device)
@@ -206,7 +206,7 @@ struct SubscriptionBoundsTests {
         #expect(await again.domain.itemEngine.population.watches == 7)
     }
 
-    @Test func `of what is refused of a stream the first hundred are told, and the rest is counted`() {
+    @Test func `the first hundred refusals of a stream are reported, and the others are counted`() {
         var taken = TakenUpdates()
         for line in 1...150 { taken.refuse(line, Refusal(.itemBusy, "busy")) }
         guard case .array(let notified)? = taken.json["refusals"] else {
@@ -216,7 +216,7 @@ struct SubscriptionBoundsTests {
         #expect(notified.count == 100 && taken.json["refused"] == .integer(150))
     }
 
-    @Test func `what has a tag goes, and the rest stays`() async throws {
+    @Test func `subscriptions with a tag are removed, and others stay`() async throws {
         let world = try await SubscriptionWorld()
         for (key, tags) in [("a", #"["x","y"]"#), ("b", #"["y"]"#), ("c", "[]")] {
             try await world.subscribe(SubscriptionWorld.body(key: key, rest: #","tags":\#(tags)"#))

@@ -154,7 +154,7 @@ struct SubscriptionRefusalTests {
         try await world.publish("stock.B", #"{"f8":"y"}"#)
     }
 
-    @Test func `a text has at most as many bytes as the app says`() async throws {
+    @Test func `a text has at most as many bytes as the app allows`() async throws {
         let world = try await SubscriptionWorld(
             rules: #"{"items":[{"pattern":"t","open":true,"fields":{"s":{"type":"string","maxBytes":5}}}]}"#)
         for good in [#""abcde""#, #""äa""#, "null"] { try await world.publish("t", #"{"s":\#(good)}"#) }
@@ -164,7 +164,7 @@ struct SubscriptionRefusalTests {
         try await world.publish("t", #"{"other":"abcdef"}"#)
     }
 
-    @Test func `values are of the types that the app says`() async throws {
+    @Test func `values have the types that the app declares`() async throws {
         let world = try await SubscriptionWorld(
             rules: #"""
                 {"items":[{"pattern":"t","open":true,"fields":{
@@ -216,7 +216,7 @@ struct SubscriptionRefusalTests {
         ("string(price).matches('1')", false),
         ("update.time > timestamp(0)", false), ("size(string(price)) > size(previous)", false),
     ])
-    func `an app says what conditions may call and speak of`(trigger: String, isAllowed: Bool) async throws {
+    func `an app sets the functions and names that conditions can use`(trigger: String, isAllowed: Bool) async throws {
         let world = try await SubscriptionWorld(
             rules: #"""
                 {"items":[{"pattern":"stock.*","open":true}],"conditionFunctions":["size","string","timestamp"],
@@ -239,7 +239,7 @@ struct SubscriptionRefusalTests {
         ("price > 1.0 ? true : false", false), ("name in ['a', 'b']", false), ("fields[name] == 1.0", false),
         ("[name][0] == 'a'", false), ("(price + price) > 1.0", false), ("[1.0].exists(x, price * x > 1.0)", false),
     ])
-    func `an app says what operators conditions may use`(trigger: String, isAllowed: Bool) async throws {
+    func `an app sets the operators that conditions can use`(trigger: String, isAllowed: Bool) async throws {
         let world = try await SubscriptionWorld(
             rules: #"{"items":[{"pattern":"stock.*","open":true}],"conditionOperators":[">","&&","=="]}"#)
         let body = SubscriptionWorld.body(trigger, format: #"{"title":"x"}"#)
@@ -310,7 +310,7 @@ struct SubscriptionRefusalTests {
         try await world.subscribe()
     }
 
-    @Test func `who may not is refused`() async throws {
+    @Test func `a caller without permission is refused`() async throws {
         let world = try await SubscriptionWorld()
         let routes = world.routes
         let update = #"{"fields":{"price":1}}"#
@@ -356,7 +356,7 @@ struct SubscriptionRefusalTests {
         #expect(try await world.status(of: id) == "subscribed")
     }
 
-    @Test func `what is frozen cannot be changed while it is active`() async throws {
+    @Test func `frozen settings cannot be changed while they are active`() async throws {
         let world = try await SubscriptionWorld()
         let body = SubscriptionWorld.body(key: "k")
         let id = try await world.subscribe(body)["id"]
@@ -390,7 +390,7 @@ struct SubscriptionRefusalTests {
     }
 
     @Test(arguments: ["tags=a", "id=00000000000000000000000000000001", "limit=1"])
-    func `what is not known of a query removes nothing`(query: String) async throws {
+    func `an unknown parameter of a query removes nothing`(query: String) async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(key: "k"))
         let answer = try await world.routes.request(.delete, "/v1/device/subscriptions?\(query)", key: world.device)
@@ -399,7 +399,7 @@ struct SubscriptionRefusalTests {
         #expect(String(decoding: list.body, as: UTF8.self).contains(#""key":"k""#))
     }
 
-    @Test func `a list of large subscriptions comes in pages of what a socket carries`() async throws {
+    @Test func `a list of large subscriptions has pages that fit into a socket frame`() async throws {
         let world = try await SubscriptionWorld()
         let text = String(repeating: "x", count: 3500)
         for number in 0..<40 {
@@ -419,7 +419,7 @@ struct SubscriptionRefusalTests {
         #expect(count == 40 && pages > 1)
     }
 
-    @Test func `a name that only looks like an open one is another`() async throws {
+    @Test func `a name that only resembles an open one is different`() async throws {
         let world = try await SubscriptionWorld(
             rules: #"{"items":[{"pattern":"secret.caf\u00e9","open":false},{"pattern":"*","open":true}]}"#)
         func body(_ item: String) -> String { #"{"items":["\#(item)"],"fields":["x"],"format":{"title":"${x}"}}"# }

@@ -21,7 +21,7 @@ struct UpdateStreamTests {
         return try? await served.domain.items.item(name, of: app).version
     }
 
-    @Test func `each line is taken for itself, and what is refused is named`() async throws {
+    @Test func `each line is processed by itself, and a refused one is named`() async throws {
         try await ServedConnections.run { served in
             let (key, app) = try await Self.sender(served)
             let body = [
@@ -44,7 +44,7 @@ struct UpdateStreamTests {
         }
     }
 
-    @Test func `a line may have 64 KiB, and what came before one that has more is taken`() async throws {
+    @Test func `a line can have 64 KiB, and the lines before a longer one are accepted`() async throws {
         try await ServedConnections.run { served in
             let (key, app) = try await Self.sender(served)
             let line = #"{"item":"b","fields":{"x":1}}"#
@@ -122,8 +122,7 @@ struct UpdateStreamTests {
         }
     }
 
-    @Test func `what came before an end that is too early is taken, and the publisher is told how much it was`() async throws
-    {
+    @Test func `lines before an early end are accepted, and the publisher receives their number`() async throws {
         try await ServedConnections.run { served in
             let (key, app) = try await Self.sender(served)
             let line = #"{"item":"i","fields":{"x":1}}"# + "\n"

@@ -58,7 +58,7 @@ struct ArrivingUpdatesTests {
     }
 
     @Test(arguments: End.allCases)
-    func `an update that ends between the read of an inbox and the session is not given`(end: End) async throws {
+    func `an update that ends between the read of an inbox and the session is not delivered`(end: End) async throws {
         let world = try await UpdateWorld()
         let (update, comer) = try await waitingUpdate(in: world)
         let store = PausedInboxStore(world.routes.store)
@@ -73,7 +73,7 @@ struct ArrivingUpdatesTests {
     }
 
     @Test(arguments: End.allCases)
-    func `an update that ends is withdrawn from a session that said nothing of updates yet`(end: End) async throws {
+    func `an update that ends is withdrawn from a session that has not asked for updates yet`(end: End) async throws {
         let world = try await UpdateWorld()
         let (update, comer) = try await waitingUpdate(in: world)
         let connection = Connection()

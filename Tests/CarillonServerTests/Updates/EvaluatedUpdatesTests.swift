@@ -49,7 +49,7 @@ struct EvaluatedUpdatesTests {
         return (world, received, waiting, other)
     }
 
-    @Test func `a withdrawn update is not given by a server that was restored with its updates held`() async throws {
+    @Test func `a withdrawn update is not delivered by a server that was restored with paused updates`() async throws {
         var (world, received, waiting, other) = try await scenario()
         let backup = try await backedUp(world)
         try await world.withdraw(waiting)
@@ -103,7 +103,7 @@ struct EvaluatedUpdatesTests {
         #expect(entries.filter { $0["action"] == .string("resumed") }.count == 3)
     }
 
-    @Test func `what is published after a restore is given, beside what is paused`() async throws {
+    @Test func `an update that is published after a restore is delivered, beside the paused ones`() async throws {
         var (world, _, _, _) = try await scenario()
         let backup = try await backedUp(world)
         (world, _) = try await restored(world, from: backup)
@@ -113,7 +113,7 @@ struct EvaluatedUpdatesTests {
         #expect(try await world.poll(late).map(\.update) == [new, newer])
     }
 
-    @Test func `without being held, live updates go on at once`() async throws {
+    @Test func `without a pause, live updates continue at once`() async throws {
         var (world, _, waiting, _) = try await scenario()
         let backup = try await backedUp(world)
         try await world.withdraw(waiting)
@@ -125,7 +125,7 @@ struct EvaluatedUpdatesTests {
         #expect(try await world.poll().map(\.update).contains(waiting))
     }
 
-    @Test func `what is due of a paused update is searched by nobody, and is due again when it is resumed`() async throws {
+    @Test func `due deliveries of a paused update are not searched, and are due again when it is resumed`() async throws {
         var (world, received, _, _) = try await scenario()
         (world, _) = try await restored(world, from: try await backedUp(world))
         let store = world.routes.store
@@ -190,7 +190,7 @@ struct EvaluatedUpdatesTests {
         #expect(resyncs.count == 1 && resyncs.first?.kind == "content" && resyncs.first?.update != later, "\(resyncs)")
     }
 
-    @Test func `an update that ended is not resumed, and one that was resumed is told again`() async throws {
+    @Test func `an update that ended is not resumed, and one that was resumed is reported again`() async throws {
         var (world, _, waiting, other) = try await scenario()
         (world, _) = try await restored(world, from: try await backedUp(world))
         try await world.withdraw(waiting)

@@ -10,7 +10,7 @@ import Testing
 /// What a server says that it has of what its devices told it, so that they notice when it lost something.
 @Suite(.timeLimit(.minutes(5)))
 struct LostStateTests {
-    @Test func `each answer to a poll has the revision of the parameters that the server holds`() async throws {
+    @Test func `each answer to a poll has the revision of the parameters that the server stores`() async throws {
         let world = try await UpdateWorld()
         #expect(try await world.ask().json?["parametersRevision"] == .null)
         let said = try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#, revision: "7"))
@@ -27,7 +27,7 @@ struct LostStateTests {
         #expect(other.json?["parametersRevision"] == .null, "each profile has parameters of its own")
     }
 
-    @Test func `a poll that waits answers with what another said meanwhile`() async throws {
+    @Test func `a waiting poll answers with the report that another one made meanwhile`() async throws {
         let world = try await UpdateWorld()
         _ = try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#, revision: "7"))
         let position = world.first.position.withLock { $0 }
@@ -75,7 +75,7 @@ struct LostStateTests {
         #expect(try await world.poll() == [])
     }
 
-    @Test func `a device that leaves out the kinds is told which ones the server holds`() async throws {
+    @Test func `a device that omits the kinds receives the ones that the server stores`() async throws {
         let world = try await UpdateWorld()
         func kinds(_ members: String) async throws -> JSONValue? {
             let answer = try await world.routes.request(
@@ -95,7 +95,7 @@ struct LostStateTests {
         return try #require(try await world.routes.store.arrival(of: name, load, at: world.now)).reported
     }
 
-    @Test func `what a device says of itself has its own name, until it says something else`() async throws {
+    @Test func `the report of a device has its own revision, until the device reports something else`() async throws {
         let world = try await UpdateWorld()
         func ask(_ method: HTTPRequest.Method, _ body: String) async throws -> RouteFixture.Answer {
             try await world.routes.request(method, "/v1/device", key: world.first.credential, body)
@@ -120,14 +120,15 @@ struct LostStateTests {
         #expect(try await said(world) == ReportedRevisions(device: "r3"))
     }
 
-    @Test func `whose a device is, is no part of what it says of itself`() throws {
+    @Test func `the user of a device is not part of its report`() throws {
         var profile = DeviceProfile()
         try profile.merge(.object([.init(name: "revision", value: .string("r"))]))
         try profile.merge(.object([.init(name: "userToken", value: .null)]))
         #expect(profile.revision == "r")
     }
 
-    @Test func `offered services have a name, which nobody else is told, and go with it`() async throws {
+    @Test func `offered services have a revision, which nobody else receives, and which is removed with them`() async throws
+    {
         let world = try await ServiceWorld()
         let phone = try await world.phone("com.example.app", of: "ada")
         let reader = try await world.phone("com.example.app", of: "ada")

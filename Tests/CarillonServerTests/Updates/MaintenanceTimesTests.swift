@@ -7,7 +7,7 @@ import Testing
 /// The times of a maintenance as devices are told them.
 @Suite(.timeLimit(.minutes(5)))
 struct MaintenanceTimesTests {
-    @Test func `a frame says in how many seconds a maintenance begins and ends, counted from when it is written`()
+    @Test func `a frame contains the seconds until a maintenance begins and ends, counted from its writing`()
         async throws
     {
         let world = try await UpdateWorld()

@@ -86,7 +86,7 @@ struct PresentUpdatesTests {
         #expect(logs.knownLogs == 6, "what ended weighs nothing")
     }
 
-    @Test func `logs that gave way to more recent ones weigh nothing`() async throws {
+    @Test func `logs that more recent ones replaced use no memory`() async throws {
         let store = try await store(apps: 6)
         let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language, capacity: 2)
         for app in 1...6 as ClosedRange<Int64> { _ = try await logs.log(of: AppSerial(app)) }
@@ -125,7 +125,7 @@ struct PresentUpdatesTests {
         #expect(logs.reads == 2)
     }
 
-    @Test func `rules count for the next reading of a log, whoever set them`() async throws {
+    @Test func `rules apply to the next reading of a log, with any caller that set them`() async throws {
         let store = try await store(apps: 1)
         let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language)
         let first = try await logs.log(of: AppSerial(1))
@@ -160,7 +160,7 @@ struct PresentUpdatesTests {
         #expect(audiences.updates == [UpdateSerial(301)] && audiences.bytes == 1)
     }
 
-    @Test func `of those who are there only they are looked at that may belong to an audience`() throws {
+    @Test func `of the connected devices only those are evaluated that can belong to an audience`() throws {
         let rules = try ParameterRules(
             .object([.init(name: "parameters", value: .object([.init(name: "region", value: .string("string"))]))]))
         var log = UpdateLogs.Log(
@@ -258,7 +258,7 @@ struct PresentUpdatesTests {
         #expect(try await world.poll().map(\.update) == [later])
     }
 
-    @Test func `a turn is repeated only if the binding changed and the log was not held to its end`() async throws {
+    @Test func `a turn is repeated only if the binding changed and the log was not evaluated to its end`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let store = world.routes.store
@@ -310,7 +310,7 @@ struct PresentUpdatesTests {
         #expect(isFree, "the turn ended with the error")
     }
 
-    @Test func `a device that connects is given what was published since it polled`() async throws {
+    @Test func `a device that connects receives the updates that were published since its poll`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
         world.advance(seconds: 100)
@@ -337,7 +337,7 @@ struct PresentUpdatesTests {
         #expect(try await world.counts(update) == ["waiting": 1])
     }
 
-    @Test func `a home gives a device that arrives what was published since it polled`() async throws {
+    @Test func `a home delivers to a device that arrives the updates that were published since its poll`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
         world.advance(seconds: 100)
@@ -375,7 +375,7 @@ struct PresentUpdatesTests {
         try await eventually { try await world.counts(update) == ["waiting": 1] }
     }
 
-    @Test func `those who are there are told of one update after the other`() async throws {
+    @Test func `connected devices receive one update after the other`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         for _ in 0..<3 {
@@ -388,7 +388,7 @@ struct PresentUpdatesTests {
         }
     }
 
-    @Test func `a poll since which nothing was published looks at nothing`() async throws {
+    @Test func `a poll after which nothing was published evaluates nothing`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let delivery = world.routes.domain.updateDelivery

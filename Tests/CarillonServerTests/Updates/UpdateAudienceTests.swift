@@ -23,7 +23,7 @@ struct UpdateAudienceTests {
         world.first.position.withLock { $0 = nil }
     }
 
-    @Test func `a device that changes its region with each poll is given nothing of the region that it left`() async throws {
+    @Test func `a device that changes its region with each poll receives nothing of the region that it left`() async throws {
         let world = try await UpdateWorld()
         try await world.publish(audience: "region == 'north'")
         let sweeper = Task {
@@ -64,7 +64,7 @@ struct UpdateAudienceTests {
         }
     }
 
-    @Test func `what a device left ends with its envelope`() async throws {
+    @Test func `an update of an audience that a device left ends with its envelope`() async throws {
         try await eachCommit { (world: UpdateWorld) async throws in
             try await world.publish(audience: "region == 'north'")
             try await world.ask(nil, Self.region("north", "1") + #","max":0"#)
@@ -74,7 +74,7 @@ struct UpdateAudienceTests {
         }
     }
 
-    @Test func `what a device received and waits again when it leaves ends with its envelope`() async throws {
+    @Test func `an update that a device received and waits for again ends with its envelope when it leaves`() async throws {
         try await eachCommit { (world: UpdateWorld) async throws in
             try await world.publish(audience: "region == 'north'")
             let copies = try await world.poll(nil, Self.region("north", "1"))
@@ -85,7 +85,7 @@ struct UpdateAudienceTests {
         }
     }
 
-    @Test func `what is of a kind that the device does not process any more ends with its envelope`() async throws {
+    @Test func `an update of a kind that the device does not process any more ends with its envelope`() async throws {
         try await eachCommit { (world: UpdateWorld) async throws in
             try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
             try await world.ask(nil, #""max":0"#)
@@ -94,7 +94,7 @@ struct UpdateAudienceTests {
         }
     }
 
-    @Test func `content that later content stands for ends with its envelope`() async throws {
+    @Test func `content that later content replaces ends with its envelope`() async throws {
         let refresh = #"{"action":"refresh","object":"a"}"#
         try await eachCommit { (world: UpdateWorld) async throws in
             try await world.publish("content", refresh)
@@ -116,7 +116,7 @@ struct UpdateAudienceTests {
 
     // MARK: What was received, and what was not
 
-    @Test func `what was never received is forgotten, however often its user signed out`() async throws {
+    @Test func `an update that was never received is forgotten, however often its user signed out`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "region == 'east'")
         try await sign("anna", in: world)
@@ -135,7 +135,7 @@ struct UpdateAudienceTests {
         #expect(try await world.counts(update) == [:])
     }
 
-    @Test func `what failed is not given again to a device that left, until it returns`() async throws {
+    @Test func `a failed update is not delivered again to a device that left, until it returns`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "region == 'north'")
         var copies = try await world.poll(nil, Self.region("north", "1"))
@@ -156,7 +156,7 @@ struct UpdateAudienceTests {
         #expect(try await world.counts(update) == ["done": 1])
     }
 
-    @Test func `what a device has it may finish after it left`() async throws {
+    @Test func `a device can complete a received update after it left`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "region == 'north'")
         let copies = try await world.poll(nil, Self.region("north", "1"))
@@ -166,7 +166,7 @@ struct UpdateAudienceTests {
         #expect(try await world.counts(update) == ["done": 1])
     }
 
-    @Test func `an earlier entry of a standing update is not given again when another begins`() async throws {
+    @Test func `an earlier entry of a standing update is not delivered again when another begins`() async throws {
         let world = try await UpdateWorld()
         try await world.publish(audience: "region == 'north'", #","mode":"standing""#)
         var copies = try await world.poll(nil, Self.region("north", "1"))
@@ -178,7 +178,7 @@ struct UpdateAudienceTests {
         #expect(try await world.poll().isEmpty)
     }
 
-    @Test func `what is put back by hand is not given to a device that left`() async throws {
+    @Test func `a requeued update is not delivered to a device that left`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "region == 'north'")
         let copies = try await world.poll(nil, Self.region("north", "1"))
@@ -189,7 +189,7 @@ struct UpdateAudienceTests {
         #expect(try await world.counts(update) == ["gone": 1])
     }
 
-    @Test func `what is put back by hand is not given to a device that does not know the kind any more`() async throws {
+    @Test func `a requeued update is not delivered to a device that does not know the kind any more`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
         let copies = try await world.poll()
@@ -202,7 +202,7 @@ struct UpdateAudienceTests {
     }
 
     @Test(arguments: ["left", "unsupported"])
-    func `what a device is not given any more holds up nothing of its order key`(end: String) async throws {
+    func `an update that a device does not receive any more delays nothing of its order key`(end: String) async throws {
         let world = try await UpdateWorld()
         let popup = #"{"style":"failure","title":"t"}"#
         try await world.publish("popup", popup, audience: "region == 'north'", #","orderKey":"k""#)
@@ -219,7 +219,7 @@ struct UpdateAudienceTests {
         }
     }
 
-    @Test func `what waits behind another is not given to a device that left meanwhile`() async throws {
+    @Test func `an update that waits behind another is not delivered to a device that left meanwhile`() async throws {
         let world = try await UpdateWorld()
         try await world.publish(#","orderKey":"k""#)
         let next = try await world.publish("content", nil, audience: "region == 'north'", #","orderKey":"k""#)

@@ -14,7 +14,7 @@ struct UpdateBoundsTests {
         try await world.routes.request(.post, "/v1/updates", key: world.sender, body)
     }
 
-    @Test func `a thousand updates that a device puts off hold up no message, and come again`() async throws {
+    @Test func `a thousand updates that a device defers delay no message, and are delivered again`() async throws {
         let world = try await UpdateWorld()
         for _ in 0..<1000 { try await world.publish("popup", #"{"style":"important","title":"t"}"#) }
         var evaluated: [UpdateWorld.Copy] = []
@@ -94,7 +94,7 @@ struct UpdateBoundsTests {
         #expect(try await stores.count(.sharedBodies, in: world.routes.store) <= 1)
     }
 
-    @Test func `what a full inbox has no room for is given again a minute later`() async throws {
+    @Test func `an update that does not fit into a full inbox is delivered a minute later`() async throws {
         let store = try await stores.open(.init(inbox: InboxLimits(envelopes: 1)))
         let world = try await UpdateWorld(store: store)
         let first = try await world.publish()
@@ -215,7 +215,7 @@ struct UpdateBoundsTests {
     }
 
     @Test(arguments: [(23, 0), (24, 1)])
-    func `a device fetches everything where more than 1 MiB of audiences would decide what it missed`(
+    func `a device fetches everything if more than 1 MiB of audiences would decide the missed updates`(
         updates: Int, resyncs: Int
     ) async throws {
         let world = try await UpdateWorld()

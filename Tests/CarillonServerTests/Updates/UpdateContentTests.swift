@@ -45,7 +45,7 @@ struct UpdateContentTests {
 
     // MARK: Absorbing
 
-    @Test func `later content stands for earlier content that waits, and for nothing else`() async throws {
+    @Test func `later content replaces earlier content that waits, and nothing else`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let deep = try await publish(world, Self.refresh("a", children: 2))
@@ -61,7 +61,7 @@ struct UpdateContentTests {
         #expect(devices.map { $0["reason"] } == [.string("absorbed")])
     }
 
-    @Test func `what waits in the inbox is taken out when later content stands for it`() async throws {
+    @Test func `content that waits in the inbox is removed when later content replaces it`() async throws {
         let world = try await UpdateWorld()
         let first = try await publish(world, Self.roots)
         // It is put into the inbox, and nobody takes it.
@@ -78,7 +78,7 @@ struct UpdateContentTests {
     }
 
     @Test(arguments: ["withdrawn", "superseded", "left", "parked"])
-    func `what was coalesced is given when what stood for it comes to nothing`(end: String) async throws {
+    func `coalesced content is delivered when its replacement fails`(end: String) async throws {
         let world = try await UpdateWorld()
         let north = UpdateWorld.parameters(#""region":"north""#)
         try await world.ask(nil, north)
@@ -100,7 +100,7 @@ struct UpdateContentTests {
         #expect(try await world.counts(first) == ["waiting": 1])
     }
 
-    @Test func `what was coalesced by what was coalesced is given with it`() async throws {
+    @Test func `content that was coalesced by coalesced content is delivered with it`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         var updates: [String] = []
@@ -115,7 +115,7 @@ struct UpdateContentTests {
         #expect(try await world.poll().map(\.update).contains(updates[0]))
     }
 
-    @Test func `an earlier change that comes later does not stand for what came before it`() async throws {
+    @Test func `an earlier change that arrives later does not replace the changes before it`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
         let removal = try await publish(
@@ -126,7 +126,7 @@ struct UpdateContentTests {
         #expect(Set(copies.map(\.update)) == [removal, refresh])
     }
 
-    @Test func `what was coalesced and expired is missed when what stood for it comes to nothing`() async throws {
+    @Test func `content that was coalesced and expired is missed when its replacement fails`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         _ = try await publish(world, Self.roots, #","ttl":60"#)
@@ -170,7 +170,8 @@ struct UpdateContentTests {
         #expect(try await resync(world) != nil)
     }
 
-    @Test func `a device that leaves both audiences is given neither what stood for another nor the other`() async throws {
+    @Test func `a device that leaves both audiences receives neither the coalesced nor the replacing content`() async throws
+    {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
         let first = try await publish(world, Self.roots, audience: "region == 'north'")
@@ -205,7 +206,7 @@ struct UpdateContentTests {
         #expect(try await resync(world) != nil)
     }
 
-    @Test func `an order key is kept by what stands for others`() async throws {
+    @Test func `content that replaces others keeps their order key`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let key = #","orderKey":"k""#
@@ -218,7 +219,7 @@ struct UpdateContentTests {
 
     // MARK: Fetching everything
 
-    @Test func `beyond 500 one that says to fetch everything stands for all content, and for nothing else`() async throws {
+    @Test func `beyond 500 updates one that asks to fetch everything replaces all content, and nothing else`() async throws {
         let world = try await UpdateWorld()
         var content: [String] = []
         let popup = try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
@@ -261,7 +262,7 @@ struct UpdateContentTests {
         #expect(try await world.poll(try await world.device()).isEmpty, "who comes new has missed nothing")
     }
 
-    @Test func `what expired and was for others, or was received, is nothing to a device`() async throws {
+    @Test func `expired content that was for others, or was received, does not concern a device`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#))
         _ = try await publish(world, audience: "region == 'north'", #","ttl":60"#)
@@ -286,7 +287,7 @@ struct UpdateContentTests {
         #expect(try await resync(world) == nil)
     }
 
-    @Test func `what is not known any more counts as missed`() async throws {
+    @Test func `unknown content counts as missed`() async throws {
         let world = try await UpdateWorld(limits: .init(ended: 1))
         try await world.ask()
         for audience in [nil, nil, "region == 'north'"] { _ = try await publish(world, audience: audience, #","ttl":60"#) }
@@ -297,7 +298,7 @@ struct UpdateContentTests {
         #expect(try await resyncs(world) == ["waiting": 1])
     }
 
-    @Test func `who processes no content is told nothing of it`() async throws {
+    @Test func `a device that processes no content does not receive it`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(kinds: ["popup"])
         _ = try await publish(world, nil, #","ttl":60"#)
@@ -333,7 +334,7 @@ struct UpdateContentTests {
         #expect(try await resyncs(world) == ["waiting": 1])
     }
 
-    @Test func `a position counts when what it receives is received already`() async throws {
+    @Test func `a position counts even if its updates are confirmed already`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let early = world.first.position.withLock { $0 }
@@ -377,7 +378,7 @@ struct UpdateContentTests {
 
     // MARK: Results
 
-    @Test func `a failure that is said again, as its answer was lost, is one failure`() async throws {
+    @Test func `a failure that is reported again because its answer was lost is one failure`() async throws {
         let world = try await UpdateWorld()
         let update = try await publish(world)
         let first = try #require(try await world.poll().first)
@@ -408,7 +409,7 @@ struct UpdateContentTests {
 
     // MARK: The audit
 
-    @Test func `who did what is known, without what was in it`() async throws {
+    @Test func `the audit shows the actions and their callers, without contents`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(
             "popup", #"{"style":"failure","title":"secret"}"#, audience: "region == 'secret'")
@@ -463,7 +464,7 @@ struct UpdateContentTests {
         #expect(pace.retryAfterSeconds == nil)
     }
 
-    @Test func `a poll says for how long`() async throws {
+    @Test func `a poll returns a time to wait`() async throws {
         let ticks = TickCount()
         let world = try await UpdateWorld(ticks: TickSource { ticks.next() })
         #expect(try await world.ask().json?["retryAfter"] == nil)

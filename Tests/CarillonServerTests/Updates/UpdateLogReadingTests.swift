@@ -19,7 +19,7 @@ struct UpdateLogReadingTests {
             store: store, documents: AppDocuments(store: documents), language: AudienceLanguage { _, _ in nil })
     }
 
-    @Test func `rules that are set during a reading cause one more reading for all who wait`() async throws {
+    @Test func `rules that are set during a reading cause one more reading for all waiters`() async throws {
         let store = try await stores.open()
         let (id, otherID) = (try #require(AppID("com.example.app")), try #require(AppID("com.example.other")))
         _ = try await store.createApp(id, at: Self.start)
@@ -90,7 +90,7 @@ struct UpdateLogReadingTests {
         #expect(alone.reads == 1, "no other home changes it")
     }
 
-    @Test func `a change by another home causes one more reading for all who ask`() async throws {
+    @Test func `a change by another home causes one more reading for all callers`() async throws {
         let store = try await stores.open()
         _ = try await store.createApp(try #require(AppID("com.example.app")), at: Self.start)
         let logs = UpdateLogs(

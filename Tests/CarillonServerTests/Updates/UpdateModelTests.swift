@@ -5,7 +5,8 @@ import Testing
 /// Random scenarios of audience updates, compared with ``UpdateModel``.
 @Suite(.timeLimit(.minutes(15)))
 struct UpdateModelTests {
-    @Test(arguments: RandomSeed.some(1...100)) func `each device ends with exactly what it should`(seed: UInt64) async throws
+    @Test(arguments: RandomSeed.some(1...100)) func `each device ends with exactly the expected updates`(seed: UInt64)
+        async throws
     {
         try await UpdateModel(seed: seed).run()
     }

@@ -74,7 +74,7 @@ struct UpdateOrderTests {
     }
 
     @Test(arguments: End.allCases)
-    func `an update that ended while a device was about to be given it holds up none of its order key`(
+    func `an update that ended just before its delivery to a device delays none of its order key`(
         end: End
     ) async throws {
         let scenario = try await Scenario(end)

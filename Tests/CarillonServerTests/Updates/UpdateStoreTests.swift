@@ -40,7 +40,7 @@ struct UpdateStoreTests {
         return delivered.isStored
     }
 
-    @Test func `what matched a device that says something else by now is not given`() async throws {
+    @Test func `an update that matched a device before a new report is not delivered`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let (binding, update) = (try await present(world), try await update(world))
@@ -52,7 +52,7 @@ struct UpdateStoreTests {
             "it is not due")
     }
 
-    @Test func `what expired is not given, before anything was tended`() async throws {
+    @Test func `an expired update is not delivered, even before a sweep`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let (binding, update) = (try await present(world), try await update(world, #","ttl":60"#))
@@ -60,7 +60,7 @@ struct UpdateStoreTests {
         #expect(await !offer(update, to: binding, revision: binding.revision, in: world))
     }
 
-    @Test func `what is due is given again only to a device that says the same still`() async throws {
+    @Test func `a due update is delivered again only to a device with the same report`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let (binding, update) = (try await present(world), try await update(world))
@@ -73,7 +73,7 @@ struct UpdateStoreTests {
         #expect(await again(binding.revision))
     }
 
-    @Test func `what has no room is put off for the device as it was alone`() async throws {
+    @Test func `an update that does not fit is deferred for the device in its state without the update`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let (binding, update) = (try await present(world), try await update(world))
@@ -88,7 +88,7 @@ struct UpdateStoreTests {
         #expect(try await due(binding.revision) == [world.now.milliseconds])
     }
 
-    @Test func `how far a log was evaluated counts for what the device said then`() async throws {
+    @Test func `the progress in a log counts only for the report with which it was evaluated`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let (binding, update) = (try await present(world), try await update(world))

@@ -11,7 +11,7 @@ import Testing
 struct UpdateTests {
     // MARK: Once, from end to end
 
-    @Test func `an update reaches a device that matches, once, and is done when it says so`() async throws {
+    @Test func `an update reaches a device that matches, once, and is done when the device reports it`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "region == 'north'")
         #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#)).isEmpty)
@@ -27,7 +27,7 @@ struct UpdateTests {
         #expect(try await world.poll().isEmpty)
     }
 
-    @Test(.timeLimit(.minutes(4))) func `what is published reaches a device that waits at once`() async throws {
+    @Test(.timeLimit(.minutes(4))) func `a published update reaches a waiting device at once`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         // Longer than the time limit of the test.
@@ -38,14 +38,14 @@ struct UpdateTests {
         #expect(try await copies.map(\.update) == [update])
     }
 
-    @Test func `a device that registers later is given what lives`() async throws {
+    @Test func `a device that registers later receives the live updates`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         let late = try await world.device()
         #expect(try await world.poll(late).map(\.update) == [update])
     }
 
-    @Test func `the position of a poll receives what was given up to there`() async throws {
+    @Test func `the position of a poll confirms the updates up to it`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         let answer = try await world.ask(nil, #""max":1"#)
@@ -161,7 +161,7 @@ struct UpdateTests {
             try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "2")).map(\.update) == [old])
     }
 
-    @Test func `of the same revision of parameters the values are not looked at`() async throws {
+    @Test func `the values of an unchanged revision of parameters are not read`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
         try await world.ask(nil, UpdateWorld.parameters(#""region":7"#))
@@ -206,7 +206,7 @@ struct UpdateTests {
         #expect(next.map(\.update).contains(other) && next.count == 2)
     }
 
-    @Test func `what is deferred is given again after its delay, and never counts as a failure`() async throws {
+    @Test func `a deferred update is delivered again after its delay, and never counts as a failure`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         var copies = try await world.poll()
@@ -219,7 +219,7 @@ struct UpdateTests {
         }
     }
 
-    @Test func `a deferral says what it waits for, and why`() async throws {
+    @Test func `a deferral contains its dependency, and its reason`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         var copies = try await world.poll()
@@ -237,7 +237,9 @@ struct UpdateTests {
         }
     }
 
-    @Test func `what is stored but silent for a day is given again, also to a device that does not ask`() async throws {
+    @Test func `a received update without a result for a day is delivered again, also to a device that does not poll`()
+        async throws
+    {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         _ = try await world.poll()
@@ -259,7 +261,7 @@ struct UpdateTests {
         #expect(try await world.counts(update) == ["parked": 1])
     }
 
-    @Test func `results of what is unknown, foreign or final are told and change nothing`() async throws {
+    @Test func `results of unknown, foreign or final updates are reported and change nothing`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "device == '\(world.first.id)'")
         let copies = try await world.poll()
@@ -320,7 +322,7 @@ struct UpdateTests {
         #expect(copies.map(\.update) == [updates[2]])
     }
 
-    @Test func `the next of an order key is evaluated up by what a device was given before it was published`() async throws {
+    @Test func `the next update of an order key waits for one that was delivered before it was published`() async throws {
         let world = try await UpdateWorld()
         try await world.publish(#","orderKey":"k""#)
         let copies = try await world.poll()
@@ -355,7 +357,7 @@ struct UpdateTests {
         #expect(given == updates)
     }
 
-    @Test func `one that stands behind another which came to its end meanwhile is due at once`() async throws {
+    @Test func `an update behind another one that ended meanwhile is due at once`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
         let store = world.routes.store
@@ -370,7 +372,7 @@ struct UpdateTests {
         #expect(try await store.dueCompletions(of: nil, in: .all, at: world.now, limit: 10).map(\.completion.key) == [key])
     }
 
-    @Test func `what a device says of the envelope counts as well`() async throws {
+    @Test func `a device's answer for the envelope counts as well`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         let copies = try await world.poll()
@@ -412,7 +414,7 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.attempt) == [2])
     }
 
-    @Test func `what is due is given once, however many look for it`() async throws {
+    @Test func `a due update is delivered once, with several searches`() async throws {
         let world = try await UpdateWorld()
         try await world.publish()
         _ = try await world.poll()
@@ -425,7 +427,7 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.attempt) == [2])
     }
 
-    @Test func `a position receives more than one look finds`() async throws {
+    @Test func `a position confirms more updates than one read finds`() async throws {
         let world = try await UpdateWorld()
         let text = String(repeating: "x", count: 8000)
         for _ in 0..<150 { try await world.publish("a.b", #"{"t":"\#(text)"}"#) }
@@ -435,7 +437,7 @@ struct UpdateTests {
         #expect(try await stores.count(.envelopes, in: world.routes.store) == 0)
     }
 
-    @Test func `what is parked at one device is put back there alone`() async throws {
+    @Test func `an update that is parked at one device is requeued there alone`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         let other = try await world.device()
@@ -453,7 +455,7 @@ struct UpdateTests {
 
     // MARK: Kinds
 
-    @Test func `what a device does not process any more it is not given`() async throws {
+    @Test func `a device does not receive kinds that it does not process any more`() async throws {
         let world = try await UpdateWorld()
         let popup = try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
         let content = try await world.publish()
@@ -484,7 +486,9 @@ struct UpdateTests {
         }
     }
 
-    @Test func `a device that left, and knows the kind when it is back, is given what it did not know`() async throws {
+    @Test func `a device that left, and knows the kind when it is back, receives the update that it did not know`()
+        async throws
+    {
         let world = try await UpdateWorld()
         let north = { (revision: String) in UpdateWorld.parameters(#""region":"north""#, revision: revision) }
         let update = try await world.publish(
@@ -496,7 +500,9 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.update) == [update])
     }
 
-    @Test func `what a device had when it left and forgot the kind it is given when it knows it again`() async throws {
+    @Test func `an update that a device had when it left and forgot the kind is delivered when it knows the kind again`()
+        async throws
+    {
         let world = try await UpdateWorld()
         func region(_ name: String, _ revision: String) -> String {
             UpdateWorld.parameters(#""region":"\#(name)""#, revision: revision)
@@ -550,7 +556,7 @@ struct UpdateTests {
         #expect(try await world.routes.request(.delete, "/v1/updates/\(update)", key: world.sender).code == "update_final")
     }
 
-    @Test func `what a device received of a withdrawn update it is told to drop`() async throws {
+    @Test func `a device is asked to drop a received update that was withdrawn`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         _ = try await world.poll()
@@ -578,7 +584,7 @@ struct UpdateTests {
         #expect(again.code == "update_unknown")
     }
 
-    @Test func `an update ends with its time, given or not`() async throws {
+    @Test func `an update ends with its time, delivered or not`() async throws {
         let world = try await UpdateWorld()
         let stored = try await world.publish("definitions", "{}", #","ttl":60"#)
         _ = try await world.poll()
@@ -605,7 +611,7 @@ struct UpdateTests {
         #expect(try await world.counts(content) == ["expired": 1])
     }
 
-    @Test func `what a device was given and did not say that it has, is taken back from it all the same`() async throws {
+    @Test func `a delivered but unconfirmed update is withdrawn from the device all the same`() async throws {
         for end in ["withdrawn", "expired", "superseded"] {
             let world = try await UpdateWorld()
             let popup = #"{"style":"failure","title":"t"}"#

@@ -15,7 +15,9 @@ struct UpdateUserTests {
         world.first.position.withLock { $0 = nil }
     }
 
-    @Test func `what waits for a user is not given to the next, and is there when he is back`() async throws {
+    @Test func `an update for a user is not delivered to the next user, and waits for the return of the first one`()
+        async throws
+    {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)
         let update = try await world.publish(audience: "user == 'anna'")
@@ -37,7 +39,8 @@ struct UpdateUserTests {
         #expect(try await world.counts(update) == ["waiting": 1])
     }
 
-    @Test func `what a user had received and not finished comes again when he is back`() async throws {
+    @Test func `an update that a user had received and not finished is delivered again when the user is back`() async throws
+    {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)
         let update = try await world.publish()
@@ -134,7 +137,7 @@ struct UpdateUserTests {
         }
     }
 
-    @Test func `what stood behind another stands behind it when its user is back`() async throws {
+    @Test func `an update that waited behind another one waits behind it when its user is back`() async throws {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)
         var updates: [String] = []
@@ -164,7 +167,7 @@ struct UpdateUserTests {
         #expect(try await stores.countBindings(withParameters: "north", in: store) == 1)
     }
 
-    @Test func `what a user said is not said of the next`() async throws {
+    @Test func `a result of one user is not reported for the next one`() async throws {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)
         try await world.ask(

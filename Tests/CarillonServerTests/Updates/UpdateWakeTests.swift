@@ -41,7 +41,7 @@ struct UpdateWakeTests {
         return steps
     }
 
-    @Test func `who sleeps and matches is woken, once, and finds what he was woken for`() async throws {
+    @Test func `a sleeping device that matches is woken, once, and finds the update`() async throws {
         let world = try await UpdateWorld()
         let device = try await sleeper(world, "0001")
         _ = try await sleeper(world, "0002", UpdateWorld.parameters(#""region":"south""#))
@@ -61,7 +61,7 @@ struct UpdateWakeTests {
         #expect(try await world.poll(world.first).map(\.update) == [quiet, update])
     }
 
-    @Test func `many are looked at a page at a time, and after a stop those that are left`() async throws {
+    @Test func `many devices are evaluated a page at a time, and after a stop the remaining ones`() async throws {
         let world = try await UpdateWorld()
         for number in 0..<5 { _ = try await sleeper(world, "aa" + String(1000 + number)) }
         try await sleep(world)
@@ -117,7 +117,7 @@ struct UpdateWakeTests {
         return update
     }
 
-    @Test func `for what was withdrawn nobody is woken any more, and one app's does not wait for another's`() async throws {
+    @Test func `for a withdrawn update no device is woken any more, and one app does not wait for another`() async throws {
         let world = try await UpdateWorld()
         _ = try await sleeper(world, "0001")
         try await sleep(world)
@@ -132,7 +132,7 @@ struct UpdateWakeTests {
         #expect(bad.status == 400 && bad.code == "field_invalid")
     }
 
-    @Test func `an app whose rules cannot be read holds up no other's wakes`() async throws {
+    @Test func `an app whose rules cannot be read delays no other's wakes`() async throws {
         let world = try await UpdateWorld()
         _ = try await sleeper(world, "0001")
         try await sleep(world)
@@ -163,7 +163,7 @@ struct UpdateWakeTests {
         #expect(try await wakes(world) == 0)
     }
 
-    @Test func `it is explained for whom an audience is, and why others are not asked`() async throws {
+    @Test func `an explanation lists the devices of an audience, and why others do not match`() async throws {
         let world = try await UpdateWorld()
         let north = try await world.device()
         let south = try await world.device()
@@ -206,7 +206,7 @@ struct UpdateWakeTests {
         #expect(try await explain(#"{"device":"\#(UpdateID(Bytes16(high: 1, low: 2)))"}"#).status == 404)
     }
 
-    @Test func `errors are told apart up to a number`() {
+    @Test func `errors are distinguished up to a number`() {
         var report = AudienceReport()
         for number in 0..<30 { report.note(.error("error \(number)")) }
         report.note(.belongs)

@@ -221,7 +221,7 @@ struct UserChangeTests {
     }
 
     @Test(arguments: ["ben", nil])
-    func `every kind of envelope ends or stays with a change of the user as the list says`(next: String?) async throws {
+    func `every kind of envelope ends or stays with a change of the user as the list declares`(next: String?) async throws {
         let world = try await ServiceWorld()
         let phone = try await phone(in: world, of: "ada")
         let placed = try await fill(phone, world)
@@ -236,7 +236,9 @@ struct UserChangeTests {
         #expect(try await stores.ownersOfChannels(in: store) == [0, 2])
     }
 
-    @Test func `when a device without a user gets one, only what the list says for every change ends`() async throws {
+    @Test func `when a device without a user gets one, only the envelopes end that end with every change in the list`()
+        async throws
+    {
         let world = try await ServiceWorld()
         let phone = try await phone(in: world, of: nil)
         let placed = try await fill(phone, world)
@@ -248,7 +250,7 @@ struct UserChangeTests {
 
     // MARK: Pushes, channels, files
 
-    @Test func `pushes for what ended are cancelled, and others stay`() async throws {
+    @Test func `pushes for ended envelopes are cancelled, and others stay`() async throws {
         let world = try await ServiceWorld()
         let phone = try await phone(in: world, of: "ada")
         let placed = try await fill(phone, world)

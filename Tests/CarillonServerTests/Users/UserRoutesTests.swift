@@ -66,7 +66,7 @@ struct UserRoutesTests {
         try await routes.request(.patch, "/v1/device", key: credential, #"{"userToken":\#(value)}"#)
     }
 
-    @Test func `a token makes a device its user's, null makes it nobody's, and silence leaves it`() async throws {
+    @Test func `a token sets the user of a device, null removes it, and an absent member keeps it`() async throws {
         let routes = try await routes()
         let device = try await routes.device()
         try world.publish(signer, "one")
@@ -111,7 +111,7 @@ struct UserRoutesTests {
         #expect(!logs.text.contains(secret))
     }
 
-    @Test func `without rules no word about a user is believed, and none is written`() async throws {
+    @Test func `without rules no user token is believed, and none is written`() async throws {
         let routes = try await routes()
         let device = try await routes.device()
         let token = try world.token("ada", by: signer)
@@ -125,7 +125,7 @@ struct UserRoutesTests {
         #expect(try await say("7", routes, device.credential).code == "field_invalid")
     }
 
-    @Test func `what is forged, expired or another app's is refused, and changes nothing`() async throws {
+    @Test func `a token that is forged, expired or of another app is refused, and changes nothing`() async throws {
         let routes = try await routes()
         let device = try await routes.device()
         try world.publish(signer, "one")
@@ -179,7 +179,7 @@ struct UserRoutesTests {
         #expect(try await say("\"\(world.token("ada", by: signer))\"", routes, device.credential).status == 200)
     }
 
-    @Test func `a key set is fetched once in five minutes, for all who wait, and is good for a day`() async throws {
+    @Test func `a key set is fetched once in five minutes, for all waiters, and is valid for a day`() async throws {
         let routes = try await routes()
         let device = try await routes.device()
         try await configure(routes)
@@ -285,7 +285,7 @@ struct UserRoutesTests {
         #expect(nobody.code == "app_unknown")
     }
 
-    @Test func `what was opened for a user is closed when the device is another's`() async throws {
+    @Test func `a channel that was opened for a user is closed when the device has another one`() async throws {
         let routes = try await routes()
         let device = try await routes.device()
         try await configure(routes, #"{"jwks":{"keys":[\#(signer.jwk("one"))]}}"#)

@@ -24,7 +24,9 @@ struct WatchTests {
     // MARK: Failures and recovery
 
     @Test(arguments: PingFailure.allCases)
-    func `each failure is told, once, under its own number, and its end is told too`(failure: PingFailure) async throws {
+    func `each failure is reported, once, under its own number, and its end is reported too`(failure: PingFailure)
+        async throws
+    {
         let authority = try TestAuthority()
         let file = try authority.file()
         let good = try await ScriptedBackend.start()
@@ -107,7 +109,7 @@ struct WatchTests {
 
     // MARK: Calls
 
-    @Test func `a ping names the token, and is signed so that the backend can tell`() async throws {
+    @Test func `a ping names the token, and is signed so that the backend can verify it`() async throws {
         let backend = try await ScriptedBackend.start()
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
@@ -138,7 +140,7 @@ struct WatchTests {
         }
     }
 
-    @Test func `the end of a channel is told once, again until it was heard, under one name`() async throws {
+    @Test func `the end of a channel is reported once, again until it was accepted, under one name`() async throws {
         let backend = try await ScriptedBackend.start(.status(500))
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
@@ -210,7 +212,7 @@ struct WatchTests {
 
     // MARK: Fairness
 
-    @Test func `a device whose addresses all hang keeps nobody else's pings away`() async throws {
+    @Test func `a device whose addresses all hang delays nobody else's pings`() async throws {
         let hangs = try await ScriptedBackend.start(.stall(""))
         let quick = try await ScriptedBackend.start()
         try await WatchedServer.run(configure: {

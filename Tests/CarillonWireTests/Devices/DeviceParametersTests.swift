@@ -57,7 +57,7 @@ struct PushTokenTests {
         }
     }
 
-    @Test func `nothing of a token is said by accident`() throws {
+    @Test func `the description of a token does not reveal it`() throws {
         let token = try PushToken(hexadecimal: "c0ffee")
         #expect(!"\(token)".contains("c0ffee"))
     }

@@ -39,7 +39,7 @@ struct ContentChangeTests {
         }
     }
 
-    @Test func `absorbing is reflexive and transitive, so that it does not matter what was coalesced first`() {
+    @Test func `coalescing is reflexive and transitive, so that its order does not matter`() {
         for one in Self.changes {
             #expect(one.coalesces(one))
             for other in Self.changes where one.coalesces(other) {

@@ -27,7 +27,7 @@ struct MaintenanceFrameTests {
         #expect(ServerFrame.update(frame).written(at: Self.now) == .update(written))
     }
 
-    @Test func `only what was said of a maintenance is said`() {
+    @Test func `only set members of a maintenance are sent`() {
         #expect(frame("").written(at: Self.now) == frame(""))
         let open = frame(#","from":"\#(moment(1000))""#).written(at: Self.now)
         #expect(open.startsIn == 1 && open.endsIn == nil)

@@ -13,7 +13,7 @@ struct UpdatePayloadTests {
         (#"{"action":"remove","object":"o"}"#, .remove(object: "o")), (#"{"action":"roots"}"#, .roots),
         (#"{"action":"infrastructures"}"#, .infrastructures), (#"{"action":"resync"}"#, .resync),
     ])
-    func `content says what is to be fetched or removed`(text: String, change: ContentChange) throws {
+    func `content names the objects to fetch or remove`(text: String, change: ContentChange) throws {
         #expect(try read("content", text) == .content(change))
     }
 

@@ -10,7 +10,7 @@ extension StoreCase {
     static let throttledFirings: [StoreCase] = [
         StoreCase("a firing waits for its pace and is due at its moment", firingWaitsForItsPace),
         StoreCase("a buffer keeps the newest firings", bufferKeepsTheNewest),
-        StoreCase("a firing that does not count is not held", lateFiringIsNotHeld),
+        StoreCase("a firing that does not count is not throttled", lateFiringIsNotHeld),
         StoreCase("held firings of a device do not exceed their number", heldFiringsAreLimited),
         StoreCase("held firings of a device do not exceed their bytes", heldBytesAreLimited),
         StoreCase("of concurrent deliveries of a held firing one counts", heldFiringIsToldOnce),

@@ -25,7 +25,7 @@ struct ChangedRegistrationTests {
 
     // MARK: Rows
 
-    @Test func `a device that says the same changes no row`() throws {
+    @Test func `a device that reports the same values changes no row`() throws {
         let stored = Sample.registration(Sample.device, 1)
         let same = try ruling(.reports(stored.profile, confirms: true), facts(stored, nil))
         #expect(same.changes.isEmpty && !same.decision.isChanged)
@@ -38,7 +38,7 @@ struct ChangedRegistrationTests {
         RegistrationRules.unchanged(by: request, over: current, at: now)
     }
 
-    @Test func `only what a device has already needs no facts, and confirms an address if it says one`() {
+    @Test func `a report of known values needs no facts, and confirms an address if it contains one`() {
         let (stored, silent) = (Sample.registration(Sample.device, 1), facts(nil).current)
         #expect(unchanged(.nothing, stored)?.confirms == false)
         #expect(unchanged(.reports(stored.profile, confirms: false), stored)?.confirms == false)
@@ -52,7 +52,7 @@ struct ChangedRegistrationTests {
         #expect(unchanged(.reports(stored.profile, confirms: true), suspended) == nil, "it is resumed")
     }
 
-    @Test func `a device confirms its address if it says the environment that the vendor corrected`() throws {
+    @Test func `a device confirms its address if it reports the environment that the vendor corrected`() throws {
         var stored = Sample.registration(Sample.device, 1)
         let said = stored.profile
         stored.profile.address?.environment = .sandbox
@@ -205,7 +205,7 @@ struct ChangedRegistrationTests {
                 app: Sample.app, channel: channel, isOfFormerUser: isOfFormerUser, channels: channels, hasUser: hasUser))
     }
 
-    @Test func `a device has as many channels as its limit says`() {
+    @Test func `a device has at most as many channels as its limit`() {
         #expect(open(nil, channels: 1) == .opened(channel(), isOfUser: false))
         #expect(open(nil, channels: 2) == .refused(.tooMany))
         #expect(open(nil, hasUser: true, wake: .alert, key: [1]) == .opened(channel(wake: .alert, key: [1]), isOfUser: true))

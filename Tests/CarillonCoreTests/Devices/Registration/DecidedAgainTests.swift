@@ -25,7 +25,7 @@ struct DecidedAgainTests {
         }
     }
 
-    @Test func `a change is decided again on what is stored by then`() async throws {
+    @Test func `a change is decided again with the data that is stored by then`() async throws {
         let decisions = Decisions()
         let decision = RegistrationRules.Decision.unchanged(Self.registration(3))
         store.script(Self.registration(1)) { number in

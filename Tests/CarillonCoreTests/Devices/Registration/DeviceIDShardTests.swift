@@ -12,7 +12,7 @@ struct DeviceIDShardTests {
         #expect(zeros.value == Bytes16(high: 0, low: UInt64(number)))
     }
 
-    @Test func `an id without a given shard is random as a whole`() {
+    @Test func `an id without a required shard is completely random`() {
         #expect(DeviceID(random: RandomSource { .max }, in: nil).value == Bytes16(high: .max, low: .max))
         #expect(DeviceID(random: RandomSource { 0 }, in: nil).value == Bytes16(high: 0, low: 0))
     }

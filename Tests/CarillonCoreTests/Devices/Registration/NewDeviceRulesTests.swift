@@ -41,14 +41,14 @@ struct NewDeviceRulesTests {
         #expect(try decided(insert(keyed, facts(isKeyInForce: true))).changes.new?.key == KeyID(3))
     }
 
-    @Test func `an app has as many devices as its limit says`() throws {
+    @Test func `an app has at most as many devices as its limit`() throws {
         #expect(try decided(insert(Sample.new(), facts(devices: 4))).changes.devices == 1)
         #expect(refusal(insert(Sample.new(), facts(devices: 5))) == .devicesTooMany)
         let again = try decided(insert(Sample.new(registration: 1), facts(devices: 5, known: Sample.known())))
         #expect(again.changes.devices == 0)
     }
 
-    @Test func `an address has as many anonymous devices as its limit says`() throws {
+    @Test func `an address has at most as many anonymous devices as its limit`() throws {
         let new = Sample.new(address: 9)
         guard case .needsDevices(let quota) = insert(new, facts()) else { throw Undecided() }
         #expect(quota.address == .v4(9))
@@ -96,7 +96,7 @@ struct NewDeviceRulesTests {
         #expect(try decided(insert(Sample.new(reporting: Sample.profile(nil)), facts())).changes.profiles.isEmpty)
     }
 
-    @Test func `what a new device says is its first row, for which nothing waits`() throws {
+    @Test func `the report of a new device is its first row, for which nothing waits`() throws {
         var known = facts()
         known.token = TokenFacts(released: .init(count: 3, day: now.seconds / 86_400))
         let new = Sample.new(reporting: Sample.profile(1), user: .signedIn(Sample.user(1)))

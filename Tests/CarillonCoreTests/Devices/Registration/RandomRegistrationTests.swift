@@ -95,7 +95,7 @@ struct RandomRegistrationTests {
         }
     }
 
-    @Test func `at random, registrations do what they say`() {
+    @Test func `random registrations have the effect of their report`() {
         var random = SeededRandom.forTest()
         var (naive, tables) = (NaiveRegistrations(), TableRegistrations())
         var now = Self.start

@@ -64,7 +64,7 @@ struct RegistrationRulesTests {
         #expect(decision.registration.addressRevision == 2)
     }
 
-    @Test func `who presents a token takes it, and who had it is suspended without one`() throws {
+    @Test func `a device that presents a token receives it, and its former device is suspended without one`() throws {
         let holder = try Self.registered(Self.other, 1)
         let current = try Self.registered(Self.one, 2)
         let decision = try RegistrationRules.register(try Self.profile(1), over: current, tokenHolder: holder, at: Self.now)
@@ -108,7 +108,7 @@ struct RegistrationRulesTests {
     }
 
     @Test(arguments: [SuspensionReason.tokenDead, .tokenTaken])
-    func `registering ends what it can end`(reason: SuspensionReason) throws {
+    func `registering ends each suspension that it can end`(reason: SuspensionReason) throws {
         let current = try #require(
             RegistrationRules.suspend(try Self.registered(Self.one, 1), because: reason, at: Self.now))
         let later = Self.now.adding(seconds: 5)
@@ -119,7 +119,7 @@ struct RegistrationRulesTests {
         #expect(decision.isStatusChanged)
     }
 
-    @Test func `what stands beside the address ends no suspension, and confirms nothing`() throws {
+    @Test func `values beside the address end no suspension, and confirm nothing`() throws {
         let current = try #require(
             RegistrationRules.suspend(try Self.registered(Self.one, 1), because: .tokenDead, at: Self.now))
         let later = Self.now.adding(seconds: 200_000)
@@ -138,7 +138,7 @@ struct RegistrationRulesTests {
         #expect(again.registration.status == .suspended(.tokenTaken))
     }
 
-    @Test func `another environment gives back no token transfers`() throws {
+    @Test func `another environment does not return token transfers`() throws {
         let taken = try RegistrationRules.register(
             try Self.profile(1), over: try Self.registered(Self.one, nil), tokenHolder: try Self.registered(Self.other, 1),
             at: Self.now)
@@ -151,7 +151,7 @@ struct RegistrationRulesTests {
         #expect(other.registration.tokenTransfers == 0)
     }
 
-    @Test func `what an operator suspended stays so`() throws {
+    @Test func `a device that an operator suspended stays suspended`() throws {
         let current = try #require(
             RegistrationRules.suspend(try Self.registered(Self.one, 1), because: .byOperator, at: Self.now))
         let decision = try RegistrationRules.register(try Self.profile(2), over: current, tokenHolder: nil, at: Self.now)
@@ -160,7 +160,7 @@ struct RegistrationRulesTests {
         #expect(!decision.isStatusChanged)
     }
 
-    @Test func `an operator's word stands when the token goes`() throws {
+    @Test func `an operator's suspension remains when the token is removed`() throws {
         let holder = try #require(
             RegistrationRules.suspend(try Self.registered(Self.other, 1), because: .byOperator, at: Self.now))
         let taker = try Self.registered(Self.one, nil)
@@ -169,7 +169,7 @@ struct RegistrationRulesTests {
         #expect(decision.displaced?.profile.address == nil)
     }
 
-    @Test func `what the vendor says of an earlier address counts for nothing`() throws {
+    @Test func `a vendor's report about an earlier address is ignored`() throws {
         let current = try Self.registered(Self.one, 1)
         let earlier = current.addressRevision - 1
         #expect(RegistrationRules.suspend(current, because: .tokenDead, ofRevision: earlier, at: Self.now) == nil)
@@ -186,7 +186,7 @@ struct RegistrationRulesTests {
         #expect(suspended?.status == .suspended(.tokenDead))
     }
 
-    @Test func `an operator suspends also what is suspended, and nobody suspends twice`() throws {
+    @Test func `an operator also suspends a suspended device, and no suspension occurs twice`() throws {
         let current = try Self.registered(Self.one, 1)
         let dead = try #require(RegistrationRules.suspend(current, because: .tokenDead, at: Self.now))
         #expect(RegistrationRules.suspend(dead, because: .tokenDead, at: Self.now) == nil)

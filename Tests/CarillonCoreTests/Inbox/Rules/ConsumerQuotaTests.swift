@@ -35,7 +35,7 @@ struct ConsumerQuotaTests {
         if case .decided(let results, _) = verdict { results } else { nil }
     }
 
-    @Test func `nothing is asked of a share while the whole inbox would fit into it`() {
+    @Test func `the quota of a consumer is not checked while the whole inbox would fit into it`() {
         var question = InboxQuestions()
         question.consumers = [quotaKey: now]
         let most = 10_000 - envelope.byteCount
@@ -45,7 +45,7 @@ struct ConsumerQuotaTests {
         #expect(verdict(.init(envelopes: 1, bytes: most + 1)) == .needs(question))
     }
 
-    @Test func `a consumer has its share and no more in an inbox that others fill`() {
+    @Test func `a consumer has its quota and no more in an inbox that others fill`() {
         let waiting = InboxUsage.Waiting(envelopes: 10, bytes: 50_000)
         let most = 10_000 - envelope.byteCount
         #expect(results(verdict(waiting, stored: .init(envelopes: 1, bytes: most))) == [.stored(replaced: nil)])

@@ -91,7 +91,7 @@ struct InboxRulesTests {
     }
 
     @Test(arguments: RandomSeed.some(60))
-    func `a batch does what its operations do one after the other`(seed: UInt64) {
+    func `a batch has the effect of its operations one after the other`(seed: UInt64) {
         var scenario = Scenario(seed: seed)
         let limits = InboxLimits(envelopes: 12, bytes: 3000, outcomes: 20, idempotencyKeys: 8)
         let channels = Set(Scenario.channels.map { OriginKey.channel($0.serial) })
@@ -133,7 +133,7 @@ struct InboxRulesTests {
         #expect(naive.rows.count > 5)
     }
 
-    @Test func `a batch says what entered, what left and how, and how long it had waited`() {
+    @Test func `a batch reports the entered envelopes, the removed ones with their outcomes, and their waiting times`() {
         let channel = OriginKey.channel(ChannelSerial(1))
         var tables = TableInbox(limits: InboxLimits(), channels: [channel], notified: [])
         _ = tables.commit((Int64(1)...4).map { .append(Sample.envelope($0), AppendRules(topic: $0 < 3 ? "t" : nil)) })
@@ -151,7 +151,7 @@ struct InboxRulesTests {
         #expect(tables.tally.waiting == InboxUsage.Waiting())
     }
 
-    @Test func `what is usual is decided at the first look`() {
+    @Test func `usual operations are decided by the first read`() {
         let channel = OriginKey.channel(ChannelSerial(1))
         var tables = TableInbox(limits: InboxLimits(), channels: [channel], notified: [])
         let claim = IdempotencyClaim(keyHash: [1], fingerprint: [1], validUntil: Sample.now.adding(seconds: 60))

@@ -94,7 +94,7 @@ struct ArrivalRulesTests {
         #expect(ruling.reach.wake?.pace == WakeSample.pace(1, pushed: -100))
     }
 
-    @Test func `a wake under way stands for what comes meanwhile`() throws {
+    @Test func `a pending wake covers the messages that arrive meanwhile`() throws {
         let reach = WakeSample.reach(DeviceWake(isUnderWay: true))
         let ruling = try arrive(WakeSample.envelope(1), WakeRequest(.background, dueAt: now), reach)
         #expect(ruling.mode == .background)
@@ -120,7 +120,7 @@ struct ArrivalRulesTests {
         #expect(woken.changes.row == .due(WakeSample.queue, now, at: now))
     }
 
-    @Test func `what a subscription shows needs no text of the app`() throws {
+    @Test func `a push with the text of a subscription needs no text of the app`() throws {
         for isUnconditional in [false, true] {
             let request = WakeRequest(.alert, dueAt: now, isUnconditional: isUnconditional, needsAlertText: false)
             var reach = WakeSample.reach()

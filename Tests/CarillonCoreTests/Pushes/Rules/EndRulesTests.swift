@@ -68,7 +68,7 @@ struct EndRulesTests {
         #expect(rules.end(test, knowing: current) == .decided(.init()), "there is no other environment")
     }
 
-    @Test func `what is said of an earlier address begins anew with the present one`() throws {
+    @Test func `the state of an earlier address is reset for the present one`() throws {
         let other = try facts(registration(.sandbox, revision: 5))
         let restarted = OutboxRules.EndVerdict.decided(.init(.restarted(WakeSample.sandbox, at: now)))
         for verdict in [again, dead, .elsewhere, .parked(reason: "Topic", isOfAddress: true)] {

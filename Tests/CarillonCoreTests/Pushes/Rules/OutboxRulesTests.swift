@@ -62,7 +62,7 @@ struct OutboxRulesTests {
         #expect(cutoff.served == 1000 - 100 - RetentionTime.lagSeconds)
     }
 
-    @Test func `a wake stands for a parked alert that is forgotten`() {
+    @Test func `a wake replaces a parked alert that is forgotten`() {
         for kind in PushKind.allCases {
             for state in PushState.allCases {
                 let isFolded = kind != .wake && state == .parked
@@ -87,7 +87,7 @@ struct OutboxRulesTests {
 
     private var leased: OutboxRules.LeaseRuling { .init(.leased(until: now.adding(seconds: 60), fence: 8)) }
 
-    @Test func `a push whose time is over expires, whatever else there is`() {
+    @Test func `an expired push ends, regardless of others`() {
         var push = self.push
         push.expiresAt = now
         #expect(lease(push, LeaseFacts()) == .decided(over(push, .expired)))
@@ -138,7 +138,7 @@ struct OutboxRulesTests {
         #expect(lease(push, facts) == .decided(sent), "it was counted before")
     }
 
-    @Test func `what a subscription shows needs no text and has no pace, and an unconditional one no topic`() {
+    @Test func `the alert of a subscription needs no text and has no pace, and an unconditional one no topic`() {
         var facts = LeaseFacts()
         facts.hasEnvelope = true
         for kind in [PushKind.trigger, .unconditional] {

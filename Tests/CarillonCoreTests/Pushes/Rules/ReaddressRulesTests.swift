@@ -50,7 +50,7 @@ struct ReaddressRulesTests {
         #expect(readdress([wake], isOther: true).moved == [.init(serial: 1, dueAt: now)])
     }
 
-    @Test func `what was rejected or parked because of its address begins anew, if it awaits another one`() {
+    @Test func `a push that was rejected or parked because of its address begins anew, if it awaits another one`() {
         for state in [PushState.rejected, .parked] {
             let awaiting = push(1, state) { $0.awaitsAddress = true }
             #expect(readdress([awaiting], isOther: true).sent.map(\.serial) == [1])
@@ -75,7 +75,7 @@ struct ReaddressRulesTests {
         #expect(!isMoved)
     }
 
-    @Test func `the newest alerts are sent one a second, and a wake stands for the others`() {
+    @Test func `the newest alerts are sent one a second, and a wake replaces the others`() {
         let waiting = (1...23).map { number in
             push(Int64(number), number == 2 ? .rejected : .scheduled) { $0.awaitsAddress = number == 2 }
         }

@@ -43,7 +43,7 @@ struct WakeRulesTests {
         #expect(isGone == isForgotten)
     }
 
-    @Test func `a wake under way is not forgotten, and what does not change is not written`() throws {
+    @Test func `a pending wake is not forgotten, and an unchanged one is not written`() throws {
         var facts = WakeFacts(reach: WakeSample.reach(DeviceWake(isUnderWay: true)))
         let unchanged = try rules.answered(at: now, knowing: facts).ruling()
         #expect(unchanged.changes == WakeChanges() && unchanged.reach.answeredAt == now)
@@ -67,7 +67,7 @@ struct WakeRulesTests {
 
     // MARK: Addresses
 
-    @Test func `a registration concerns wakes if what is known changes, or nothing was known, or the address is another`() {
+    @Test func `a registration concerns wakes if known values change or were unknown, or if the address changes`() {
         var known = WakeSample.reach()
         (known.answeredAt, known.alertLeasedAt, known.quietBefore) = (now, now, 5)
         let read = WakeSample.reach()
@@ -84,7 +84,7 @@ struct WakeRulesTests {
         #expect(rules.changed(from: gone, to: PushReach(), hasOtherAddress: false) == .unchanged)
     }
 
-    @Test func `what waits when a device can be reached wakes it, at its pace`() throws {
+    @Test func `messages that wait when a device becomes reachable wake it, at its pace`() throws {
         let wake = DeviceWake(pace: WakeSample.pace(0, pushed: -1000))
         var facts = WakeFacts(reach: WakeSample.reach(wake))
         func decide() -> WakeVerdict { rules.readdressed(to: queue, hasOtherAddress: false, at: now, knowing: facts) }
@@ -125,7 +125,7 @@ struct WakeRulesTests {
 
     private var end: Timestamp { now.adding(seconds: 60) }
 
-    @Test func `a wake that is due is pushed, for what wakes`() throws {
+    @Test func `a due wake is pushed, if a message wakes`() throws {
         let ruling = try rules.lease(due(), at: now, until: end, knowing: facts()).ruling()
         #expect(ruling.changes.push == NewPush(.wake, in: queue, for: span, .leased, dueAt: end, at: now))
         #expect(ruling.changes.push?.leases == 1)
@@ -133,7 +133,7 @@ struct WakeRulesTests {
         #expect(ruling.reach.wake == DeviceWake(isUnderWay: true))
     }
 
-    @Test func `a wake is given up if the device cannot be reached there, or nothing wakes it`() throws {
+    @Test func `a wake is abandoned if the device cannot be reached there, or nothing wakes it`() throws {
         let unsearched = facts { ($0.isWaking, $0.span) = (nil, nil) }
         #expect(rules.lease(due(), at: now, until: end, knowing: unsearched) == .needs(.span))
         let given = [
@@ -208,7 +208,7 @@ struct WakeRulesTests {
         #expect(try rules.pushEnded(.trigger, .handed, at: now, knowing: facts).ruling() == WakeRuling(facts.reach))
     }
 
-    @Test func `a wake stands for an alert that is not shown`() {
+    @Test func `a wake replaces an alert that is not shown`() {
         var reach = WakeSample.reach(DeviceWake(pace: WakeSample.pace(1, pushed: -1000)))
         reach.quietBefore = 8
         let ruling = rules.lostAlert(at: 5, at: now, knowing: WakeFacts(reach: reach))
@@ -224,7 +224,7 @@ struct WakeRulesTests {
         #expect(unreachable.changes == WakeChanges() && unreachable.reach.quietBefore == 5)
     }
 
-    @Test func `a wake whose reasons ended with the user keeps its pace, and a push that is under way`() {
+    @Test func `a wake whose reasons ended with the user keeps its pace, and a pending push`() {
         func row(_ wake: DeviceWake?, isCancelled: Bool) -> WakeChanges.Row? {
             rules.reasonsEnded(of: wake, isPushCancelled: isCancelled, at: now)
         }
@@ -240,7 +240,7 @@ struct WakeRulesTests {
         #expect(row(unanswered, isCancelled: false) == .idle)
     }
 
-    @Test func `a wake says nothing any more after the shortest pause`() {
+    @Test func `a wake has no information any more after the shortest pause`() {
         #expect(rules.idleCutoff(at: now) == now.adding(seconds: -1200))
     }
 }

@@ -122,7 +122,7 @@ struct WakeScenarioTests {
         }
     }
 
-    @Test func `at random, who is to be woken is, at its pace`() {
+    @Test func `in random sequences, each device that has a reason is woken, at its pace`() {
         var scenario = Scenario(.forTest())
         scenario.register()
         var turns = ScenarioTurns(20_000)

@@ -10,7 +10,7 @@ struct WakingSearchTests {
         WaitingEnvelope(wake: wake, expiresAt: now.adding(seconds: ttl))
     }
 
-    @Test func `a device is woken for what has no alert of its own, until it expires`() {
+    @Test func `a device is woken for each message without its own alert, until it expires`() {
         #expect(envelope(.background).wakes(at: now))
         #expect(!envelope(.alert).wakes(at: now))
         #expect(!envelope(WakeMode.none).wakes(at: now))
@@ -19,7 +19,7 @@ struct WakingSearchTests {
         #expect(!envelope(.background, ttl: 0).wakes(at: now))
     }
 
-    @Test func `the search for the first goes on behind what was looked at`() {
+    @Test func `the search for the first message continues behind the checked ones`() {
         var search = FirstWaking(from: 5, at: now)
         #expect(search.beyond == 4)
         let quiet = search.saw(envelope(.alert), at: 5)
@@ -45,7 +45,7 @@ struct WakingSearchTests {
         #expect(search.span == PushSpan(first: 10, last: 20, expiresAt: now.adding(seconds: 100)))
     }
 
-    @Test func `a wake is for all that stands before the newest, if none of them wakes`() {
+    @Test func `a wake concerns all messages before the newest, if none of them wakes`() {
         var search = LastWaking(after: first, at: now)
         for position in [Int64(30), 29] {
             let isWanted = search.reached(position)

@@ -56,7 +56,7 @@ struct FiringRulesTests {
     }
 
     @Test(arguments: [(9_999, false), (10_000, true), (-1, true)] as [(Int64, Bool)])
-    func `a cool-down ends at its moment, and does not hold up a firing before its start`(
+    func `a cool-down ends at its moment, and does not delay a firing before its start`(
         milliseconds: Int64, counts: Bool
     ) {
         let firedAt = now.adding(milliseconds: -milliseconds)
@@ -142,7 +142,7 @@ struct FiringRulesTests {
         }
     }
 
-    @Test func `behind a throttled firing that is dropped the next one is due, whatever became of its subscription`() {
+    @Test func `behind a throttled firing that is dropped the next one is due, whether or not its subscription exists`() {
         var sample = FiringSample(item, isPaused: true)
         sample.wait([1, 1])
         sample.facts.subscriptions = [:]
@@ -165,7 +165,7 @@ struct FiringRulesTests {
 
     // MARK: Questions
 
-    @Test func `the rules ask what they decide on`() {
+    @Test func `the rules ask for the facts of their decisions`() {
         let sample = FiringSample(item)
         var effects = FiringQuestions()
         effects.watches = [sample.key]

@@ -157,7 +157,7 @@ struct FiringScenarioTests {
         }
     }
 
-    @Test func `firings by the rules do what they do one after the other`() throws {
+    @Test func `firings by the rules have the effect of one after the other`() throws {
         let items = try ["a", "b"].map { try #require(ItemName($0)) }
         var scenario = Scenario(random: .forTest(), items: items)
         var (tables, naive, tally) = (Tables(), NaiveFirings(limits: Self.limits), Tally())

@@ -17,7 +17,7 @@ struct ThrottlingRulesTests {
 
     @Test(
         arguments: [(nil, nil), (1000, nil), (1001, nil), (999, 1), (0, 1000), (-1, nil)] as [(Int64?, Int64?)])
-    func `a firing waits for its pace, and a clock that was set back holds up none`(notifiedAgo: Int64?, waits: Int64?) {
+    func `a firing waits for its pace, and a clock that was set back delays none`(notifiedAgo: Int64?, waits: Int64?) {
         let sample = notified(notifiedAgo)
         var rules = sample.rules
         let result = rules.throttle(sample.throttled(), at: now)
@@ -66,7 +66,7 @@ struct ThrottlingRulesTests {
         #expect(rules.changes.watches[sample.key]?.lastFiring == 13)
     }
 
-    @Test func `a firing that does not count is not held`() {
+    @Test func `a firing that does not count is not throttled`() {
         let sample = notified(1)
         var rules = sample.rules
         let results = [10, 10, 9, 11].map { rules.throttle(sample.throttled(by: $0, buffer: 9), at: now) }

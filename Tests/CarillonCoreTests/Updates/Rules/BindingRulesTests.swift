@@ -154,7 +154,7 @@ struct BindingRulesTests {
 
     // MARK: Parameters and places
 
-    @Test func `a change gives a binding its next revision, and the log is evaluated anew`() {
+    @Test func `a change of a binding increments its revision, and the log is evaluated anew`() {
         let binding = UpdateBinding(
             serial: BindingSerial(1), device: Sample.device, user: ada, profile: "main", revision: 7,
             parametersRevision: "r", values: ParameterValues(), locatedAt: now, kinds: ["popup"],

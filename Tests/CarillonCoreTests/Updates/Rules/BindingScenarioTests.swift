@@ -23,7 +23,7 @@ struct BindingScenarioTests {
         }
     }
 
-    @Test func `bindings are as the documentation says`() {
+    @Test func `bindings follow the documentation`() {
         var random = SeededRandom.forTest()
         var naive = NaiveBindings(most: 4)
         var tables = TableBindings(most: 4)

@@ -107,7 +107,7 @@ struct CompletionRulesTests {
         #expect(rules.evaluated(new, at: now, knowing: paused)?.inserted == new)
     }
 
-    @Test func `a completion that nothing holds up is due`() {
+    @Test func `a completion that nothing blocks is due`() {
         func dueAt(
             _ orderKey: String?, _ machine: CompletionMachine = CompletionMachine(), isBlocked: Bool = false
         ) -> Timestamp? {
@@ -120,7 +120,7 @@ struct CompletionRulesTests {
         #expect(dueAt("a", CompletionMachine(.unsupported)) == nil)
     }
 
-    @Test func `a device is told to fetch everything by one entry until it receives it`() {
+    @Test func `a device receives one entry that asks it to fetch everything, until it receives it`() {
         func entry(_ last: Completion?) -> Int? {
             rules.resync(key.update, of: key.binding, at: now, knowing: last)?.inserted?.key.entry
         }
@@ -143,7 +143,7 @@ struct CompletionRulesTests {
         #expect(rules.end(after, as: .expired, at: now) == nil)
     }
 
-    @Test func `a device is told of an end once, and only while its update is known`() {
+    @Test func `a device is notified of an end once, and only while its update is known`() {
         func canEnd(_ state: CompletionMachine.State, _ update: UpdateState?) -> Bool {
             rules.canEnd(knowing: CompletionFacts(completion: completion(CompletionMachine(state)), update: update))
         }
@@ -153,7 +153,7 @@ struct CompletionRulesTests {
         #expect(!rules.canEnd(knowing: CompletionFacts(update: standing(.withdrawn))))
     }
 
-    @Test func `an envelope that leaves the inbox says what became of its completion`() {
+    @Test func `an envelope that leaves the inbox reports the result of its completion`() {
         let waiting = completion(CompletionMachine(.waiting, attempt: 1))
         func state(_ outcome: Outcome, _ before: Completion) -> CompletionMachine.State? {
             rules.finished(before, FinalOutcome(outcome, at: now))?.after?.machine.state
@@ -181,7 +181,7 @@ struct CompletionRulesTests {
 
     // MARK: Audiences
 
-    @Test func `what was never received is forgotten when its device leaves, and the rest is marked`() {
+    @Test func `an update that was never received is forgotten when its device leaves, and others are marked`() {
         let waiting = completion(CompletionMachine(.waiting, attempt: 1))
         #expect(rules.leftAudience(waiting, at: now) == CompletionStep(before: waiting, after: nil, takesOut: true))
         let machine = CompletionMachine(.stored, attempt: 1, isReceived: true, dueAt: now.adding(seconds: 1))
@@ -191,7 +191,7 @@ struct CompletionRulesTests {
         #expect(rules.leftAudience(done, at: now) == nil)
     }
 
-    @Test func `what a device had left goes on while its update lives`() {
+    @Test func `a received update continues when its device returns, while the update is live`() {
         let gone = completion(CompletionMachine(.gone, attempt: 1, isReceived: true), hasLeftAudience: true)
         func returned(_ completion: Completion?, _ update: UpdateState?) -> Completion? {
             rules.returned(at: now, knowing: CompletionFacts(completion: completion, update: update))?.after
@@ -207,7 +207,7 @@ struct CompletionRulesTests {
 
     // MARK: Results and releases
 
-    @Test func `a late result says whether expired content is to be fetched`() {
+    @Test func `a late result determines whether expired content is fetched`() {
         func ruling(
             _ result: UpdateResult, _ state: CompletionMachine.State = .expired, isContent: Bool = true
         ) -> CompletionRules.ReportRuling {

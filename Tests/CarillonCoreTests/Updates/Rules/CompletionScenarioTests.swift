@@ -199,7 +199,7 @@ struct CompletionScenarioTests {
         }
     }
 
-    @Test func `completions are as the documentation says`() {
+    @Test func `completions follow the documentation`() {
         var scenario = Scenario(.forTest())
         var turns = ScenarioTurns(150)
         while turns.next(unless: scenario.untried.isEmpty) {

@@ -51,7 +51,7 @@ struct ConsequenceTests {
     // MARK: Questions
 
     @Test(arguments: CompletionMachine.State.allCases)
-    func `the new state says what must be known`(state: CompletionMachine.State) {
+    func `the new state determines the facts that are read`(state: CompletionMachine.State) {
         var expected = ConsequenceQuestions()
         if state.isFinal || state == .parked { expected.orderKeys = [OrderKey("a")] }
         expected.coalesced = [.parked, .withdrawn, .superseded, .gone].contains(state)
@@ -63,7 +63,7 @@ struct ConsequenceTests {
         #expect(questions(step(done, state)) == nil, "it had ended before")
     }
 
-    @Test func `what is removed is asked for like what is gone`() {
+    @Test func `removed content is queried like content that has left`() {
         #expect(questions(step(given(), nil)) == questions(step(given(), .gone)))
         let parked = completion(5, CompletionMachine(.parked, attempt: 1), orderKey: "a")
         var expected = ConsequenceQuestions()
@@ -83,7 +83,7 @@ struct ConsequenceTests {
 
     // MARK: Order keys
 
-    @Test func `the next of an order key is due if it was never given`() {
+    @Test func `the next update of an order key is due if it was never delivered`() {
         func next(_ machine: CompletionMachine) -> Completion? {
             let next = completion(6, machine, orderKey: "a")
             return changes(step(given(), .done), facts(firsts: ["a": [next]], coalesced: nil))?.changed[next.key]
@@ -120,7 +120,7 @@ struct ConsequenceTests {
 
     // MARK: Content
 
-    @Test func `content is given by itself again when what stood for it comes to nothing`() {
+    @Test func `coalesced content is delivered again by itself when its replacement fails`() {
         let superseded = CompletionMachine(.superseded, attempt: 1, reason: "absorbed")
         let (free, first, second) = (
             completion(1, superseded), completion(2, superseded, orderKey: "b"), completion(3, superseded, orderKey: "b")
@@ -135,7 +135,7 @@ struct ConsequenceTests {
         #expect(changes?.needsResync == nil)
     }
 
-    @Test func `revived content stands behind an earlier one of its order key, and before a later one`() {
+    @Test func `revived content is behind an earlier one of its order key, and before a later one`() {
         let revived = ConsequenceFacts.Coalesced(
             completion: completion(4, CompletionMachine(.superseded), orderKey: "b"), isExpired: false)
         func machine(behind update: Int64) -> CompletionMachine? {
@@ -153,7 +153,7 @@ struct ConsequenceTests {
         #expect(changes?.needsResync == BindingSerial(3) && changes?.revived.isEmpty == true)
     }
 
-    @Test func `a coalescing completion stands for everything that the coalesced content stood for`() {
+    @Test func `a coalescing completion replaces everything that the coalesced content replaced`() {
         let step = step(given(orderKey: nil), .superseded, coalescer: 9)
         #expect(questions(step) == nil)
         #expect(changes(step)?.coalesced == CompletionChanges.Coalescence(given().key, by: UpdateSerial(9)))

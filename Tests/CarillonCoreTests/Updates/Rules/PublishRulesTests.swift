@@ -41,7 +41,7 @@ struct PublishRulesTests {
         return facts
     }
 
-    @Test func `only what the request names is asked for`() {
+    @Test func `only the facts that the request names are read`() {
         let full = request(audience: 5, supersedes: earlier, idempotency: key, limits: UpdateLimits(audienceBytes: 10))
         #expect(rules.publish(full, knowing: PublishFacts(isAppDeleted: true)) == .refused(.appGone))
         #expect(rules.publish(full, knowing: facts()) == .needs(.earlier))

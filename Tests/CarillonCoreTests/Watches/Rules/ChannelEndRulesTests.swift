@@ -83,7 +83,7 @@ struct ChannelEndRulesTests {
         #expect(verdict(full, perApp: 7, perPeer: 5) == .needs(questions))
     }
 
-    @Test func `the oldest callback of a peer is given up for a new one`() throws {
+    @Test func `the oldest callback of a peer is dropped for a new one`() throws {
         var facts = facts(["one.example", "one.example"], waiting: [one: 3])
         facts.oldestOfQueues = [one: [21, 22, 23]]
         let changes = try decided(facts, perPeer: 4)
@@ -93,7 +93,7 @@ struct ChannelEndRulesTests {
         #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -2, callbacks: 1))])
     }
 
-    @Test func `the oldest callback of an app is given up for a new one, and counts no more for its peer`() throws {
+    @Test func `the oldest callback of an app is dropped for a new one, and counts no more for its peer`() throws {
         var facts = facts(["one.example", "one.example"], waiting: [one: 2], usage: WatchUsage(watches: 2, callbacks: 3))
         facts.oldestOfApps = [
             WatchSample.app: [
@@ -108,14 +108,14 @@ struct ChannelEndRulesTests {
         #expect(changes.callbacks.count == 2)
     }
 
-    @Test func `a callback that is given up for its peer counts no more for its app`() throws {
+    @Test func `a callback that is dropped for its peer counts no more for its app`() throws {
         var facts = facts(["one.example"], waiting: [one: 2], usage: WatchUsage(watches: 1, callbacks: 3))
         facts.oldestOfApps = [WatchSample.app: [WaitingCallback(serial: 20, queue: two)]]
         facts.oldestOfQueues = [one: [21, 23]]
         #expect(try decided(facts, perApp: 3, perPeer: 2).removedCallbacks == [21])
     }
 
-    @Test func `a new callback is given up itself where none may wait`() throws {
+    @Test func `a new callback is dropped itself if none can wait`() throws {
         var facts = facts(["one.example", "one.example"], waiting: [one: 0], usage: WatchUsage(watches: 2))
         facts.oldestOfQueues = [one: []]
         let changes = try decided(facts, perPeer: 0)

@@ -96,7 +96,7 @@ struct PutWatchRulesTests {
         #expect(renewed.disconnectAddress == nil)
     }
 
-    @Test func `what was found out about an address stays with the address`() throws {
+    @Test func `the state of an address stays with the address`() throws {
         let earlier = try WatchSample.watch()
         let same = try put(WatchSample.request(every: 90), facts(WatchSample.channel, earlier)).watch
         #expect(same.ping?.intervalSeconds == 90)

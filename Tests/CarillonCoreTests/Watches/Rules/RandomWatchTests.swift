@@ -90,7 +90,7 @@ struct RandomWatchTests {
         return pings + callbacks
     }
 
-    @Test func `at random, changes of watches do what they say`() throws {
+    @Test func `random changes of watches have their effect`() throws {
         var scenario = WatchScenario(SeededRandom.forTest())
         var (naive, tables) = (NaiveWatches(), TableWatches())
         var counted: [String: Int] = [:]

@@ -48,13 +48,13 @@ struct WatchResultRulesTests {
         }
     }
 
-    @Test func `a result that is given up ends the lease, even if it would count`() {
+    @Test func `a discarded result ends the lease, even if it would count`() {
         #expect(rules.giveUp(WatchSample.record(), knowing: WatchSample.facts()) == changes(.stays))
     }
 
     // MARK: Backends that speak for themselves
 
-    @Test func `a backend is believed if its channel was told of a failure`() {
+    @Test func `a backend is believed if its channel was notified of a failure`() {
         let channel = WatchSample.channel.serial
         #expect(rules.vouch(for: channel, knowing: WatchSample.facts(notified: nil)) == WatchRules.Ruling(counts: false))
         #expect(rules.vouch(for: channel, knowing: WatchFacts()) == WatchRules.Ruling(counts: false))

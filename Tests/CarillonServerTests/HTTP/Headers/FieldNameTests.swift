@@ -9,7 +9,7 @@ struct FieldNameTests {
     @Test(arguments: [
         ("tt", "ttl"), ("ttls", "ttl"), ("", "ttl"), ("t4l", "ttl"), ("t\u{14}l", "t4l"), ("crypto\rkey", "crypto-key"),
     ])
-    func `what differs in more is another`(name: String, field: String) {
+    func `names that differ in more than case are different`(name: String, field: String) {
         switch field {
         case "ttl": #expect(!name.isField("ttl"))
         case "t4l": #expect(!name.isField("t4l"))

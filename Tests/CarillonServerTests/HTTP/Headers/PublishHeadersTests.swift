@@ -15,7 +15,7 @@ struct PublishHeadersTests {
     }
 
     @Test(arguments: [("0", 0), ("60", 60), ("00060", 60), ("2147483648", 1 << 31), ("99999999999999999999999", 1 << 31)])
-    func `TTL is read as a number, and what overflows counts as 2^31`(text: String, seconds: Int64) throws {
+    func `TTL is read as a number, and a value that overflows counts as 2^31`(text: String, seconds: Int64) throws {
         #expect(try PublishHeaders(ttl: text).request(body: []).ttl == seconds)
     }
 
@@ -108,14 +108,14 @@ struct PublishHeadersTests {
         "keyid=\u{e9};salt=AAAA", "keyid=\(String(repeating: "a", count: 257));salt=AAAA",
         "salt=\(String(repeating: "A", count: 260))",
     ])
-    func `what else is in the headers of aesgcm has its shape`(encryption: String) {
+    func `other parameters in the headers of aesgcm must have their form`(encryption: String) {
         #expect(throws: Refusal.self) { try aesgcm(encryption) }
     }
 
     @Test(arguments: [
         ("60, 60", "aes128gcm, aes128gcm"), ("60,60,60", "AES128GCM,aes128gcm"), ("60 ,\t60", "aes128gcm"),
     ])
-    func `the same said twice counts once`(ttl: String, encoding: String) throws {
+    func `a repeated value counts once`(ttl: String, encoding: String) throws {
         let request = try PublishHeaders(ttl: ttl, contentEncoding: encoding).request(body: [1])
         #expect(request.ttl == 60)
         #expect(request.coding?.name == .aes128gcm)

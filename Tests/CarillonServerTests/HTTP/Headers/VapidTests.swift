@@ -144,7 +144,7 @@ struct VapidTests {
         try verified.verify(credentials, at: now)
     }
 
-    @Test func `what was good of one key or token says nothing of another`() throws {
+    @Test func `a verified key or token does not verify another one`() throws {
         let verified = VerifiedVapidTokens(addresses: addresses)
         let other = P256.Signing.PrivateKey()
         let good = try token(claims())
