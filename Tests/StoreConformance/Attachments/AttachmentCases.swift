@@ -7,16 +7,16 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let attachments: [StoreCase] = [
-        StoreCase("an attachment grows, becomes whole, and goes with its last reader", attachmentLives),
-        StoreCase("an attachment expires at its moment, and gives back what it reserved", attachmentExpires),
-        StoreCase("uploads at once are bounded: of a device, and of all senders", uploadsAreBounded),
-        StoreCase("bytes are bounded: of a device and of an app, and a file without bytes costs some", bytesAreBounded),
-        StoreCase("devices of one user share his allowance", usersShare),
-        StoreCase("an upload that is not whole counts what came and what comes next", unfinishedCountLittle),
-        StoreCase("the unfinished uploads of one user reserve so much", reservationsAreBounded),
+        StoreCase("an attachment grows, becomes complete, and is removed with its last reader", attachmentLives),
+        StoreCase("an attachment expires at its moment, and returns the space that it reserved", attachmentExpires),
+        StoreCase("concurrent uploads are limited: of a device, and of all senders", uploadsAreBounded),
+        StoreCase("bytes are limited: of a device and of an app, and a file without bytes has a minimum", bytesAreBounded),
+        StoreCase("devices of one user use one quota", usersShare),
+        StoreCase("an unfinished upload counts the received and the next bytes", unfinishedCountLittle),
+        StoreCase("the unfinished uploads of one user reserve a limited amount", reservationsAreBounded),
         StoreCase("the same request begins one attachment, and another with its key is refused", beginningIsIdempotent),
-        StoreCase("what a device uploaded goes with it, and so does what was for it alone", partyGoes),
-        StoreCase("the attachments of an app go with it, some at a time", appGoes),
+        StoreCase("the uploads of a device are removed with it, and so are the files for it alone", partyGoes),
+        StoreCase("the attachments of an app are removed with it, in steps", appGoes),
         StoreCase("which attachments are known", attachmentsAreKnown),
     ]
 }

@@ -7,12 +7,12 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let attachmentRaces: [StoreCase] = [
-        StoreCase("of requests with one key at once, one begins an attachment", oneKeyBeginsOne),
+        StoreCase("of concurrent requests with one key, one begins an attachment", oneKeyBeginsOne),
         StoreCase("uploads that begin at once stay within the limits", uploadsAtOnceAreLimited),
-        StoreCase("an attachment becomes whole once, and is removed once", attachmentEndsOnce),
-        StoreCase("of readers that have an attachment at once, the last one removes it", lastReaderRemoves),
-        StoreCase("an attachment expires by both clocks, and by none while there is no time", attachmentExpiresByBothClocks),
-        StoreCase("what a user uploaded or may read is not the next user's", formerUsersAttachments),
+        StoreCase("an attachment becomes complete once, and is removed once", attachmentEndsOnce),
+        StoreCase("of concurrent readers of an attachment, the last one removes it", lastReaderRemoves),
+        StoreCase("an attachment expires by both clocks, and not without a time", attachmentExpiresByBothClocks),
+        StoreCase("the uploads and readable files of a user are not those of the next user", formerUsersAttachments),
     ]
 }
 

@@ -8,8 +8,8 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let counters: [StoreCase] = [
         StoreCase("the limit of devices of an app counts the devices of all homes", devicesOfAllHomes),
-        StoreCase("what one home added and another removed counts no more", removedByAnotherHome),
-        StoreCase("watches that one home added and another ended count no more", watchesOfTwoHomes),
+        StoreCase("devices that one home added and another removed do not count", removedByAnotherHome),
+        StoreCase("watches that one home added and another ended do not count", watchesOfTwoHomes),
     ]
 }
 

@@ -10,7 +10,7 @@ extension StoreCase {
         StoreCase("a home that is removed changes no item, subscription or firing", fencedSubscriptions),
         StoreCase("a home that is removed changes no update, binding or completion", fencedUpdates),
         StoreCase("a home that is removed tends no location and no update that ended", fencedTending),
-        StoreCase("a home that is removed makes nothing of a paused update due", fencedResumption),
+        StoreCase("a removed home makes no delivery of a paused update due", fencedResumption),
     ]
 }
 

@@ -9,7 +9,7 @@ extension StoreCase {
     static let fencedWrites: [StoreCase] = [
         StoreCase("a home that is removed changes no inbox, channel or device", fencedInboxes),
         StoreCase("a home that is removed changes no push", fencedPushes),
-        StoreCase("a home that is removed notes no device that connects", fencedComing),
+        StoreCase("a removed home stores no connection of a device", fencedComing),
         StoreCase("a home that is removed changes no watch, ping or callback", fencedWatches),
         StoreCase("a home that is removed changes no service or request", fencedServices),
         StoreCase("a home that is removed reads as before", removedHomeReads),

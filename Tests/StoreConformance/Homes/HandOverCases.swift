@@ -8,7 +8,7 @@ extension StoreCase {
     static let handOvers: [StoreCase] = [
         StoreCase("a device that is suspended or resumed is handed over to the shards of its items", suspensionIsHandedOver),
         StoreCase("a subscription that is removed is handed over to the shard of each item", removalIsHandedOver),
-        StoreCase("a subscription that is made or changed is handed over to the given shards", putIsHandedOver),
+        StoreCase("a subscription that is created or changed is handed over to the named shards", putIsHandedOver),
         StoreCase("hand-overs are read in their order up to a limit, and stay until they are applied", readInOrder),
         StoreCase("a home finds hand-overs to its shards alone", handOversOfShards),
         StoreCase("waiting hand-overs are counted up to a limit, and the first is found", waitingOnesAreCounted),

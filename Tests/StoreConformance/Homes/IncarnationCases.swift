@@ -7,12 +7,12 @@ private let node = NodeNumber(1)
 extension StoreCase {
     static let incarnations: [StoreCase] = [
         StoreCase("an incarnation is greater than each before, also in a store that is opened again", incarnationGrows),
-        StoreCase("incarnations that are added at once are different, and the last is the one that lives", addedAtOnce),
+        StoreCase("concurrent new incarnations are different, and the last one is live", addedAtOnce),
         StoreCase("a new incarnation of a node removes the former one, and no other", newRemovesFormer),
         StoreCase("an incarnation is removed once", removedOnce),
         StoreCase("an incarnation that was not added is refused", unknownIsRefused),
         StoreCase("a removal that fails leaves the home as it is", failedRemoval),
-        StoreCase("what a home wrote before its removal is there, and nothing that it writes after it", removalBesideWrites),
+        StoreCase("the writes of a home before its removal exist, and none after it", removalBesideWrites),
     ]
 }
 

@@ -9,7 +9,7 @@ extension StoreCase {
         StoreCase("of changes of one version at once, one counts", oneChangeOfAVersion),
         StoreCase("the map stays in a store that is opened again", mapIsKept),
         StoreCase("a home that is removed takes no shard", removedHomeTakesNone),
-        StoreCase("homes that take shards at once all have what they took", takenAtOnce),
+        StoreCase("homes that acquire shards at once all have the acquired shards", takenAtOnce),
     ]
 }
 

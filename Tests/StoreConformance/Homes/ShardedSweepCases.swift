@@ -11,13 +11,13 @@ extension StoreCase {
         StoreCase("a home finds channels of former users in its shards alone", formerChannelsOfShards),
         StoreCase("a home ends and forgets requests to providers of its shards alone", requestsOfShards),
         StoreCase("a home ends subscriptions of its shards alone", subscriptionsOfShards),
-        StoreCase("a home finds held firings of its shards alone", heldFiringsOfShards),
+        StoreCase("a home finds throttled firings of its shards alone", heldFiringsOfShards),
         StoreCase("a home finds completions and ended bindings of its shards alone", completionsOfShards),
-        StoreCase("a home brings completions of its shards back alone", broughtBackCompletionsOfShards),
+        StoreCase("a home restores completions of its shards alone", broughtBackCompletionsOfShards),
         StoreCase("a home finishes completions of ended updates in its shards alone", unfinishedOfShards),
         StoreCase("a home finds hidden completions of ended updates in its shards alone", hiddenOfShards),
         StoreCase("a home forgets locations of its shards alone", locationsOfShards),
-        StoreCase("a home puts off pings of its shards alone", pingsOfShards),
+        StoreCase("a home defers pings of its shards alone", pingsOfShards),
     ]
 }
 

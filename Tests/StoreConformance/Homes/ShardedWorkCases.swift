@@ -10,12 +10,12 @@ extension StoreCase {
         StoreCase("a home finds and leases pushes of its shards alone", pushesOfShards),
         StoreCase("a home ends pushes of its shards alone", endedPushesOfShards),
         StoreCase("a home lists and requeues parked pushes of its shards alone", parkedPushesOfShards),
-        StoreCase("a home brings pushes of its shards back alone", broughtBackPushesOfShards),
+        StoreCase("a home restores pushes of its shards alone", broughtBackPushesOfShards),
         StoreCase("a home shortens leases of pushes of its shards alone", shortenedPushesOfShards),
         StoreCase("a home forgets idle wakes of its shards alone", idleWakesOfShards),
         StoreCase("a home finds work of its shards alone, also behind other work of the queue", workOfShards),
         StoreCase("a home finds work of its shards behind queues of other shards, with a limit", limitedWorkOfShards),
-        StoreCase("a home brings work of its shards back alone", broughtBackWorkOfShards),
+        StoreCase("a home restores work of its shards alone", broughtBackWorkOfShards),
         StoreCase("a home shortens leases of work of its shards alone", shortenedWorkOfShards),
     ]
 }

@@ -10,11 +10,11 @@ private let load = PageRequest(after: 0, limit: 2, bytes: 10_000)
 extension StoreCase {
     static let arrivals: [StoreCase] = [
         StoreCase(
-            "a device that arrives is found by either name, with the first of what waits",
+            "a device that arrives is found by either name, with the first of its waiting envelopes",
             arrivalIsFoundByEitherName),
         StoreCase("a device that is unknown or deleted does not arrive", unknownDeviceDoesNotArrive),
         StoreCase("a device arrives with its own credential only", arrivalNeedsTheCredential),
-        StoreCase("what is committed before a device arrives is in its page", arrivalSeesWhatWasCommitted),
+        StoreCase("an envelope that is committed before a device arrives is in its page", arrivalSeesWhatWasCommitted),
     ]
 }
 

@@ -7,7 +7,7 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let batches: [StoreCase] = [
-        StoreCase("what happens within one batch is written as what is left of it", batchIsWrittenAsWhatIsLeft),
+        StoreCase("changes within one batch are written as their result", batchIsWrittenAsWhatIsLeft),
         StoreCase("an envelope with an effect that the store does not know fails alone", unknownEffectFailsAlone),
     ]
 }

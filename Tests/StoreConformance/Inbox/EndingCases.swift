@@ -7,15 +7,15 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let ending: [StoreCase] = [
-        StoreCase("an acknowledged envelope is gone, and its outcome can be asked for", acknowledgedEnvelopeIsGone),
-        StoreCase("another device, or another secret, settles nothing", anotherDeviceOrAnotherSecretSettlesNothing),
+        StoreCase("an acknowledged envelope is removed, and its outcome can be read", acknowledgedEnvelopeIsGone),
+        StoreCase("another device, or another secret, finishes nothing", anotherDeviceOrAnotherSecretSettlesNothing),
         StoreCase("a nack after the ack adds its code and changes nothing else", nackAfterAckAddsItsCode),
-        StoreCase("a closed channel takes nothing, and its messages end as gone", closedChannelTakesNothing),
+        StoreCase("a closed channel accepts nothing, and its messages end as gone", closedChannelTakesNothing),
         StoreCase(
-            "an event closes its channel and waits until the device has heard it",
+            "an event closes its channel and waits until the device acknowledged it",
             eventClosesItsChannel),
         StoreCase(
-            "deleting a device or an app takes its inbox with it, and leaves the outcomes",
+            "deleting a device or an app removes its inbox, and leaves the outcomes",
             deletionTakesTheInbox),
     ]
 }

@@ -10,17 +10,17 @@ extension StoreCase {
     static let expiry: [StoreCase] = [
         StoreCase("TTL is exact to the millisecond, swept or not", ttlIsExactToTheMillisecond),
         StoreCase(
-            "what expires among neighbours is ended, each of them, about so many at a time",
+            "messages that expire among others are ended, each of them, in steps",
             neighboursExpire),
-        StoreCase("a page passes over what has expired and was not swept yet", pagePassesOverWhatHasExpired),
+        StoreCase("a page omits messages that have expired and were not swept yet", pagePassesOverWhatHasExpired),
         StoreCase("outcomes are forgotten after their time, in steps", outcomesAreForgottenAfterTheirTime),
         StoreCase(
-            "outcomes that are to be kept longer than when they came are forgotten at the new time, the oldest first",
+            "outcomes with a shorter time than at their arrival are forgotten at the new time, the oldest first",
             outcomesAreKeptLonger),
         StoreCase(
-            "a message of TTL 0 never waits, and its outcome is what the device said, or dropped", messageOfTTL0NeverWaits),
+            "a message of TTL 0 never waits, and its outcome is the device's report, or dropped", messageOfTTL0NeverWaits),
         StoreCase(
-            "what was given of TTL 0 and not answered for is dropped when the store is opened again",
+            "delivered messages of TTL 0 without an answer are dropped when the store is opened again",
             volatileIsDroppedAtStart),
     ]
 }

@@ -19,12 +19,12 @@ private func remembers(_ number: Int64, _ fixture: StoreFixture, at now: Timesta
 extension StoreCase {
     static let idempotency: [StoreCase] = [
         StoreCase(
-            "an idempotency key gives the first answer again, to the same request only",
+            "an idempotency key returns the first answer again, to the same request only",
             idempotencyKeyGivesTheFirstAnswerAgain),
         StoreCase("a refused message leaves its idempotency key free", refusedMessageLeavesItsIdempotencyKeyFree),
-        StoreCase("of keys that are too many the oldest are forgotten", oldestKeysAreForgotten),
-        StoreCase("the key of a message that was refused counts for nothing", keyOfARefusedMessageCountsForNothing),
-        StoreCase("keys that are past keeping make room", keysThatArePastKeepingMakeRoom),
+        StoreCase("the oldest of too many keys are forgotten", oldestKeysAreForgotten),
+        StoreCase("the key of a refused message does not count", keyOfARefusedMessageCountsForNothing),
+        StoreCase("expired keys make space", keysThatArePastKeepingMakeRoom),
     ]
 }
 

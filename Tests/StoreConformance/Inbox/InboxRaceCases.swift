@@ -7,11 +7,12 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let inboxRaces: [StoreCase] = [
-        StoreCase("messages that are sent at once fill an inbox to its limit and no further", inboxFillsToItsLimit),
-        StoreCase("of messages with one key at once, one is stored", oneClaimStoresOne),
+        StoreCase("concurrent messages fill an inbox to its limit and no further", inboxFillsToItsLimit),
+        StoreCase("of concurrent messages with one key, one is stored", oneClaimStoresOne),
         StoreCase("of messages of one topic in one commit, one waits", oneTopicWaitsOnce),
-        StoreCase("a message is settled once", messageIsSettledOnce),
-        StoreCase("what is sent beside the end of a channel is stored before it, or is refused", channelEndsForAll),
+        StoreCase("a message is finished once", messageIsSettledOnce),
+        StoreCase(
+            "a message that is sent beside the end of a channel is stored before it, or is refused", channelEndsForAll),
     ]
 }
 

@@ -16,10 +16,10 @@ extension StoreCase {
         StoreCase("an envelope of the device itself ends with no channel", envelopeOfTheDeviceItselfEndsWithNoChannel),
         StoreCase("one topic of two origins is two topics", oneTopicOfTwoOriginsIsTwoTopics),
         StoreCase(
-            "a body that many point to is given to each, counts for each, and goes with the last of them",
+            "a shared body is delivered to each device, counts for each, and is removed with the last of them",
             bodyThatManyPointTo),
         StoreCase(
-            "a body that is not released stays without anyone who points to it", bodyThatIsNotReleased),
+            "a body that is not released stays without references", bodyThatIsNotReleased),
     ]
 }
 

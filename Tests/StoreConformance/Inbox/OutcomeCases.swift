@@ -8,7 +8,7 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let outcomes: [StoreCase] = [
         StoreCase("one device's outcomes leave another's alone", oneDevicesOutcomesLeaveAnothersAlone),
-        StoreCase("what was acknowledged before is found, and its code is added", outcomeIsAmended),
+        StoreCase("an earlier acknowledgement is found, and its code is added", outcomeIsAmended),
     ]
 }
 

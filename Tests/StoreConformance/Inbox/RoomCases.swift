@@ -7,12 +7,12 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let room: [StoreCase] = [
-        StoreCase("a full inbox refuses, and takes again when there is room", fullInboxRefuses),
-        StoreCase("a replacement finds room in a full inbox, as it makes it no longer", replacementFindsRoom),
+        StoreCase("a full inbox refuses messages, and accepts them again when it has space", fullInboxRefuses),
+        StoreCase("a replacement fits into a full inbox, as it makes it no longer", replacementFindsRoom),
         StoreCase("bytes fill an inbox too", bytesFillAnInboxToo),
-        StoreCase("however often a topic is replaced, the inbox has the same room", howeverOftenATopicIsReplaced),
+        StoreCase("however often a topic is replaced, the inbox has the same space", howeverOftenATopicIsReplaced),
         StoreCase(
-            "what expires earlier than what was there when the inbox was full makes room in time",
+            "a message that expires earlier than the others of a full inbox makes space in time",
             earlierExpiryMakesRoom),
     ]
 }

@@ -10,10 +10,10 @@ extension StoreCase {
         StoreCase("a topic keeps only the newest, on its own channel", topicKeepsOnlyTheNewest),
         StoreCase("an expired message is not replaced but expired", expiredMessageIsNotReplacedButExpired),
         StoreCase(
-            "a message that nobody was given replaces all the same, and nothing newer than itself",
+            "a message that no device received is a replacement all the same, and replaces nothing newer",
             messageThatNobodyWasGivenReplaces),
-        StoreCase("a record tells what it replaced", recordTellsWhatItReplaced),
-        StoreCase("a change that comes late replaces nothing newer of its topic", lateChangeReplacesNothingNewer),
+        StoreCase("a record names the message that it replaced", recordTellsWhatItReplaced),
+        StoreCase("a late change replaces nothing newer of its topic", lateChangeReplacesNothingNewer),
     ]
 }
 

@@ -7,8 +7,8 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let waiting: [StoreCase] = [
-        StoreCase("what was appended waits, in order, byte for byte", whatWasAppendedWaits),
-        StoreCase("a limit of bytes gives at least one envelope", limitOfBytesGivesAtLeastOneEnvelope),
+        StoreCase("appended envelopes wait, in order, byte for byte", whatWasAppendedWaits),
+        StoreCase("a limit of bytes returns at least one envelope", limitOfBytesGivesAtLeastOneEnvelope),
         StoreCase("concurrent commits are all done, each once", concurrentCommitsAreAllDone),
     ]
 }

@@ -8,14 +8,14 @@ private let start = PushFixture.start
 extension StoreCase {
     static let alerts: [StoreCase] = [
         StoreCase("an app without a text is woken instead", noTextNoAlert),
-        StoreCase("an alert is for its message, and goes with it", alertForItsMessage),
-        StoreCase("alerts come one a second, twenty wait, and the rest is one wake", alertsAreBounded),
-        StoreCase("alerts of one commit are bounded and paced as those of many", alertsOfOneCommit),
-        StoreCase("alerts that gathered do not come at once", gatheredAlerts),
-        StoreCase("alerts that gathered come one a second out of several batches, too", gatheredInBatches),
-        StoreCase("alerts of a suspended device wait, and go out when it is resumed", suspendedAlerts),
-        StoreCase("what an alert without a text any more was to tell, a wake tells", alertWithoutText),
-        StoreCase("what a parked alert was to tell, and nobody looked at, a wake tells", parkedAlertIsOver),
+        StoreCase("an alert is for its message, and is removed with it", alertForItsMessage),
+        StoreCase("one alert is sent per second, twenty wait, and the others become one wake", alertsAreBounded),
+        StoreCase("alerts of one commit have the limit and the pace of alerts of many", alertsOfOneCommit),
+        StoreCase("collected alerts are not sent at once", gatheredAlerts),
+        StoreCase("collected alerts are sent one a second out of several batches, too", gatheredInBatches),
+        StoreCase("alerts of a suspended device wait, and are sent when it is resumed", suspendedAlerts),
+        StoreCase("a wake replaces an alert that has no text any more", alertWithoutText),
+        StoreCase("a wake replaces a parked alert that nobody requeued", parkedAlertIsOver),
         StoreCase("alerts count for the badge, until it is reset", alertsCount),
         StoreCase("an alert whose message was replaced is cancelled", replacedAlert),
     ]

@@ -7,9 +7,9 @@ private let start = PushFixture.start
 
 extension StoreCase {
     static let concurrentPushes: [StoreCase] = [
-        StoreCase("concurrent leases never have one push twice", leasedOnce),
+        StoreCase("concurrent leases never have the same push", leasedOnce),
         StoreCase("of concurrent ends of a lease one counts", endedOnce),
-        StoreCase("parked pushes are put back once", requeuedOnce),
+        StoreCase("parked pushes are requeued once", requeuedOnce),
     ]
 }
 

@@ -9,8 +9,8 @@ extension StoreCase {
     static let formerUserWakes: [StoreCase] = [
         StoreCase("a parked wake of a former user leaves nothing due, and the next is as usual", parkedOfFormerUser),
         StoreCase("a wake with another user keeps its pace", paceOfFormerUser),
-        StoreCase("a wake of a former user that is under way is ended by its answer", underWayForFormerUser),
-        StoreCase("a wake of a former user that was to be tried again makes room for the next", retriedForFormerUser),
+        StoreCase("a pending wake of a former user is ended by its answer", underWayForFormerUser),
+        StoreCase("a wake of a former user that waits for a retry makes space for the next", retriedForFormerUser),
     ]
 }
 

@@ -8,17 +8,17 @@ private let start = PushFixture.start
 extension StoreCase {
     static let unacceptedAlerts: [StoreCase] = [
         StoreCase(
-            "an alert that a dead token refused goes to the next one, and a wake tells of what came meanwhile", deadToken),
-        StoreCase("what was acknowledged or has expired is not sent to the next token", overMeanwhile),
+            "an alert that a dead token refused goes to the next one, and a wake replaces later ones", deadToken),
+        StoreCase("an acknowledged or expired message is not sent to the next token", overMeanwhile),
         StoreCase(
-            "of the alerts that were refused the newest twenty go out, one a second, and a wake tells of the rest", newest),
+            "of the refused alerts the newest twenty are sent, one a second, and a wake replaces the others", newest),
         StoreCase("an alert of a token of another app goes to another token, and not to the same", otherApp),
-        StoreCase("an answer about a token of another app says nothing of the next token", otherAppLate),
+        StoreCase("an answer about a token of another app does not concern the next token", otherAppLate),
         StoreCase("an alert whose token was taken goes to the next one", tokenTaken),
-        StoreCase("an alert that has no credentials goes where there are some", unconfigured),
-        StoreCase("an alert that was refused waits as long as its message", keptAsLong),
-        StoreCase("a wake of a token of another app comes soon at the next one", parkedWake),
-        StoreCase("a wake tells of alerts that are older than what the device was woken for before", wakeTellsOfOlder),
+        StoreCase("an alert without credentials goes to an environment with credentials", unconfigured),
+        StoreCase("a refused alert waits as long as its message", keptAsLong),
+        StoreCase("a wake of a token of another app is sent soon to the next one", parkedWake),
+        StoreCase("a wake replaces alerts that are older than the earlier wake of the device", wakeTellsOfOlder),
     ]
 }
 

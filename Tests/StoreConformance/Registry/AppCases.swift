@@ -14,9 +14,9 @@ private func key(_ number: UInt64, _ role: KeyRole, app: AppID? = nil) -> Access
 extension StoreCase {
     static let apps: [StoreCase] = [
         StoreCase("an app is created once, and found by its name", appIsCreatedOnce),
-        StoreCase("a key is kept as it was made, and goes with its app", keyIsKeptAsItWasMade),
+        StoreCase("a key is kept as it was created, and is removed with its app", keyIsKeptAsItWasMade),
         StoreCase(
-            "a key is rotated and revoked once it is there, and no more after it was revoked",
+            "a key can be rotated and revoked, and not after it was revoked",
             keyIsRotatedAndRevoked),
     ]
 }

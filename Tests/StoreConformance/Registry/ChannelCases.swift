@@ -9,7 +9,7 @@ extension StoreCase {
     static let channels: [StoreCase] = [
         StoreCase("a channel is open once, as it was opened, until it is closed", channelIsOpenOnce),
         StoreCase(
-            "a device has so many channels and no more, and one that is gone has none", channelsAreLimited),
+            "a device has a limited number of channels, and a removed one has none", channelsAreLimited),
         StoreCase("channels of one name belong each to its device", channelsOfOneName),
     ]
 }

@@ -9,15 +9,15 @@ extension StoreCase {
     static let concurrentRegistry: [StoreCase] = [
         StoreCase("concurrent registrations do not exceed the devices of their app", devicesStayLimited),
         StoreCase("concurrent registrations with one secret lead to one device", oneSecretOneDevice),
-        StoreCase("concurrent anonymous devices do not exceed the share of their address", addressStaysLimited),
+        StoreCase("concurrent anonymous devices do not exceed the quota of their address", addressStaysLimited),
         StoreCase("each change of a registration sees the change before", changesFollowEachOther),
         StoreCase("a change that was decided on an older registration is not written", outdatedChangeIsNotWritten),
-        StoreCase("of devices that present one token at once one has it", tokenHasOneHolder),
+        StoreCase("of concurrent devices with one token one has it", tokenHasOneHolder),
         StoreCase("of concurrent deletions of a device one removes it", deviceIsRemovedOnce),
         StoreCase("a device is found by its number, and an unknown one has nothing to change", unknownDevice),
         StoreCase("concurrent requests open a channel once, and no more than the limit", channelsStayLimited),
         StoreCase("a channel is closed once, by its device, with its messages", channelIsClosedOnce),
-        StoreCase("how a channel wakes is changed with its restriction alone", wakeIsChanged),
+        StoreCase("the wake setting of a channel is changed with its restriction alone", wakeIsChanged),
     ]
 }
 

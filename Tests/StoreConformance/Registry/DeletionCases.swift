@@ -37,11 +37,11 @@ private func finish(_ store: any Store, limit: Int) async throws -> (steps: Int,
 
 extension StoreCase {
     static let deletion: [StoreCase] = [
-        StoreCase("a device with a long inbox is gone at once, and its inbox in steps", longInboxGoesInSteps),
+        StoreCase("a device with a long inbox is removed at once, and its inbox in steps", longInboxGoesInSteps),
         StoreCase(
-            "of a long inbox that is gone as many outcomes are kept as a device may have", longInboxLeavesSoManyOutcomes),
-        StoreCase("an app is gone at once for everybody, and its devices in steps", appGoesInSteps),
-        StoreCase("a deletion goes on where a kill cut it off", deletionGoesOnAfterAKill),
+            "the outcomes of a long removed inbox are stored up to the limit of a device", longInboxLeavesSoManyOutcomes),
+        StoreCase("an app is removed at once for all callers, and its devices in steps", appGoesInSteps),
+        StoreCase("a deletion continues after a kill", deletionGoesOnAfterAKill),
     ]
 }
 

@@ -38,16 +38,17 @@ extension StoreCase {
             "an anonymous device is idle when it was not seen, sooner when it has no channel",
             anonymousDeviceIsIdle),
         StoreCase("a registered device is idle when it was not seen, sooner when it is suspended", registeredDeviceIsIdle),
-        StoreCase("a device's credential is renewed, and the one before is nobody's", credentialIsRenewed),
-        StoreCase("a registration that is repeated after a renewal makes another device", renewalEndsTheRegistration),
+        StoreCase("a device's credential is renewed, and the earlier one is invalid", credentialIsRenewed),
+        StoreCase("a registration that is repeated after a renewal creates another device", renewalEndsTheRegistration),
         StoreCase("devices are listed by status and platform", devicesAreFiltered),
-        StoreCase("who was not told of a status is known until it was told", statusIsTold),
+        StoreCase("a device whose status was not reported is known until it was reported", statusIsTold),
         StoreCase(
             "a device is found by the key that it registered with, and a revoked key registers none",
             deviceOfAKeyIsFound),
         StoreCase("the devices of a key are read in parts, among the devices of its app", devicesOfAKeyAreReadInParts),
         StoreCase("the number of a new device has the shard of its id, and is larger than all others", numbersHaveShards),
-        StoreCase("devices that are stored at once have different numbers with the shards of their ids", numbersMadeAtOnce),
+        StoreCase(
+            "devices that are stored concurrently have different numbers with the shards of their ids", numbersMadeAtOnce),
     ]
 }
 

@@ -7,11 +7,11 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let documents: [StoreCase] = [
-        StoreCase("a document is its app's, of one kind and name, and is replaced whole", documentIsKept),
+        StoreCase("a document has one app, kind and name, and is replaced completely", documentIsKept),
         StoreCase("the apps with documents of a kind are listed by their names", appsAreListed),
-        StoreCase("documents of a deleted app are gone at once", documentsGoWithTheirApp),
+        StoreCase("documents of a deleted app are removed at once", documentsGoWithTheirApp),
         StoreCase("each document has a later version than all before", versionsIncrease),
-        StoreCase("of documents that are stored at once one is there, and it is removed once", documentsAtOnce),
+        StoreCase("of documents that are stored concurrently one remains, and it is removed once", documentsAtOnce),
     ]
 }
 

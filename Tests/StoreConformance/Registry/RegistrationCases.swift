@@ -8,15 +8,15 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let registrations: [StoreCase] = [
-        StoreCase("what a device says of itself is kept, whole", whatADeviceSaysIsKept),
+        StoreCase("the report of a device is stored completely", whatADeviceSaysIsKept),
         StoreCase("a token keeps the number of its transfers after its device is removed", tokenTransfersOutliveTheirDevice),
-        StoreCase("an app has so many devices and no more", devicesAreLimited),
-        StoreCase("a token is one device's of an app, and who presents it takes it", tokenIsTaken),
+        StoreCase("an app has a limited number of devices", devicesAreLimited),
+        StoreCase("a token belongs to one device of an app, and the last one that presents it receives it", tokenIsTaken),
         StoreCase("a registration returns whether it changed a status", changedStatusIsReturned),
         StoreCase("apps have tokens of their own", appsHaveTokensOfTheirOwn),
-        StoreCase("what is refused leaves no device and changes none", whatIsRefusedLeavesNothing),
-        StoreCase("what a device said goes with it, and its token is free", registrationGoesWithItsDevice),
-        StoreCase("a device that registers once more is still who it was", registeringOnceMoreKeeps),
+        StoreCase("a refused registration leaves no device and changes none", whatIsRefusedLeavesNothing),
+        StoreCase("the report of a device is removed with it, and its token is free", registrationGoesWithItsDevice),
+        StoreCase("a device that registers once more keeps its identity", registeringOnceMoreKeeps),
         StoreCase("a device is found by the secret that registers it once more", secretLeadsToItsDevice),
     ]
 }

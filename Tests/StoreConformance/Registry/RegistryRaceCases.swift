@@ -7,10 +7,10 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let registryRaces: [StoreCase] = [
-        StoreCase("an app that is created or deleted at once is so once", appsAtOnce),
-        StoreCase("a key that is stored, rotated or revoked at once is so once", keysAtOnce),
-        StoreCase("of an app's revoked keys so many are kept, the last ones", revokedKeysAreLimited),
-        StoreCase("of key rings that replace one at once, one does", keyRingsAtOnce),
+        StoreCase("an app that is created or deleted concurrently is so once", appsAtOnce),
+        StoreCase("a key that is stored, rotated or revoked concurrently is so once", keysAtOnce),
+        StoreCase("a limited number of an app's revoked keys is stored, the newest", revokedKeysAreLimited),
+        StoreCase("of concurrent replacements of a key ring, one succeeds", keyRingsAtOnce),
     ]
 }
 

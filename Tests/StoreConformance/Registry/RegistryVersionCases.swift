@@ -8,7 +8,7 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let registryVersion: [StoreCase] = [
         StoreCase("each change of the registry increments its version", changesIncrement),
-        StoreCase("what changes nothing, and what is not of the registry, leaves its version", othersLeaveTheVersion),
+        StoreCase("a call without changes, or outside the registry, leaves its version", othersLeaveTheVersion),
         StoreCase("a change that cannot be written leaves the version of the registry", failedChangeLeavesTheVersion),
     ]
 }

@@ -8,13 +8,13 @@ private let second = ServerID(Bytes16(high: 3, low: 4))
 
 extension StoreCase {
     static let server: [StoreCase] = [
-        StoreCase("a server's id is made once, and stays with its store", serversIdIsMadeOnce),
-        StoreCase("each start has an epoch of its own, later than every place that is stored", eachStartHasAnEpochOfItsOwn),
-        StoreCase("an epoch is later than the places of messages that are over", epochIsLaterThanOutcomes),
-        StoreCase("the keys of tokens are made once", keysOfTokensAreMadeOnce),
-        StoreCase("the key ring is wrapped by a key from elsewhere, and opens with that alone", keyRingIsWrapped),
+        StoreCase("a server's id is created once, and stays with its store", serversIdIsMadeOnce),
+        StoreCase("each start has an epoch of its own, later than every stored position", eachStartHasAnEpochOfItsOwn),
+        StoreCase("an epoch is later than the positions of finished messages", epochIsLaterThanOutcomes),
+        StoreCase("the keys of tokens are created once", keysOfTokensAreMadeOnce),
+        StoreCase("the key ring is wrapped by an external key, and opens only with it", keyRingIsWrapped),
         StoreCase("the keys of the ring stay in order", keysStayInOrder),
-        StoreCase("a store that is well says so", storeThatIsWellSaysSo),
+        StoreCase("a healthy store reports it", storeThatIsWellSaysSo),
     ]
 }
 

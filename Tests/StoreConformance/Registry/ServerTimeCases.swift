@@ -7,8 +7,8 @@ import Testing
 
 extension StoreCase {
     static let serverTime: [StoreCase] = [
-        StoreCase("a history is made once, also if several ask at once, and another by a restoration", historyIsMadeOnce),
-        StoreCase("epochs that are claimed at once are different", epochsAreDifferent),
+        StoreCase("a history is created once, also by concurrent calls, and another by a restoration", historyIsMadeOnce),
+        StoreCase("concurrently claimed epochs are different", epochsAreDifferent),
         StoreCase("the counter of served seconds never goes back", servedSecondsNeverGoBack),
         StoreCase("a change that failed is found by the check of writes, until one succeeds", writesAreChecked),
         StoreCase("the time of a change is measured until it is answered", waitIsMeasured),

@@ -8,7 +8,7 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let clusters: [StoreCase] = [
         StoreCase("a server has the place that was set last, by priority", placesAreKept),
-        StoreCase("an app has so many servers and no more, also if several are made at once", serversAreLimited),
+        StoreCase("an app has a limited number of servers, also if several are created concurrently", serversAreLimited),
     ]
 }
 

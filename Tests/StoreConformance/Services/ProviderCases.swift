@@ -8,12 +8,12 @@ private let everyone = ServiceQuery()
 
 extension StoreCase {
     static let providers: [StoreCase] = [
-        StoreCase("a provider is found as it described itself last", profileIsKept),
-        StoreCase("an icon is kept with its profile, and is read for itself", iconIsKept),
+        StoreCase("a provider is found with its last description", profileIsKept),
+        StoreCase("an icon is stored with its profile, and is read separately", iconIsKept),
         StoreCase("a device finds the providers of its user in its app and its realm", userFindsOwnDevices),
-        StoreCase("a query finds what fits all of it", queriesAreNarrow),
-        StoreCase("the limit of providers is for all that are found", providersAreLimited),
-        StoreCase("a server is found by all users, and finds the devices of a user that is named", serverIsFound),
+        StoreCase("a query finds the entries that match all of it", queriesAreNarrow),
+        StoreCase("the limit of providers applies to all that are found", providersAreLimited),
+        StoreCase("a server is found by all users, and finds the devices of a named user", serverIsFound),
         StoreCase("the peers of a provider are the other devices of its user", peersAreOfOneUser),
         StoreCase("a profile ends with its device's user, and with its device", profileEnds),
     ]

@@ -10,9 +10,9 @@ extension StoreCase {
         StoreCase("a request is stored with its envelope, once", requestIsMade),
         StoreCase("a request counts only between the users that it was allowed for", requestIsBetweenUsers),
         StoreCase("each step of a request counts once, and none after its result", stepsCountOnce),
-        StoreCase("a request without room in the inbox of its provider is not stored", requestNeedsRoom),
-        StoreCase("one consumer has a share of the inbox of a provider", consumerHasShare),
-        StoreCase("a device has so many requests without a result and no more", unfinishedAreLimited),
+        StoreCase("a request that does not fit into the inbox of its provider is not stored", requestNeedsRoom),
+        StoreCase("one consumer has a quota in the inbox of a provider", consumerHasShare),
+        StoreCase("a device has a limited number of requests without a result", unfinishedAreLimited),
     ]
 }
 

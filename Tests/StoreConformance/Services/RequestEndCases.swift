@@ -9,13 +9,13 @@ extension StoreCase {
     static let requestEnds: [StoreCase] = [
         StoreCase("a request is due from its deadline on, until it has its result", requestIsDue),
         StoreCase("a request to a device with another user is due at once, and ends with a fault", providersUserChanges),
-        StoreCase("nobody waits for a request of a device with another user", consumersUserChanges),
-        StoreCase("a request to a deleted device is due at once, and one of a deleted device is gone", deviceIsDeleted),
-        StoreCase("a server that is none any more ends its requests as a deleted device does", serverIsRemoved),
+        StoreCase("no consumer waits for a request of a device with another user", consumersUserChanges),
+        StoreCase("a request to a deleted device is due at once, and one of a deleted device is removed", deviceIsDeleted),
+        StoreCase("a former server ends its requests as a deleted device does", serverIsRemoved),
         StoreCase("a finished request is remembered for its time by both clocks", finishedIsRemembered),
-        StoreCase("finished requests are forgotten some at a time, and no others", finishedAreForgotten),
+        StoreCase("finished requests are forgotten in steps, and no others", finishedAreForgotten),
         StoreCase("a request is cancelled once, and its id is remembered for a shorter time", cancelledIsRemembered),
-        StoreCase("so many ids of cancelled requests of a device are remembered and no more", cancelledAreLimited),
+        StoreCase("a limited number of ids of cancelled requests of a device is remembered", cancelledAreLimited),
     ]
 }
 

@@ -7,9 +7,9 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let requestRaces: [StoreCase] = [
-        StoreCase("of requests with one id that are made at once, one counts", oneIdIsMadeOnce),
-        StoreCase("of results and cancellations at once, one counts", oneResultCounts),
-        StoreCase("no request that is made beside a change of the user outlives it", noRequestOutlivesItsUser),
+        StoreCase("of concurrent requests with one id, one counts", oneIdIsMadeOnce),
+        StoreCase("of concurrent results and cancellations, one counts", oneResultCounts),
+        StoreCase("no request that is created beside a change of the user outlives it", noRequestOutlivesItsUser),
     ]
 }
 

@@ -8,15 +8,15 @@ private let start = SubscriptionFixture.start
 extension StoreCase {
     static let firings: [StoreCase] = [
         StoreCase("firings of an item are delivered in the order of their numbers", firingsAreInOrder),
-        StoreCase("no firing appears behind one that was seen, whatever is committed at once", numbersOfFiringsAscend),
-        StoreCase("a firing that cannot be read holds up no other", damagedFiringIsSkipped),
+        StoreCase("no firing appears behind one that was read, with any concurrent commits", numbersOfFiringsAscend),
+        StoreCase("an unreadable firing delays no other", damagedFiringIsSkipped),
         StoreCase("a subscription fires once for each firing, and never for an earlier one", firesOnceForEach),
         StoreCase("firings of one commit count one after the other", firingsOfOneCommitFollowEachOther),
         StoreCase("of concurrent firings of a single-use subscription one counts", singleUseFiresOnce),
         StoreCase("a firing that was found with another revision does not count", revisionMustBePresent),
         StoreCase("a cool-down ends at its moment", coolDownEnds),
         StoreCase("a refused crossing counts as one that never fired", refusedCrossingIsNoted),
-        StoreCase("a refusal is not noted of what changed or fired since", refusalIsLate),
+        StoreCase("a refusal is not stored for a subscription that changed or fired since", refusalIsLate),
     ]
 }
 

@@ -11,7 +11,7 @@ extension StoreCase {
         StoreCase("item rules are unapplied until their present version is marked as applied", rulesAreApplied),
         StoreCase("an item is as its last commit left it", itemIsAsCommitted),
         StoreCase("an item with a value that cannot be stored is not written", unstorableItemIsRefused),
-        StoreCase("an app that is gone gets neither an item nor its firings", goneAppGetsNoItem),
+        StoreCase("a deleted app gets neither an item nor its firings", goneAppGetsNoItem),
         StoreCase("concurrent new items do not exceed the limit of their app", itemsAreLimited),
         StoreCase("items are listed by prefix in the order of the bytes of their names", itemsAreListed),
         StoreCase("items without subscriptions are found by the time of their last update", unwatchedItemsAreFound),

@@ -7,14 +7,14 @@ private let start = SubscriptionFixture.start
 
 extension StoreCase {
     static let subscriptions: [StoreCase] = [
-        StoreCase("a subscription is kept as it was made, and is found by its device alone", subscriptionIsKept),
+        StoreCase("a subscription is stored as it was created, and is found by its device alone", subscriptionIsKept),
         StoreCase("a key of a device belongs to one subscription", keyBelongsToOne),
         StoreCase("concurrent requests with one key make one subscription", oneKeyMakesOne),
         StoreCase("a change arms a subscription and has a new revision", changeArms),
         StoreCase("of concurrent changes of one revision one is made", oneChangeOfARevision),
         StoreCase("concurrent subscriptions do not exceed the limits of their device and app", subscriptionsAreLimited),
         StoreCase("a device that is suspended, deleted or unknown gets no subscription", deviceMustBeRegistered),
-        StoreCase("rules that changed allow no subscription", otherRulesAllowNone),
+        StoreCase("changed rules allow no subscription", otherRulesAllowNone),
         StoreCase("a new subscription belongs to the present user of its device", subscriptionBelongsToUser),
         StoreCase("subscriptions are listed by status, key, identifier and tag", subscriptionsAreListed),
     ]

@@ -11,11 +11,11 @@ extension StoreCase {
         StoreCase("a firing waits for its pace and is due at its moment", firingWaitsForItsPace),
         StoreCase("a buffer keeps the newest firings", bufferKeepsTheNewest),
         StoreCase("a firing that does not count is not throttled", lateFiringIsNotHeld),
-        StoreCase("held firings of a device do not exceed their number", heldFiringsAreLimited),
-        StoreCase("held firings of a device do not exceed their bytes", heldBytesAreLimited),
-        StoreCase("of concurrent deliveries of a held firing one counts", heldFiringIsToldOnce),
+        StoreCase("throttled firings of a device do not exceed their number", heldFiringsAreLimited),
+        StoreCase("throttled firings of a device do not exceed their bytes", heldBytesAreLimited),
+        StoreCase("of concurrent deliveries of a throttled firing one counts", heldFiringIsToldOnce),
         StoreCase("a clock that was set back does not make firings wait longer", heldFiringsAreBroughtBack),
-        StoreCase("behind a firing that is dropped the next is due", droppedFiringLetsTheNextGoOn),
+        StoreCase("behind a dropped firing the next is due", droppedFiringLetsTheNextGoOn),
     ]
 }
 

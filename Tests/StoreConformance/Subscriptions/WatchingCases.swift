@@ -9,7 +9,7 @@ private let start = SubscriptionFixture.start
 extension StoreCase {
     static let watching: [StoreCase] = [
         StoreCase("armed subscriptions on an item are read in order, with their conditions", armedAreRead),
-        StoreCase("whether a condition held when a subscription was armed is known for that update alone", conditionHeld),
+        StoreCase("the state of a condition when a subscription was armed is known for that update alone", conditionHeld),
         StoreCase("subscriptions are read on all of their items, armed or not", armedOrNot),
         StoreCase("items with a firing to come are found in parts", itemsNeverFiredAreFound),
         StoreCase("items with a firing to come, or with firings, are found by their shards", itemsAreFoundByShards),

@@ -7,17 +7,20 @@ private let start = UpdateFixture.start
 
 extension StoreCase {
     static let audiences: [StoreCase] = [
-        StoreCase("what a device never received is forgotten when it leaves an audience", neverReceivedIsForgotten),
-        StoreCase("what a device received is marked when it leaves an audience, and goes on when it returns", leftIsMarked),
+        StoreCase(
+            "an update that a device never received is forgotten when the device leaves its audience",
+            neverReceivedIsForgotten),
+        StoreCase(
+            "a received update is marked when its device leaves an audience, and continues when it returns", leftIsMarked),
         StoreCase("a binding of another revision leaves and returns to nothing", otherRevisionChangesNothing),
         StoreCase("an unsupported update leaves the inbox with its completion", unsupportedLeaves),
-        StoreCase("earlier content that a device did not receive is absorbed once", contentIsCoalesced),
-        StoreCase("absorbed content is due again when what stands for it ends", coalescedIsRevived),
-        StoreCase("revived content stands behind an earlier update of its order key", revivedStandsBehind),
-        StoreCase("absorbed content that expired is to be fetched when what stands for it ends", coalescedIsMissed),
+        StoreCase("earlier content that a device did not receive is coalesced once", contentIsCoalesced),
+        StoreCase("coalesced content is due again when its replacement ends", coalescedIsRevived),
+        StoreCase("revived content is behind an earlier update of its order key", revivedStandsBehind),
+        StoreCase("coalesced content that expired must be fetched when its replacement ends", coalescedIsMissed),
         StoreCase("content that expires is missed if its device may not have it", expiringContentIsMissed),
         StoreCase("concurrent requests to fetch everything have one update and one entry", resyncIsMadeOnce),
-        StoreCase("a request to fetch everything stands for all content that was not received", resyncStandsForContent),
+        StoreCase("a request to fetch everything replaces all content that was not received", resyncStandsForContent),
     ]
 }
 

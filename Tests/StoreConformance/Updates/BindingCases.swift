@@ -16,9 +16,9 @@ extension StoreCase {
         StoreCase("a kind that a binding does not process any more leaves its inbox", kindsAreFollowed),
         StoreCase("the bindings of an app are listed in order", bindingsAreListed),
         StoreCase("locations are forgotten by their moment, and nothing else", locationsAreForgotten),
-        StoreCase("what an ended binding did not finish is released in parts", bindingIsReleased),
+        StoreCase("the unfinished completions of an ended binding are released in steps", bindingIsReleased),
         StoreCase("a binding that began again is not released", bindingThatBeganAgainIsKept),
-        StoreCase("content that expired while a binding was ended is to be fetched", contentIsMissed),
+        StoreCase("content that expired while a binding was ended must be fetched", contentIsMissed),
         StoreCase("content of an audience that a device had left is not missed", leftContentIsNotMissed),
         StoreCase("a device has a limited number of bindings", bindingsAreLimited),
     ]

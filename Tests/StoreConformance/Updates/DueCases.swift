@@ -8,13 +8,13 @@ private let start = UpdateFixture.start
 extension StoreCase {
     static let due: [StoreCase] = [
         StoreCase("a completion is due at its moment, while its update lives and its binding is present", dueAtItsMoment),
-        StoreCase("a completion that has no room is put off", completionIsPutOff),
+        StoreCase("a completion that does not fit is deferred", completionIsPutOff),
         StoreCase("a clock that was set back lengthens no wait", completionsAreBroughtBack),
-        StoreCase("parked completions are put back once, and the audit notes how many", parkedAreRequeued),
-        StoreCase("a paused update is given to nobody until it is resumed", pausedIsResumed),
-        StoreCase("an update is resumed only if its audience has room", resumptionIsLimited),
+        StoreCase("parked completions are requeued once, and the audit contains their number", parkedAreRequeued),
+        StoreCase("a paused update is delivered to nobody until it is resumed", pausedIsResumed),
+        StoreCase("an update is resumed only if its audience fits", resumptionIsLimited),
         StoreCase("bindings are woken for the first update of each app", wakingGoesOn),
-        StoreCase("a poll finds a device, its binding and what waits", pollFinds),
+        StoreCase("a poll finds a device, its binding and the waiting updates", pollFinds),
     ]
 }
 

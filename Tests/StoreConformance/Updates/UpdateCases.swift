@@ -7,13 +7,13 @@ private let start = UpdateFixture.start
 
 extension StoreCase {
     static let published: [StoreCase] = [
-        StoreCase("an update is kept as it was published, at the end of its app's log", updateIsKept),
+        StoreCase("an update is stored as it was published, at the end of its app's log", updateIsKept),
         StoreCase("a repeated request publishes nothing more", repetitionIsAnswered),
         StoreCase("of concurrent requests with one key one publishes", oneOfConcurrentPublishes),
         StoreCase("a reader that knows an update never meets an earlier one later", logIsInOrder),
         StoreCase("of concurrent updates that supersede one the first is published", supersedesOnce),
         StoreCase("concurrent updates do not exceed the number of live updates", liveUpdatesAreLimited),
-        StoreCase("updates without an index are limited by themselves", unindexedUpdatesAreLimited),
+        StoreCase("updates without an index have a limit of their own", unindexedUpdatesAreLimited),
         StoreCase("the audiences of live updates do not exceed their bytes", audiencesAreLimited),
     ]
 }

@@ -7,9 +7,10 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let users: [StoreCase] = [
-        StoreCase("a device belongs to a user until another word is said", deviceBelongsToUser),
-        StoreCase("what was opened for a user is closed to senders when the device is another's", formerChannels),
-        StoreCase("a channel that is to be closed is not opened again before", formerChannelIsNotOpened),
+        StoreCase("a device belongs to a user until another user is set", deviceBelongsToUser),
+        StoreCase(
+            "a channel that was opened for a user is closed to senders when the device has another user", formerChannels),
+        StoreCase("a channel that must be closed is not opened again before", formerChannelIsNotOpened),
         StoreCase("a device can register as a user's, and devices are found by their user", registeredAsUsers),
     ]
 }

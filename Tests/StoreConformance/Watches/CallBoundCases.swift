@@ -7,11 +7,11 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let callBounds: [StoreCase] = [
-        StoreCase("a device, and an app, has so many watches and no more", watchesAreLimited),
+        StoreCase("a device, and an app, has a limited number of watches", watchesAreLimited),
         StoreCase(
-            "of the callbacks that wait for one peer, and for one app, the oldest are given up",
+            "of the callbacks that wait for one peer, and for one app, the oldest are dropped",
             callbacksAreLimited),
-        StoreCase("a queue is there as long as a call stands in it", queueIsThereWhileACallStandsInIt),
+        StoreCase("a queue exists as long as it contains a call", queueIsThereWhileACallStandsInIt),
     ]
 }
 

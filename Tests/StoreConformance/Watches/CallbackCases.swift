@@ -38,10 +38,10 @@ extension StoreCase {
         Ending.allCases.map { ending in
             StoreCase("the end of a watched channel is called back once: \(ending)") { try await calledBack(ending, $0) }
         } + [
-            StoreCase("of an app that was deleted nobody is pinged any more, and callbacks are made", deletedAppIsNotPinged),
-            StoreCase("without a disconnect address nobody is called back", withoutDisconnectAddress),
+            StoreCase("for a deleted app no backend is pinged any more, and callbacks are made", deletedAppIsNotPinged),
+            StoreCase("without a disconnect address no backend is called", withoutDisconnectAddress),
             StoreCase(
-                "a callback that failed comes again at its time, under the same name, and is forgotten when given up",
+                "a failed callback is repeated at its time, under the same name, and is forgotten when it is dropped",
                 callbackThatFailed),
         ]
 }

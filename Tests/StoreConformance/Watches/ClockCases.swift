@@ -10,9 +10,9 @@ extension StoreCase {
         StoreCase(
             "after a clock that was ahead, each call waits as long from now on as it was to wait from then on",
             afterAClockThatWasAhead),
-        StoreCase("a clock that was right is left alone, and so are leases", clockThatWasRightIsLeftAlone),
+        StoreCase("after a clock that was right, calls and leases do not change", clockThatWasRightIsLeftAlone),
         StoreCase(
-            "what became overdue is spread over the time of a first ping, and stays due",
+            "overdue pings are distributed over the time of a first ping, and stay due",
             overduePingsAreSpread),
     ]
 }

@@ -7,11 +7,11 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let fairness: [StoreCase] = [
-        StoreCase("who has a great deal due hides nobody behind it", whoHasMuchDueHidesNobody),
+        StoreCase("a peer with many due calls hides no peer behind it", whoHasMuchDueHidesNobody),
         StoreCase("a peer that one device keeps busy is called for the others", busyPeerIsCalledForOthers),
-        StoreCase("each app, each kind and each standing has its own first calls", eachQueueHasItsFirstCalls),
+        StoreCase("each app, each kind and each trust has its own first calls", eachQueueHasItsFirstCalls),
         StoreCase(
-            "what a call says of its peer is for all calls of the app to it, and for no other app",
+            "the result of a call applies to all calls of the app to its peer, and to no other app",
             callTellsOfItsPeer),
     ]
 }

@@ -8,14 +8,14 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let news: [StoreCase] = [
         StoreCase(
-            "news is written in one with what it tells of, and takes the place of news that waits",
+            "an event is written together with its cause, and replaces a waiting event",
             newsIsWrittenWithItsCause),
-        StoreCase("news that does not count any more is not told", newsThatDoesNotCount),
+        StoreCase("an event that does not count any more is not delivered", newsThatDoesNotCount),
         StoreCase(
-            "news of one channel leaves another's alone, and ends with its channel", newsOfOneChannel),
-        StoreCase("a backend that speaks for itself is believed, once", backendSpeaksForItself),
-        StoreCase("news that was delivered or replaced is not kept", newsThatWasDeliveredOrReplacedIsNotKept),
-        StoreCase("a result of a ping does not count after a backend spoke in the same commit", resultAfterBackend),
+            "an event of one channel does not affect another's, and ends with its channel", newsOfOneChannel),
+        StoreCase("a backend that calls the server itself is believed, once", backendSpeaksForItself),
+        StoreCase("an event that was delivered or replaced is not kept", newsThatWasDeliveredOrReplacedIsNotKept),
+        StoreCase("a result of a ping does not count after a call of the backend in the same commit", resultAfterBackend),
         StoreCase("a backend is not believed after its ping recovered in the same commit", backendAfterResult),
         StoreCase("of two results under one lease in one commit, the first counts", twoResultsOfOneLease),
     ]

@@ -8,15 +8,16 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let pings: [StoreCase] = [
         StoreCase("a ping is due from its moment on, and leased once", pingIsDueFromItsMomentOn),
-        StoreCase("a lease that nobody answers for ends, and fences off who had it", leaseThatNobodyAnswersForEnds),
-        StoreCase("of each peer the call is given that has been due the longest", longestDueOfEachPeer),
+        StoreCase("a lease without an answer ends, and fences off its holder", leaseThatNobodyAnswersForEnds),
+        StoreCase("of each peer the call is returned that has been due the longest", longestDueOfEachPeer),
         StoreCase("a watch that is put while it is called does not end the lease", watchThatIsPutWhileItIsCalled),
-        StoreCase("what was leased meanwhile is not leased again", whatWasLeasedMeanwhileIsNotLeasedAgain),
-        StoreCase("a call is answered for once", callIsAnsweredForOnce),
-        StoreCase("what a ping found is kept", whatAPingFoundIsKept),
+        StoreCase("work that was leased meanwhile is not leased again", whatWasLeasedMeanwhileIsNotLeasedAgain),
+        StoreCase("a call is answered once", callIsAnsweredForOnce),
+        StoreCase("the result of a ping is stored", whatAPingFoundIsKept),
         StoreCase(
-            "what a ping found is of its address, and what the channel believes is not", whatAPingFoundBelongsToItsAddress),
-        StoreCase("no more is given than was asked for, the longest overdue first", noMoreThanWasAskedFor),
+            "the result of a ping belongs to its address, and the state of the channel does not",
+            whatAPingFoundBelongsToItsAddress),
+        StoreCase("no more calls are returned than requested, the longest overdue first", noMoreThanWasAskedFor),
     ]
 }
 

@@ -7,12 +7,12 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let watch: [StoreCase] = [
-        StoreCase("a watch is kept as it was put", watchIsKeptAsItWasPut),
+        StoreCase("a watch is stored as it was put", watchIsKeptAsItWasPut),
         StoreCase(
-            "another put changes all but the secret, which changes when that is asked for", anotherPutChangesAllButTheSecret),
-        StoreCase("putting again and again does not put a ping off", puttingAgainPutsNoPingOff),
-        StoreCase("a closed channel cannot be watched, and takes its watch with it", closedChannelCannotBeWatched),
-        StoreCase("a removed watch is pinged no more, and one that is made anew is another", removedWatchIsPingedNoMore),
+            "another put changes all but the secret, which changes on request", anotherPutChangesAllButTheSecret),
+        StoreCase("repeated puts do not delay a ping", puttingAgainPutsNoPingOff),
+        StoreCase("a closed channel cannot be watched, and its watch is removed with it", closedChannelCannotBeWatched),
+        StoreCase("a removed watch is pinged no more, and a new one is another watch", removedWatchIsPingedNoMore),
     ]
 }
 

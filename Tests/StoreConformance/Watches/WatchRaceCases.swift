@@ -7,11 +7,11 @@ private let start = WatchFixture.start
 
 extension StoreCase {
     static let watchRaces: [StoreCase] = [
-        StoreCase("a watch that is put at once is made once, and removed once", watchIsMadeOnce),
-        StoreCase("watches that are put at once stay within the limits", watchesAtOnceAreLimited),
-        StoreCase("work that is leased at once has one lease, which is answered for once", workIsLeasedOnce),
-        StoreCase("an answer that is late counts until the work is leased again", lateAnswerCounts),
-        StoreCase("a watch that cannot be read is counted and put off, and delays no other", unreadableWatchIsPutOff),
+        StoreCase("a watch that is put concurrently is created once, and removed once", watchIsMadeOnce),
+        StoreCase("concurrent puts of watches stay within the limits", watchesAtOnceAreLimited),
+        StoreCase("work that is leased concurrently has one lease, which is answered once", workIsLeasedOnce),
+        StoreCase("a late answer counts until the work is leased again", lateAnswerCounts),
+        StoreCase("an unreadable watch is counted and deferred, and delays no other", unreadableWatchIsPutOff),
     ]
 }
 
