@@ -20,7 +20,7 @@ PYTHON := .venv/bin/python
 # As many tests at a time as let each have its share of two cores: more of them run out of time beside the others.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH = 8
 # Suites that measure time, or that keep both cores busy.
-ALONE := PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|GivingUpTests|MovingShardsTests
+ALONE := PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|AbandonedPushTests|MovingShardsTests
 # Two parts at a time, each with its output in one piece. All of them run, also if one fails.
 BESIDE = $(MAKE) --keep-going --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # What compiles beside tests leaves the cores to them.

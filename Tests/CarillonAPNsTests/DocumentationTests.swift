@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 import UnixSignals
 
-/// The code of the pages, so that it goes on compiling, and doing what the pages say. `pages agree with this file` holds each
-/// block of a page to what stands here.
+/// The code of the pages, so that it continues to compile, and has the effect that the pages describe. `pages agree with this
+/// file` compares each block of a page with this file.
 @Suite(.timeLimit(.minutes(5)))
 struct DocumentationTests {
     struct Install: APNsRecipient {
@@ -183,7 +183,7 @@ struct DocumentationTests {
         await scene.end()
     }
 
-    /// What Go-APNS said, in the words of `Moving.md`.
+    /// The code for Go-APNS, with the terms of `Moving.md`.
     @Test func `code that moves from Go-APNS has the same effect`() throws {
         let client = try APNsClient(.init(credentials: try Samples.credentials(), bundleID: "com.example.app"))
         func priority(_ notification: APNsNotification) throws -> String? {
@@ -206,7 +206,7 @@ struct DocumentationTests {
 
     // MARK: The pages themselves
 
-    /// Where a test cannot say the same as the page, and what the page says.
+    /// The places where a test must differ from the page, with the text of the page.
     private static let otherwise = [
         (#"\(sim)/"#, "sim/"),
         ("Scene.environment(of: simulator))", #".custom(host: "localhost", port: 2197, managementPort: 2195))"#),
@@ -242,7 +242,7 @@ struct DocumentationTests {
         let blocks = try PageCode.blocks(of: page)
         #expect(blocks.count == count)
         for block in blocks where !Self.others.contains(where: block.hasPrefix) {
-            // What it imports stands at the head of this file; types of the page stand at its own.
+            // Its imports are at the head of this file; types of the page are at their own places.
             for part in Self.parts(of: block) {
                 let isHere = source.contains(part)
                 #expect(isHere, "\(page): \(part)")
@@ -252,7 +252,7 @@ struct DocumentationTests {
 
     private static func parts(of block: String) -> [String] {
         let code = PageCode.withoutImports(block)
-        // A type that stands first in a block is a type of this suite.
+        // A type at the beginning of a block is a type of this suite.
         guard code.hasPrefix("struct "), let end = code.range(of: "} ")?.upperBound else { return [code] }
         return [String(code[..<end]).trimmingCharacters(in: .whitespaces), String(code[end...])]
     }

@@ -62,7 +62,7 @@ struct JSONValueTests {
         #expect(parse(#"{"a":1,"a":2}"#)?["a"] == .integer(2))
     }
 
-    /// Foundation's reader says whether a text that was changed at random is JSON; but it lets a dangling comma pass.
+    /// Foundation's reader determines whether a text that was changed at random is JSON; but it accepts a trailing comma.
     @Test func `random changes are judged as by another reader`() {
         var random = SeededRandom.forTest()
         let seed = Array(#"{"messageType":"ack","n":-1.5e3,"updates":[{"version":"x\u00e9\n","code":100},null,true]}"#.utf8)

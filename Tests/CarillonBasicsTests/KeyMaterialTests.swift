@@ -44,7 +44,7 @@ struct KeyMaterialTests {
 
     @Test(arguments: PEMForm.all)
     func `an encrypted key of both kinds keeps what decrypts it in every form`(form: PEMForm) throws {
-        // Without any white space the old form cannot be told apart from its headers.
+        // Without any white space the old form cannot be distinguished from its headers.
         let both = [KeySample.encrypted, KeySample.encryptedBefore]
         for pem in form.description == "on one line" ? [KeySample.encrypted] : both {
             let item = try KeyMaterial(bytes: form.bytes(of: pem)).privateKey()

@@ -1,7 +1,7 @@
 import CarillonBasics
 import Testing
 
-/// Numbers that `Double` cannot hold, and their places.
+/// Numbers that `Double` cannot represent, and their places.
 struct NumberOutOfRangeTests {
     @Test(arguments: [
         ("1e999", "", 1, 1), (" -1.5e+400 ", "", 1, 2), (#"{"a":1,"b":{"c":[0,1e999]}}"#, "b.c.1", 1, 20),

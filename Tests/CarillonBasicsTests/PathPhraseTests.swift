@@ -26,7 +26,7 @@ struct PathPhraseTests {
     func `a path that resembles a key is repeated if its directory exists`(directory: String) throws {
         let parent = try TemporaryDirectory.make() + "/" + directory
         try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
-        // The last word is like a key in any temporary directory.
+        // The last component resembles a key in any temporary directory.
         let name = "key " + String(repeating: "0a", count: 32)
         let path = "\(parent)/\(name)"
         #expect(PathPhrase.subject(path, "the file ") == "the file \(path)")

@@ -1,7 +1,7 @@
 import CarillonBasics
 import Testing
 
-/// Numbers of JSON whose value is an integer, however they are written (RFC 8259 section 6).
+/// Numbers of JSON whose value is an integer, in any notation (RFC 8259 section 6).
 struct WholeNumberTests {
     /// Ways to write a number of decimal digits.
     private static func forms(of digits: String, sign: String) -> [String] {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonCommand
 
-/// What commands say of a number that is too large for `Double`.
+/// The errors of commands about a number that is too large for `Double`.
 struct NumberOutOfRangeTests {
     private func fault(_ body: () throws -> Void) -> CommandFault? {
         do {

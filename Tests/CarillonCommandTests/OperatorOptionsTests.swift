@@ -5,7 +5,7 @@ import Testing
 
 struct OperatorOptionsTests {
     private func side(_ arguments: [String], _ environment: [String: String]) throws -> OperatorOptions.Side? {
-        // Parsed with a side, so that the process's own environment plays no part.
+        // Parsed with an explicit server, so that the environment of the process has no effect.
         var options = try OperatorOptions.parse(arguments.isEmpty ? ["--data", "/d"] : arguments)
         if arguments.isEmpty { options.data = nil }
         return try? options.side(environment)

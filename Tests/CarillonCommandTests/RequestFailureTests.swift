@@ -9,9 +9,9 @@ import Testing
 
 @testable import CarillonCommand
 
-/// What commands say of requests that have no answer, and of errors that nobody expects.
+/// The errors of commands for requests that have no answer, and for unexpected errors.
 struct RequestFailureTests {
-    /// What no sentence has: names of types, of files and of error numbers.
+    /// Texts that no sentence contains: names of types, of files and of error numbers.
     private func isPlain(_ text: String) -> Bool {
         !["NIO", "HTTPClientError", "BoringSSL", "errno", "Error(", ".swift", "_", "Context"].contains { text.contains($0) }
     }

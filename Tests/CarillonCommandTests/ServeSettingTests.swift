@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonCommand
 
-/// The table of settings, and what follows from it.
+/// The table of settings, and its effects.
 struct ServeSettingTests {
     private func settings(_ values: [String: String]) throws -> ServerSettings {
         try ServeOptions(flags: ["data": "/d"].merging(values) { $1 }, file: nil, environment: [:]).settings()

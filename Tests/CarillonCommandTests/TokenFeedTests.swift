@@ -70,7 +70,7 @@ struct TokenFeedTests {
                 for try await token in feed { given.append(token) }
                 #expect(given.map(\.deviceToken) == (once ? ["aa", "bb", "cc", "dd"] : tokens))
                 #expect(feed.repeated == (once ? 4 : nil))
-                // What is kept back behind the last is not missed by anybody.
+                // Tokens that wait behind the last one are not missed.
                 #expect(given.map(\.bytes).reduce(0, +) == (once ? 21 : 23))
                 #expect(given.map(\.line) == (once ? [1, 2, 5, 7] : Array(1...8)))
             }

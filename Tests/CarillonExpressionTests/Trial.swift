@@ -1,6 +1,6 @@
 import CarillonExpression
 
-/// What an expression is worth, as text: its value as a literal, or the code of what is wrong.
+/// The result of an expression as text: its value as a literal, or the code of its error.
 enum Trial {
     static let zones: @Sendable (String, ExpressionTimestamp) -> Int? = { name, instant in
         // As it has been since 1996.
@@ -24,7 +24,7 @@ enum Trial {
         }
     }
 
-    /// What the checker says: a type, or the codes of all problems.
+    /// The result of the checker: a type, or the codes of all problems.
     static func check(
         _ source: String, _ variables: [ExpressionEnvironment.Variable] = [], extensions: Set<ExpressionExtension> = [],
         container: String = "", limits: ExpressionLimits = .init()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What an extension makes of a notification, with the keys that the app left for it.
+/// The handling of a notification by an extension, with the keys that the app stored for it.
 struct PushNotificationReaderTests {
     private let directory: String
     private let folder: SharedFolder
@@ -59,7 +59,7 @@ struct PushNotificationReaderTests {
         // As on a phone that was not unlocked yet: it is there, and cannot be read.
         try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
         #expect(reader.message(in: info) == nil, "locked")
-        // A file stands where the directory should be.
+        // A file is in the place of the directory.
         try Data().write(to: URL(filePath: directory + "/file"))
         let nowhere = PushNotificationReader(sharedDirectory: directory + "/file/shared")
         #expect(nowhere.message(in: info) == nil)

@@ -16,7 +16,7 @@ struct AppDocumentStepTests {
     private let deleted = AppSerial(3)
     private let start = StoreFixture.start
 
-    /// Two apps with settings, and one whose deletion is not done yet.
+    /// Two apps with settings, and one whose deletion is not complete.
     private func makeFile() throws -> String {
         let directory = try TemporaryDirectory.make()
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")

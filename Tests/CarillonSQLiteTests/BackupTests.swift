@@ -52,12 +52,12 @@ struct BackupTests {
             try await folder.publish(id)
             #expect(try await fixture.store.completeAttachment(attachment.serial, expiresAt: StoreFixture.start))
         }
-        // One whose row is there still, and its file no more.
+        // An attachment with a row and without a file.
         try await folder.remove([ids[2]])
         let place = try TemporaryDirectory.make()
         try await StoreBackup.make(of: directory, at: place + "/backup")
         #expect(try files(in: place) == ["backup", "backup.attachments"])
-        // What the server removes now is the backup's still.
+        // The backup still has the attachment that the server removes now.
         try await folder.remove([ids[0]])
         try fixture.sqlite.close()
         try await StoreBackup.restore(place + "/backup", to: place + "/restored", at: StoreFixture.start)
@@ -103,7 +103,7 @@ struct BackupTests {
                     position += 1
                     _ = try await fixture.append(fixture.envelope(position, bytes: 3000))
                     answered.set(position)
-                    // On a slow machine a backup takes longer than the inbox has room.
+                    // On a slow machine a backup takes longer than the inbox has space.
                     if position > 2000 { try await Task.sleep(for: .milliseconds(5)) }
                 }
             }

@@ -95,7 +95,7 @@ struct CallSchemaTests {
         #expect(next.count == 1)
         #expect(next[0].device != due2[1].device, "they count as devices of their own")
 
-        // Numbers are not used again, and the bounds count what was there.
+        // Numbers are not used again, and the limits count the existing rows.
         var request = WatchRequest(
             channel: fixture.second.serial, ping: nil, firstDueAt: nil,
             disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
@@ -153,7 +153,7 @@ struct CallSchemaTests {
         #expect(leased.map(\.health.failures) == [2, 2])
         #expect(leased[0].watch?.serial == WatchSerial(4))
         #expect(leased[1].callback?.webhookID == "msg_8")
-        // What it is for takes it along, and a number is not used again.
+        // The row that it belongs to removes it, and a number is not used again.
         #expect(try await store.removeWatch(of: fixture.first.serial))
         let request = WatchRequest(
             channel: fixture.first.serial, ping: .init(address: try CallAddress("http://two.example"), intervalSeconds: 60),

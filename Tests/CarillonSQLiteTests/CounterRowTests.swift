@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// The rows of each home in the table `counter`, and the check that compares the numbers with what they count.
+/// The rows of each home in the table `counter`, and the check that compares the numbers with the counted rows.
 @Suite(.timeLimit(.minutes(5)))
 struct CounterRowTests {
     private let start = StoreFixture.start

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// What happens to disks.
+/// The kinds of damage of disks.
 enum Damage {
     /// Overwrites the first page of a table or an index in a database file that is not in use.
     static func overwrite(_ name: String, in path: String) throws {

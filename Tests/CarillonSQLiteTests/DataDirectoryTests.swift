@@ -53,7 +53,7 @@ struct DataDirectoryTests {
         let path = directory + "/carillon.sqlite"
         try Data().write(to: URL(fileURLWithPath: path))
         if isDatabase {
-            // What a copy of a young database is without its log.
+            // The copy of a young database without its log.
             let queue = try DatabaseQueue(path: path)
             try queue.inDatabase { db in try db.execute(sql: "PRAGMA journal_mode = WAL") }
             try queue.close()

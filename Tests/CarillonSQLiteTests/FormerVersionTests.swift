@@ -17,7 +17,7 @@ struct FormerVersionTests {
     private let serial = DeviceSerial(1)
     private let queue = PushQueue(app: AppSerial(1), environment: .production)
 
-    /// What a file has.
+    /// The contents of a file.
     private struct Content {
         var device: Device
         var registration: DeviceRegistration

@@ -129,7 +129,7 @@ struct HotPathTests {
             let fixture = try await StoreFixture(.memory)
             let store = fixture.sqlite
             let channels = try await channels(count, haveTokens: true, in: fixture)
-            // What is due in this chunk of positions was noted with a message to another device.
+            // The due envelopes in this range of positions were noted with a message to another device.
             _ = try await fixture.append(fixture.envelope(1))
             let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
             let operations = zip(Int64(2)..., channels).map { position, channel in
@@ -164,7 +164,7 @@ struct HotPathTests {
 
     // MARK: Polls
 
-    /// The inbox of a store and what delivers updates into it, as a server has them.
+    /// The inbox of a store and the delivery of updates into it, as in a server.
     private struct UpdateWorld {
         let delivery: DeliveryWorld
         let logs: UpdateLogs
@@ -188,7 +188,7 @@ struct HotPathTests {
                 needsResync: false)
         }
 
-        /// The first poll of a device, after which the log of its app is known and was held against it.
+        /// The first poll of a device, after which the log of its app is known and was evaluated for the device.
         func begin(_ device: Device) async throws {
             let binding = try await updates.binding(of: device, profile: "main")
             _ = try await updates.take(word(kinds: [UpdateKind.popup.name]), from: device, binding)

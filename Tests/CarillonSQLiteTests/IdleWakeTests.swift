@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// The rows of wakes that say nothing any more.
+/// The rows of wakes without information.
 @Suite(.timeLimit(.minutes(5)))
 struct IdleWakeTests {
     private let start = StoreFixture.start

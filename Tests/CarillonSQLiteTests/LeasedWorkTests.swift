@@ -45,7 +45,7 @@ struct LeasedWorkTests {
             try queue.close()
         }
 
-        /// As after a start of the server: nothing but the store is what it was.
+        /// As after a start of the server: only the store is unchanged.
         func makeRounds(
             limits: WorkPace.Limits = .init(underWay: 64, perSecond: 1000), sealer: SecretSealer? = nil
         ) -> LeasedWork<WatchWork> {
@@ -128,7 +128,7 @@ struct LeasedWorkTests {
         #expect(try await world.call(rounds, .answered(status: 500)) == 2)
         world.clock.now = world.clock.now.adding(seconds: step)
         #expect(try await world.call(rounds, .answered(status: 500)) == 0)
-        // The longest of both waits, with what they may be spread by.
+        // The longest of both waits, with their random part.
         world.clock.now = world.clock.now.adding(seconds: 75)
         #expect(try await world.call(rounds, .answered(status: 500)) == 2)
     }
@@ -194,7 +194,7 @@ struct LeasedWorkTests {
 
     // MARK: Fairness
 
-    /// What the issue was: all of one device, 900 addresses that accept and never answer.
+    /// The case of an issue: all work of one device, 900 addresses that accept and never answer.
     @Test func `nine hundred addresses that hang, all of one device, keep nobody's pings and callbacks away`() async throws {
         let world = try await World()
         for number in 0..<900 {
@@ -226,7 +226,7 @@ struct LeasedWorkTests {
             }
             underWay.removeAll { $0.until <= world.clock.now }
         }
-        // Two minutes at 15 seconds, give or take a tenth, the first anywhere in its interval.
+        // Two minutes at 15 seconds, plus or minus a tenth, the first anywhere in its interval.
         #expect((7...9).contains(pings.count))
         let gaps = zip([start] + pings, pings).map { $1.milliseconds - $0.milliseconds }
         #expect(gaps.allSatisfy { $0 <= 16_700 }, "\(gaps)")
@@ -327,7 +327,7 @@ struct LeasedWorkTests {
         #expect(answered > 100)
     }
 
-    // MARK: What cannot be called, read or written
+    // MARK: Faults of calls, reads and writes
 
     @Test func `a watch whose secret cannot be opened any more is reported as a lost token, once, and not called`()
         async throws
@@ -348,7 +348,7 @@ struct LeasedWorkTests {
         #expect(watch.lastPing?.failure == .tokenLost)
         #expect(watch.lastPing?.detail?.contains("register the watch again") == true)
         #expect(try #require(watch.dueAt) > world.clock.now.adding(seconds: 3000))
-        // Told once, however often it is looked at.
+        // Reported once, however often it is checked.
         world.clock.now = world.clock.now.adding(seconds: 4000)
         #expect(try await rounds.due().isEmpty)
         #expect(try await world.fixture.base.waiting(at: world.clock.now).map(\.id) == notified.map(\.id))
@@ -369,7 +369,7 @@ struct LeasedWorkTests {
         let world = try await World(directory: directory)
         try await world.end(world.fixture.base.first, "http://lost.example")
         try await world.watch(world.fixture.base.second, "http://well.example", every: 15)
-        // The callback's secret is no secret, and that it is given up cannot be written.
+        // The callback's secret is invalid, and its removal cannot be written.
         try World.raw(
             directory,
             """
@@ -382,7 +382,7 @@ struct LeasedWorkTests {
         #expect(calls.map(\.address.peer) == ["well.example:80"])
         #expect(rounds.underWay == 1)
         try await rounds.ended(try #require(calls.first), .answered(status: 200))
-        // Nor is it one to call nobody any more.
+        // The calls of other work continue.
         for _ in 0..<3 {
             world.clock.now = world.clock.now.adding(seconds: 20)
             let call = try #require(try await rounds.due().first)
@@ -405,7 +405,7 @@ struct LeasedWorkTests {
             directory, "CREATE TRIGGER fault BEFORE DELETE ON disconnect_callback BEGIN SELECT RAISE(ABORT, 'a fault'); END")
         await #expect(throws: StoreFault.self) { try await rounds.ended(call, .answered(status: 200)) }
         #expect(rounds.underWay == 0)
-        // Its lease has ended meanwhile; but it is not called before what was found out is written.
+        // Its lease has ended meanwhile; but it is not called before its result is written.
         world.clock.now = world.clock.now.adding(seconds: 3600)
         for _ in 0..<3 { #expect(try await rounds.due().isEmpty) }
         #expect(rounds.underWay == 0)
@@ -467,7 +467,7 @@ struct LeasedWorkTests {
         }
         #expect(Set(called) == ["second.example:80"])
         #expect(called.count >= 9)
-        // They are looked at again after an hour, not at each round.
+        // They are checked again after an hour, not at each round.
         #expect(!(try await world.fixture.due(at: world.clock.now).contains { $0.peer != "second.example:80" }))
         let later = try await world.fixture.due(at: world.clock.now.adding(seconds: 3600)).map(\.peer)
         #expect(later.contains("first.example:80"))

@@ -21,7 +21,7 @@ struct MigrationTests {
         let directory = try TemporaryDirectory.make()
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
         try queue.write { db in
-            // Version 5 keeps where things stand in a form of its own, which it makes of version 4's.
+            // Version 5 stores the states in a form of its own, which it derives from that of version 4.
             try Schema.bring(db, to: min(version, 4))
             let now = start.milliseconds
             try db.execute(sql: "INSERT INTO app VALUES (1, 'com.example.app', \(now))")
@@ -121,7 +121,7 @@ struct MigrationTests {
             waiting[0].id, device: device.serial, FinalOutcome(.acknowledged, at: start))
         #expect(try await store.commit([settle]) == [.finished])
         #expect(try await store.waitingInAll() == .init(envelopes: 1, bytes: 133))
-        // What becomes due by time still does.
+        // Work that becomes due by time still does.
         let swept = try await store.sweep(at: start.adding(seconds: 120), limit: 10)
         #expect(swept.expired.map(\.position) == [3])
         #expect(try await store.waitingInAll() == .init())

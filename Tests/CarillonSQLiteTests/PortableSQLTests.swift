@@ -4,14 +4,14 @@ import Testing
 
 /// The statements outside the hot folders have no form that only SQLite accepts, so that another store can use their text.
 struct PortableSQLTests {
-    /// Folders whose SQL is written for SQLite alone.
+    /// Folders with SQL for SQLite alone.
     private static let hotFolders = ["Inbox", "Pushes", "LeasedWork", "Schema"]
     private static let source = "Sources/CarillonSQLite"
     /// The files that have the parts of statements that another store writes differently.
     private static let parts = ["Store/IndexHint.swift", "Store/SQLDialect.swift"]
 
-    /// Whether a file may use PRAGMA and the tables of SQLite itself: what opens and copies the file of the store, and what erases former
-    /// keys from it.
+    /// Whether a file may use PRAGMA and the tables of SQLite itself: the code that opens and copies the file of the store, and
+    /// the code that erases former keys from it.
     private static func isOfStoreFile(_ file: String) -> Bool {
         file.hasPrefix("Store/") || file == "Keys/SQLiteStore+KeyRingStore.swift"
     }
@@ -163,7 +163,7 @@ private struct SwiftLiterals {
 
 /// The SQL in the text literals of Swift code.
 private enum SQLText {
-    /// The words of SQL, a comparison with a bound value, or a function.
+    /// The keywords of SQL, a comparison with a bound value, or a function.
     private static var isStatement: Regex<Substring> {
         #/\b(?:SELECT|INSERT|REPLACE|UPDATE|DELETE|FROM|WHERE|JOIN|SET|EXISTS|AND|OR|NOT|IS|IN|BETWEEN|LIKE|VALUES|ORDER BY|GROUP BY|LIMIT|CASE|WHEN|CAST|NULL|PRAGMA|RETURNING)\b|[=<>(,]\s*(?:\?|:[a-z])|\b[a-z_]+\(/#
     }
@@ -191,7 +191,7 @@ private enum SQLText {
         ]
     }
 
-    /// What belongs to the file of SQLite.
+    /// The statements about the file of SQLite.
     private static var formsOfFile: [(name: String, form: Regex<Substring>)] {
         [("PRAGMA", #/\bPRAGMA\b/#), ("table of SQLite", #/\bsqlite_\w+/#)]
     }
@@ -210,7 +210,7 @@ private enum SQLText {
         return found
     }
 
-    /// Returns the literals that look like SQL or a part of it.
+    /// Returns the literals that resemble SQL or a part of it.
     static func statements(in source: String) -> [String] {
         let pattern = isStatement
         return SwiftLiterals(in: source).found.filter {

@@ -32,7 +32,7 @@ struct ReadGroupTests {
             return try Self.count(db)
         }
         await gate.reached()
-        // The first read goes on seeing what it began with; the questions asked after a commit see it.
+        // The first read still sees the state of its beginning; reads that are requested after a commit see it.
         try await database.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
         let before = transactions.count
         let others = await together(Array(repeating: { try await group.run(Self.count) }, count: 20)) { gate.open() }

@@ -9,7 +9,7 @@ import Testing
 
 private let start = StoreFixture.start
 
-/// What the store remembers of the registry beside other work.
+/// The memory of the registry in the store beside other work.
 @Suite(.timeLimit(.minutes(5)))
 struct RegistryMemoryTests {
     @Test func `a version that was returned counts at once, beside readers of the version`() async throws {

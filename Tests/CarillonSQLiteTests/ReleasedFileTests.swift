@@ -15,8 +15,8 @@ struct ReleasedFileTests {
     private let app = AppSerial(1)
     private let device = DeviceSerial(1)
 
-    /// An app with two items, three subscriptions, two attachments, and two watches whose pings are in one queue. The lists have a device
-    /// that was suspended, and two subscriptions that were removed.
+    /// An app with two items, three subscriptions, two attachments, and two watches whose pings are in one queue. The lists
+    /// contain a device that was suspended, and two subscriptions that were removed.
     private func makeFile() throws -> String {
         let directory = try TemporaryDirectory.make()
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")

@@ -66,7 +66,7 @@ struct RowCountTests {
         }
     }
 
-    /// What time removes.
+    /// The rows that end by time.
     private func sweep(_ store: SQLiteStore) async throws {
         let later = start.adding(seconds: 500 * 86_400)
         while try await !store.sweep(at: later, limit: 5000).isDone {}

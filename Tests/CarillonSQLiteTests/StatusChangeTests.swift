@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// What a change of a device's status does to the rows of its subscriptions.
+/// The effect of a change of a device's status on the rows of its subscriptions.
 @Suite(.timeLimit(.minutes(5)))
 struct StatusChangeTests {
     private let start = SubscriptionFixture.start

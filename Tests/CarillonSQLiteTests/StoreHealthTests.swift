@@ -52,7 +52,7 @@ struct StoreHealthTests {
         fixture.sqlite.refuseCommits(full)
         #expect(await fault { _ = try await fixture.append(fixture.envelope(1)) } == .full)
         fixture.sqlite.refuseCommits(nil)
-        // A change of what is there already is not written, though it is counted as a change.
+        // An unchanged value is not written, though it is counted as a change.
         try await fixture.sqlite.run("UPDATE device SET seen_at = seen_at")
         fixture.sqlite.refuseCommits(full)
         #expect(await fault { try await fixture.store.checkWrites() } == .full)

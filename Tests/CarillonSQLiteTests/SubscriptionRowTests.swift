@@ -24,7 +24,7 @@ struct SubscriptionRowTests {
         try await store.removeSubscriptions([ended], at: start)
     }
 
-    /// Applies all hand-overs, and expects that they are what these subscriptions watched.
+    /// Applies all hand-overs, and expects that they contain the items of these subscriptions.
     private func expectRemovals(of subscriptions: [Subscription], _ fixture: SubscriptionFixture) async throws {
         let store = fixture.base.sqlite
         let stray = try await store.read { db in

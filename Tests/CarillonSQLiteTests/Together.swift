@@ -1,11 +1,11 @@
 import Dispatch
 
-/// Begins all of them, in order, and says so when each has come as far as it could without waiting.
+/// Begins all of them, in order, and reports when each has run as far as it could without waiting.
 @MainActor
 func together<Value: Sendable>(
     _ works: [@Sendable () async throws -> Value], begun: @escaping @Sendable () -> Void
 ) async -> [Result<Value, any Error>] {
-    // One actor runs what it was given in order.
+    // One actor runs its work in order.
     let tasks = works.map { work in Task { try await work() } }
     await Task { begun() }.value
     var results: [Result<Value, any Error>] = []
@@ -13,7 +13,7 @@ func together<Value: Sendable>(
     return results
 }
 
-/// Holds up a thread of the database until the test opens it.
+/// Blocks a thread of the database until the test releases it.
 final class Gate: Sendable {
     private let arrival = AsyncStream<Void>.makeStream()
     private let opening = DispatchSemaphore(value: 0)

@@ -38,7 +38,7 @@ struct TransactionGroupTests {
         try await database.read { try Int.fetchAll($0, sql: "SELECT n FROM t ORDER BY n") }
     }
 
-    /// Runs all of them in one group, behind a work that is held until all are there.
+    /// Runs all of them in one group, behind a work that waits until all exist.
     private func inOneGroup(
         _ works: [@Sendable (Database) throws -> Void]
     ) async throws -> [Result<Void, any Error>] {
@@ -76,7 +76,7 @@ struct TransactionGroupTests {
         #expect(results.count { (try? $0.get()) == nil } == 1)
         #expect(runs.count == 50 + 100)
         #expect(commits.count - before == 2)
-        // What was remembered of the first run is not relied on, nor what the bad work did of the second.
+        // Neither values remembered by the first run nor effects of the bad work in the second one are used.
         #expect(rollbacks.count == 2)
     }
 

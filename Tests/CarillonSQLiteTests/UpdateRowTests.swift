@@ -181,7 +181,7 @@ struct UpdateRowTests {
             let report = try await store.report([result], receivedTo: nil, of: binding.serial, at: start)
             #expect(report.answers == [.taken(copy.id)])
         }
-        // Absorbed content is read as well.
+        // Coalesced content is read as well.
         #expect(parked == 5)
     }
 }

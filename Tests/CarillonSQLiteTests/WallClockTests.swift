@@ -6,7 +6,7 @@ import Synchronization
 import TestStores
 import Testing
 
-/// What is removed for good needs both clocks: a wall clock that is wrong for a while, or a server that was stopped, removes nothing.
+/// Permanent removal needs both clocks: a wall clock that is wrong for a while, or a server that was stopped, removes nothing.
 @Suite(.timeLimit(.minutes(5)))
 struct WallClockTests {
     enum Item: CaseIterable, Sendable {
@@ -91,7 +91,7 @@ struct WallClockTests {
 
         private let upload = AttachmentID(Bytes16(high: 3, low: 3))
 
-        /// Answers what opens a key.
+        /// Returns the secret that opens a key.
         func make() async throws -> String {
             let now = clocks.now
             switch item {

@@ -44,7 +44,8 @@ struct WatchRowTests {
         #expect(try await wrongWork(fixture.sqlite) == [0, 0])
     }
 
-    /// The numbers of work without what it is for and of pings and callbacks without work, and of queues that do not match their work.
+    /// The number of works without their subject, of pings and callbacks without work, and of queues that do not match their
+    /// work.
     private func wrongWork(_ store: SQLiteStore) async throws -> [Int64] {
         try await store.read { db in
             let work = try Int64.fetchOne(

@@ -7,14 +7,14 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// Rows that several homes share are written in one order, so that their transactions do not wait for each other in a circle.
+/// Rows of several homes are written in one order, so that their transactions do not wait for each other in a circle.
 @Suite(.timeLimit(.minutes(5)))
 struct WriteOrderTests {
     private static let count: Int64 = 12
 
     /// Returns a value of each row of a table that the work writes, in the order of the writes. A test calls it once.
     ///
-    /// - Parameter event: What a trigger of SQLite notices, for example "UPDATE ON app".
+    /// - Parameter event: The event of a trigger of SQLite, for example "UPDATE ON app".
     private func written(
         _ event: String, _ value: String, in store: SQLiteStore, _ work: @escaping @Sendable (Database) throws -> Void
     ) async throws -> [Int64] {

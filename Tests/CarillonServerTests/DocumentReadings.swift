@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// Counts what is read of the documents of a store, and fails readings of documents.
+/// Counts the reads of documents of a store, and fails some of them.
 final class DocumentReadings: AppDocumentStore {
     private struct State {
         var lookUps = 0

@@ -15,7 +15,7 @@ final class SecretWatch: Sendable {
     private let state = Mutex(State())
     private let target: Logger?
 
-    /// Members of JSON whose values are secrets. Of an address, all behind the host is one.
+    /// Members of JSON whose values are secrets. Of an address, the part behind the host is one.
     private static let names: Set = [
         "secret", "secrets", "credential", "token", "endpoint", "pushEndpoint", "userToken", "registration", "p8", "p12",
         "privateKey", "passphrase", "url", "jwksURL", "pingAddress", "disconnectAddress", "signingSecret",

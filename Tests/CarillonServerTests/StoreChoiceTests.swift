@@ -5,7 +5,7 @@ import Testing
 /// The kind of store is chosen by the executable, and for tests by the maker of their stores. The server and its tests name none.
 struct StoreChoiceTests {
     private static var name: Regex<Substring> { #/(?i:SQL[i]te|\bGRD[B]\b)/# }
-    /// What has the same name and is no store of the server: the file of the client library, the content of an app that the tests and the
+    /// Names that are not a store of the server: the file of the client library, the content of an app that the tests and the
     /// guide use, and a package that the guide installs.
     private static var exceptions: Regex<Substring> {
         #/carillon-client\.\w+|\bSQL[i]teContent\b|/content\.sql[i]te\b|\blibsql[i]te3-dev\b/#

@@ -1,7 +1,7 @@
 import CarillonWire
 import Testing
 
-/// What is said of ids and versions of services that are not valid.
+/// The errors for invalid ids and versions of services.
 struct ServiceIDTests {
     @Test(arguments: [
         ("", "empty"), ("com", "one label"), ("com.Example", "at character 5: a label begins"),

@@ -126,7 +126,7 @@ struct ClientAndServerTests {
             try await message.fail()
             break
         }
-        // What the device says travels for a moment.
+        // The device's report arrives after a moment.
         while true {
             let answer = try await server.request(.GET, sent.location)
             let message = try JSONDecoder().decode(MessageBody.self, from: Data(answer.text.utf8))

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What commands print when a server cannot be reached.
+/// The output of commands if a server cannot be reached.
 @Suite(.timeLimit(.minutes(5)))
 struct ConnectionFailureCommandTests {
     private let directory = TemporaryDirectory()

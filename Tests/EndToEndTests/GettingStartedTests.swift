@@ -37,7 +37,7 @@ struct GettingStartedTests {
         return String(block[..<end])
     }
 
-    /// Returns what the package manager reads in a manifest.
+    /// Returns the content of a manifest, as the package manager reads it.
     private static func dump(_ manifest: String) async throws -> String {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

@@ -9,7 +9,7 @@ import Synchronization
     import Darwin
 #endif
 
-/// A server of the HTTP API that answers whatever a test says, one request a connection. It can be a relay before another server.
+/// A server of the HTTP API with the answers of a test, one request a connection. It can be a relay before another server.
 final class HostileServer: Sendable {
     struct Answer: Sendable {
         var status = 200

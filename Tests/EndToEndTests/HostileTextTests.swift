@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Every command that prints what the API answers, against a server whose texts would steer a terminal.
+/// Every command that prints answers of the API, against a server whose texts would control a terminal.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileTextTests {
     /// Each character that is never printed, or a first and a last of a range.
@@ -11,7 +11,7 @@ struct HostileTextTests {
         ["\u{0}", "\u{7}", "\u{8}", "\n", "\r", "\t", "\u{1B}", "\u{1F}", "\u{7F}", "\u{80}", "\u{9B}", "\u{9F}", "\u{61C}"]
         + ["\u{200E}", "\u{200F}", "\u{2028}", "\u{2029}", "\u{202A}", "\u{202E}", "\u{2066}", "\u{2069}"]
 
-    /// As a text of JSON: what JSON must escape is escaped, and the rest is there as it is.
+    /// As a text of JSON: characters that JSON must escape are escaped, and the others are unchanged.
     private static let text: String = {
         let parts = unsafe.map { scalar in
             scalar.value < 0x20
@@ -145,7 +145,7 @@ struct HostileTextTests {
             arguments: ["updates", "explain", "u", "--device", "d"], answer: #"{"matches":false,"error":"H","says":["H"]}"#),
     ]
 
-    /// What does not print what the API answers, or goes through the client library: its faults are those of `services list`.
+    /// Commands that print no answers of the API, or use the client library: their faults are those of `services list`.
     private static let others: Set = [
         "serve", "health", "demo", "backup", "restore", "listen", "send", "apns send", "apns channels create",
         "apns channels list", "apns channels read", "apns channels delete", "apns check", "apns simulate",

@@ -3,9 +3,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Programs that nobody here wrote, from PyPI, against the real executable. `make test` installs them and says where.
+/// Independent programs from PyPI, against the real executable. `make test` installs them and sets their place.
 ///
-/// Each file is a process with servers and ports of its own; so many run side by side as keep the machine busy.
+/// Each file is a process with servers and ports of its own; as many run in parallel as keep the machine busy.
 @Suite(
     .timeLimit(.minutes(60)),
     .enabled(if: Interop.python != nil || Interop.isCI, "run `make test`, which installs them")

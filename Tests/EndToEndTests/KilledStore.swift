@@ -6,8 +6,8 @@ import Testing
 
 /// A store that a process changes, run after run, until the process is killed.
 ///
-/// What the store must be after a kill is what a copy of the store is on which the answered operations were repeated. Both are opened
-/// again before they are read. An operation without an answer is repeated as well if its track differs without it.
+/// After a kill, the store must be like a copy of the store on which the answered operations were repeated. Both are opened again
+/// before they are read. An operation without an answer is repeated as well if its track differs without it.
 struct KilledStore {
     struct Tally: Sendable, CustomStringConvertible {
         var answered = 0
@@ -28,7 +28,7 @@ struct KilledStore {
         var description: String { "answered: \(answered), unanswered: \(unanswered), found of these: \(found)" }
     }
 
-    /// What is read of a store.
+    /// The facts that are read of a store.
     private struct Reading {
         /// By track.
         var facts: [[String: String]] = []
@@ -42,7 +42,7 @@ struct KilledStore {
     private let before: String
     private let repeated: String
     private var run: Int64 = 0
-    /// The last operations of each track whose traces are looked up.
+    /// The last operations of each track whose traces are read.
     private var traces: [[WorkloadOperation]]
     private(set) var tally = Tally()
 
@@ -158,7 +158,7 @@ struct KilledStore {
     }
 }
 
-/// What the process printed.
+/// The output of the process.
 struct WorkloadLog {
     struct Track {
         var answered: [(operation: WorkloadOperation, answer: String)] = []

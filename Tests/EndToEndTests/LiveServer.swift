@@ -31,7 +31,8 @@ final class LiveServer {
 
     /// Makes a data directory with one app, and serves it.
     ///
-    /// - Parameter publicAddress: Returns the address that clients are told, for a port. Without it, they are told the server's own.
+    /// - Parameter publicAddress: Returns the address that clients receive, for a port. Without it, they receive the server's
+    ///   own.
     static func start(
         environment: [String: String] = [:], publicAddress: ((_ port: Int) async throws -> String)? = nil
     ) async throws -> LiveServer {
@@ -91,7 +92,7 @@ final class LiveServer {
         _ = try await program.line { $0.contains("serving") ? true : nil }
     }
 
-    /// A port that nobody had a moment ago, and that no other test is given.
+    /// A port that was free a moment ago, and that no other test receives.
     static func freePort() throws -> Int {
         try Program.launching.withLock { _ in try FreePort.next() }
     }
@@ -132,7 +133,7 @@ final class LiveServer {
         return (answer.status, answer.headers.first(name: "location") ?? "")
     }
 
-    /// The outcome of a message, when there is one: what a device says travels for a moment.
+    /// The outcome of a message, when there is one: a device's report arrives after a moment.
     func outcome(of location: String) async throws -> String {
         while true {
             let answer = try await request(.GET, location)

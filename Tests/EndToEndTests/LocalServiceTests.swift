@@ -18,7 +18,7 @@ struct LocalServiceTests {
         await provider.serviceProvider.handle(Self.echo) { ServiceReply($0.parameters) }
         try await provider.serviceProvider.offer(name: "Files", version: "1", [Self.echo])
         try await scenario.found(ServiceScenario.files, by: consumer)
-        // The server brings the first, and so vouches for whoever asks.
+        // The server delivers the first, and so vouches for the consumer.
         #expect(try await consumer.serviceClient.call(Self.echo, of: files, 0).value == 0)
         return (consumer, provider)
     }
@@ -60,7 +60,7 @@ struct LocalServiceTests {
         for client in [consumer, provider] { await client.stop() }
     }
 
-    /// Where the server is there, it says that it knows nothing of the request.
+    /// If the server is running, it answers that the request is unknown.
     @Test(arguments: [false, true])
     func `a result waits for a consumer that is away, and comes without the server`(_ isServerThere: Bool) async throws {
         let scenario = try await ServiceScenario()

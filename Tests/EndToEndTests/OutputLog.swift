@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// What a process has printed, line by line, and how it ended.
+/// The output of a process, line by line, and its exit.
 final class OutputLog: Sendable {
     private struct State {
         var lines: [String] = []

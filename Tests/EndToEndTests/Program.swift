@@ -29,7 +29,7 @@ final class Program: Sendable {
             .path
     }
 
-    /// - Parameter input: What standard input has; nil is an empty one.
+    /// - Parameter input: The content of standard input; nil is an empty one.
     init(
         _ executable: String = Program.carillon, _ arguments: [String], environment: [String: String] = [:],
         input: String? = nil
@@ -53,7 +53,7 @@ final class Program: Sendable {
         if log.status == nil { kill(pid, signal) }
     }
 
-    /// One at a time, so that no child inherits what was opened for another.
+    /// One at a time, so that no child inherits files that were opened for another.
     static let launching = Mutex(())
 
     private static func spawn(
@@ -118,7 +118,7 @@ final class Program: Sendable {
     }
 }
 
-/// Runs a program to its end, and gives what it printed.
+/// Runs a program to its end, and returns its output.
 func run(
     _ arguments: [String], environment: [String: String] = [:], input: String? = nil
 ) async throws -> (status: Int32, lines: [String]) {

@@ -127,7 +127,7 @@ struct PushDeviceTests {
         try await eventually {
             delegate.heard.withLock { $0.sorted() } == ["added", "registered", "status", "subscriptions"]
         }
-        // The token changes, and the device stays who it was.
+        // The token changes, and the device keeps its identity.
         try await client.device.setToken("aa02")
         try await eventually { client.device.previousToken == nil && client.device.isRegistered }
         #expect(client.device.deviceID == id)
@@ -137,7 +137,7 @@ struct PushDeviceTests {
         try await world.operate("suspend", client.device)
         try await eventually { client.device.isSuspended }
         #expect(client.device.status == .suspended(.byOperator) && client.device.deviceID == id)
-        // Who is connected has its messages all the same.
+        // A connected device receives its messages all the same.
         let endpoint = try await client.channel("orders").ensureOpen().endpoint
         _ = try await world.server.send("hello", to: endpoint)
         try await eventually { client.channels.first?.waitingMessages == 1 }
@@ -235,8 +235,8 @@ struct PushDeviceTests {
         try await world.shows("\"suspended\"", client.device)
         #expect(world.simulator.totals.requests == 1)
         try client.start()
-        // It is told that it was suspended, says its token as in each run, and is registered again; and what the vendor says
-        // once more of the time before changes nothing.
+        // It receives its suspension, reports its token as in each run, and is registered again; and a repeated report of the
+        // vendor about the time before changes nothing.
         try await eventually { client.device.isRegistered && client.availability.service }
         try world.book("bb02")
         try await client.device.setToken("bb02")

@@ -6,8 +6,7 @@ import NIOHTTP1
 import TestSupport
 import Testing
 
-/// What can go wrong with a token or with Apple's service, from end to end: the client library, the real executable, and a
-/// simulator.
+/// The faults of a token or of Apple's service, from end to end: the client library, the real executable, and a simulator.
 @Suite(.timeLimit(.minutes(5)))
 struct PushFaultTests {
     /// A client that has registered and left, and where its messages go.
@@ -22,7 +21,7 @@ struct PushFaultTests {
         return (client, try #require(channel.endpoint))
     }
 
-    /// Waits until the server says that of the pushes of a message.
+    /// Waits until the server reports this of the pushes of a message.
     private func pushes(of location: String, _ member: String, _ value: String, _ world: PushWorld) async throws {
         let path = "/v1/messages/\(location.split(separator: "/").last ?? "")"
         let wanted = "\"\(member)\":\"\(value)\""
@@ -44,7 +43,7 @@ struct PushFaultTests {
         let sent = try await world.server.send("for the latter", to: latterEndpoint)
         try await pushes(of: sent.location, "state", "handed", world)
         #expect(world.simulator.totals.requests == 1)
-        // It has its messages when it comes, and says its token then: it takes it back.
+        // It receives its messages when it connects, and then reports its token: the token becomes its own again.
         try former.start()
         try await eventually { former.channels.first?.waitingMessages == 1 }
         await former.stop()

@@ -10,7 +10,7 @@ import Testing
 
 /// The executable is killed while pushes are decided, sent and answered; every device that sleeps is woken all the same.
 ///
-/// `CARILLON_PUSH_KILLS` says how often; a few times in a run of all tests.
+/// `CARILLON_PUSH_KILLS` sets the number of kills; a few times in a run of all tests.
 @Suite(.timeLimit(.minutes(10)))
 struct PushKillTests {
     private static let kills = Int(ProcessInfo.processInfo.environment["CARILLON_PUSH_KILLS"] ?? "") ?? 5
@@ -19,7 +19,7 @@ struct PushKillTests {
     private struct Registered: Decodable { var credential: String }
     private struct Opened: Decodable { var endpoint: String }
 
-    /// The tokens of those whose message was accepted.
+    /// The tokens of the devices whose message was accepted.
     private final class Accepted: Sendable {
         private let state = Mutex<(tokens: [String], isOver: Bool)>(([], false))
 
@@ -79,7 +79,7 @@ struct PushKillTests {
             if kill % 10 == 9 { print("kills: \(kill + 1), accepted: \(accepted.count)") }
         }
         #expect(accepted.count >= Self.kills * Self.devicesAtOnce / 4, "a run that sent little says little")
-        // What was under way at the last kill comes when its lease is over.
+        // Pushes that were pending at the last kill are sent when their lease ends.
         let wanted = Set(accepted)
         let deadline = ContinuousClock.now + .seconds(180)
         var missing = wanted
@@ -88,7 +88,7 @@ struct PushKillTests {
             if !missing.isEmpty { try await Task.sleep(for: .milliseconds(200)) }
         }
         #expect(missing.isEmpty, "\(missing.count) of \(wanted.count) devices were not woken")
-        // What came twice came under one name.
+        // Repeated pushes had one name.
         let names = Dictionary(grouping: simulator.requests.filter { $0.status == 200 }, by: \.path).mapValues { requests in
             Set(requests.compactMap { $0.headers["apns-id"] }).count
         }

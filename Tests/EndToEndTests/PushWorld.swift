@@ -12,7 +12,7 @@ struct PushWorld {
     let clientKey: String
     let senderKey: String
     let admin: String
-    /// What the simulator keeps: its keys and its authority.
+    /// The stored data of the simulator: its keys and its authority.
     let files: String
 
     init() async throws {
@@ -61,7 +61,7 @@ struct PushWorld {
         simulator.device(token, in: .production)?.shown.count ?? 0
     }
 
-    /// What `carillon devices show` prints of it, once that contains something.
+    /// The output of `carillon devices show` for it, once that contains a text.
     func shows(_ part: String, _ device: PushDevice) async throws {
         let id = try #require(device.deviceID)
         let arguments = ["devices", "show", id, "--server", server.address, "--key", admin, "--json"]

@@ -7,11 +7,14 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Random faults around an app that processes updates: each update is applied once, for its user, and its publisher hears of it.
+/// Random faults around an app that processes updates: each update is applied once, for its user, and its publisher receives the
+/// result.
 ///
-/// A relay loses, delays, repeats and replaces what the client and the server say. The app's process and the server are killed, the app's
-/// disk is full for a while, and the device changes its user. `CARILLON_CLIENT_ROUNDS` is the number of rounds, of about two seconds each.
-/// `CARILLON_SEED` repeats what is chosen, not when the processes come to what.
+/// A relay loses, delays, repeats and replaces messages between the client and the server. The app's process and the server are
+/// killed, the app's disk is full for a while, and the device changes its user.
+///
+/// `CARILLON_CLIENT_ROUNDS` is the number of rounds, of about two seconds each. `CARILLON_SEED` repeats the choices, but not the
+/// times of the processes.
 @Suite(.timeLimit(.minutes(60)))
 struct RandomUpdateTests {
     private static let rounds = Int(ProcessInfo.processInfo.environment["CARILLON_CLIENT_ROUNDS"] ?? "") ?? 8
@@ -23,7 +26,7 @@ struct RandomUpdateTests {
         var user: String
     }
 
-    /// A server behind a relay with faults, and what was published there.
+    /// A server behind a relay with faults, and the updates that were published there.
     private final class World: Sendable {
         /// The test uses the server from one task at a time, and its address stays.
         nonisolated(unsafe) let server: LiveServer

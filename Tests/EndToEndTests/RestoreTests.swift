@@ -35,7 +35,7 @@ struct RestoreTests {
             id = try #require(old.device.deviceID)
             await old.stop()
         }
-        // What a backup takes along, once the file is closed.
+        // The files of a backup, after the database is closed.
         let files = FileManager.default
         let log = server.directory + "/old/carillon-client.sqlite-wal"
         try await eventually { !FileManager.default.fileExists(atPath: log) }
@@ -49,7 +49,7 @@ struct RestoreTests {
         let new = try client(server, key, "new")
         try new.start()
         try await eventually { new.availability.service && new.device.deviceID == id }
-        // The old one is told that it is nobody, and becomes another when a channel is wanted.
+        // The old one receives that it is unknown, and becomes another when a channel is needed.
         let oldChannel = try old.channel("orders")
         try await eventually { oldChannel.state == .error }
         #expect(oldChannel.lastErrorCode == 201 && old.device.status == .unknown)
@@ -57,7 +57,7 @@ struct RestoreTests {
         #expect(second.endpoint != endpoint)
         try await eventually { old.device.isRegistered }
         #expect(old.device.deviceID != id)
-        // What is sent to the device's channel comes to the new one.
+        // Messages to the device's channel reach the new one.
         _ = try await server.send("hello", to: endpoint)
         for try await event in try new.channel("orders").events {
             if case .message(let message) = event {
@@ -119,7 +119,7 @@ struct RestoreTests {
         func open(_ attachment: PushUpdate.Attachment) async {}
     }
 
-    /// By the commands, or by copying the files of a server that is stopped: then nothing in them says that they were restored.
+    /// By the commands, or by copying the files of a stopped server: then nothing in them shows that they were restored.
     @Test(arguments: [true, false])
     func `a report that a restored server lost is sent again`(_ isByCommand: Bool) async throws {
         let server = try await LiveServer.start()
@@ -144,7 +144,7 @@ struct RestoreTests {
             try await server.whileStopped { try await stores.replaceStore(in: backup, withStoreOf: $0) }
         }
         defer { try? FileManager.default.removeItem(atPath: backup) }
-        // What the backup does not have.
+        // The data that the backup does not have.
         try await phone.device.setToken("aa01")
         try await eventually { phone.device.isRegistered }
         let alert = NotificationSubscription(
@@ -177,7 +177,7 @@ struct RestoreTests {
         await phone.stop()
     }
 
-    /// Waits as `eventually` does, for what a server answers that this test alone uses.
+    /// Waits as `eventually` does, for an answer of a server that this test alone uses.
     private static func awaits(_ condition: () async throws -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(50)
         while try await !condition() {

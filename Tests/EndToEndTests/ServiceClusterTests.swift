@@ -4,12 +4,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Servers that all users call, and that call them; who hears of whom; and who comes to the front.
+/// Servers that all users call, and that call them; which devices receive reports of others; and front requests.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ServiceClusterTests {
     private static let ask = ServiceMethod("com.example.ask", "1.0", "ask")
 
-    /// A server's device that answers with its name and whose device asked.
+    /// A server's device that answers with its name and the user of the calling device.
     private func server(_ scenario: ServiceScenario, named name: String, _ place: [String]) async throws -> PushClient {
         let client = try await scenario.client(ServiceScenario.files, of: nil)
         await client.serviceProvider.handle(Self.ask) { request in ServiceReply(.string("\(name) \(request.user ?? "-")")) }

@@ -6,7 +6,7 @@ import NIOHTTP1
 import TestSupport
 import Testing
 
-/// The real executable with two apps that share their users, and clients of theirs.
+/// The real executable with two apps that have the same users, and their clients.
 final class ServiceScenario {
     static let files = "com.example.files"
     static let transfer = ServiceMethod("com.good.gdservice.transfer-file", "1.0.0.0", "transferFile")
@@ -44,7 +44,7 @@ final class ServiceScenario {
 
     /// A client that runs, of a user, with a directory of its own or a given one.
     ///
-    /// - Parameter prepare: Comes before the client starts.
+    /// - Parameter prepare: Called before the client starts.
     func client(
         _ app: String = LiveServer.app, of user: String? = "ada", in directory: String? = nil, local: String? = nil,
         prepare: (PushClient) async throws -> Void = { _ in }

@@ -47,7 +47,7 @@ struct ServiceTests {
         await #expect(throws: ServiceError.self) {
             try await consumer.serviceClient.call(Self.echo, of: files, [[1]])
         }
-        // What the provider makes of it is looked at, too.
+        // The provider's handling of it is checked, too.
         await provider.serviceProvider.handle(Self.echo) { _ in ServiceReply([["too", "deep"]]) }
         let deep = await fault { try await consumer.serviceClient.call(Self.echo, of: files) }
         #expect(deep?.code == .serviceParametersInvalid)
@@ -254,7 +254,7 @@ struct ServiceTests {
         #expect(late?.code == .deadlineExceeded)
         try await eventually { wasCancelled.withLock { $0 } }
 
-        // What nobody fetched goes with it.
+        // Files that were not fetched are removed with it.
         await provider.stop()
         let sent = try scenario.file("a.txt", Data([1]))
         let unread = await fault {
@@ -285,7 +285,7 @@ struct ServiceTests {
         await #expect(throws: CancellationError.self) { try await call.value }
         try await eventually { cancelled.withLock { $0 } == 1 }
 
-        // The provider is away: what it does not have is gone, with its files.
+        // The provider is away: requests that it does not have are removed, with their files.
         await provider.stop()
         let sent = try scenario.file("a.txt", Data(repeating: 1, count: 1000))
         let id = try await consumer.serviceClient.send(Self.echo, to: files, attachments: [sent])
@@ -381,7 +381,7 @@ struct ServiceTests {
         #expect(try await provider.serviceProvider.fingerprint != before)
         #expect(try await consumer.serviceClient.providers().isEmpty)
 
-        // And the consumer's: what it waits for, and what it received.
+        // And the consumer's: the calls that it waits for, and the received results.
         try await scenario.signIn("ada", on: provider, of: ServiceScenario.files)
         try await scenario.found(ServiceScenario.files, by: consumer)
         #expect(try await provider.serviceProvider.fingerprint == before, "the same user is the same to others")

@@ -65,14 +65,14 @@ struct SubscriptionTests {
         #expect(push["carillon"]?["key"] == .string("acme"))
         _ = try await world.server.whileStopped(signal: SIGKILL) { _ in }
         try await Self.publish("101", world, sender)
-        // Another run of the app finds what the server has.
+        // Another run of the app finds the server's set.
         let again = try world.client("app")
         try again.start()
         try await eventually { again.device.subscriptions.find(key: "acme")?.isTriggered == true }
         let found = try #require(again.device.subscriptions.find(key: "acme"))
         #expect(found.subscriptionID == alert.subscriptionID && found.notificationFormat == alert.notificationFormat)
         #expect(Self.shown(simulator, "00ff").count == 1)
-        // Armed anew, it holds and fires at once; the newer takes the place of the one that was shown.
+        // Armed anew, its condition is true and it fires at once; the newer firing replaces the shown one.
         try again.device.subscriptions.change(found, trigger: "price > 100.9")
         try await eventually { Self.shown(simulator, "00ff").last?["aps"]?["badge"] == .integer(2) }
         #expect(Self.shown(simulator, "00ff").last?["aps"]?["alert"]?["body"] == .string("now at 101.00"))

@@ -87,7 +87,7 @@ final class AppliedContent: CarillonClient.ContentStore {
         self.user = user
     }
 
-    /// Returns what was applied, once for each call of `apply`.
+    /// Returns the applied updates, once for each call of `apply`.
     static func all(in directory: String) throws -> [Applied] {
         try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(suffix) }.map { name in
             let text = String(decoding: try Data(contentsOf: URL(filePath: "\(directory)/\(name)")), as: UTF8.self)

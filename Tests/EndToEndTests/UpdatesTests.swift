@@ -41,9 +41,9 @@ struct UpdatesTests {
         let region = Mutex<String?>("north")
     }
 
-    /// A server with an app that declares a region, a device of it, and who publishes.
+    /// A server with an app that declares a region, a device of it, and a publisher.
     private final class World: Sendable {
-        /// What runs at the same time only asks it, and its address stays.
+        /// Concurrent tests only send requests to it, and its address stays.
         nonisolated(unsafe) let server: LiveServer
         let content: SQLiteContent
         let presenter = Presenter()
@@ -221,7 +221,7 @@ struct UpdatesTests {
         let id = try await world.publish(Self.refresh)
         world.client.updates.settings = .init(server: "127.0.0.1", port: world.server.port)
         try await eventually { try await world.states(id) == #"{"done":1}"# }
-        // What was never declared is left out.
+        // Undeclared parameters are omitted.
         world.client.updates.process(content: world.content, presenter: world.presenter) { ["height": .integer(3)] }
         try await eventually { world.presenter.failures.withLock { $0 }.last == .parametersRefused }
         let more = try await world.publish(#"{"kind":"content","payload":{"action":"roots"}}"#)

@@ -2,7 +2,7 @@ import CarillonCore
 import TestStores
 
 extension StoreMaker {
-    /// Closes a store as a server that ends does, and opens another one over what it kept. Nil if nothing is kept.
+    /// Closes a store as a server that ends does, and opens another one over its files. Nil if nothing is stored.
     func restart(_ store: any Store, _ settings: StoreSettings = StoreSettings()) async throws -> (any Store)? {
         guard let place = place(of: store) else { return nil }
         try await close(store)

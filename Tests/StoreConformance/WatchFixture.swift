@@ -77,7 +77,7 @@ package struct WatchFixture {
             .sorted { ($0.readyAt, $0.serial) < ($1.readyAt, $1.serial) }
     }
 
-    /// Leases what is due, but nothing that goes where a call is under way.
+    /// Leases the due work, except for peers with a pending call.
     package func lease(at now: Timestamp, besides crowd: BusyPeers = BusyPeers(), limit: Int = 100) async throws
         -> [LeasedCall]
     {
@@ -90,7 +90,7 @@ package struct WatchFixture {
         WorkEnd(of: call, at: now, health: EndpointHealth(isOnTrial: false), peerRestsUntil: now)
     }
 
-    /// What a leased ping found.
+    /// The result of a leased ping.
     package func record(
         _ call: LeasedCall, notified: PingFailure? = nil, due: Timestamp, code: PingFailure? = nil, at now: Timestamp = start
     ) throws -> PingRecord {

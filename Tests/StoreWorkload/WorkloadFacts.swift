@@ -1,4 +1,4 @@
-/// What can be read of a store through its contract, each fact by a name.
+/// The facts of a store that can be read through its contract, each with a name.
 struct WorkloadFacts {
     private(set) var all: [String: String] = [:]
 

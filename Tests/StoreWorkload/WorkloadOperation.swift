@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import TestSupport
 
-/// One operation of a workload. The seed and the number alone decide what the operation does.
+/// One operation of a workload. The seed and the number alone decide its work.
 package struct WorkloadOperation: Sendable {
     package enum Kind: CaseIterable, Sendable {
         case app, key, document, maintain
@@ -16,7 +16,7 @@ package struct WorkloadOperation: Sendable {
         case addAttachment, changeAttachment
     }
 
-    /// Tracks run at once. Each has an app of its own, and no operation of a track changes what another track reads.
+    /// Tracks run concurrently. Each has an app of its own, and no operation of a track changes data that another track reads.
     package static let tracks = 3
     static let start = Timestamp(milliseconds: 1_700_000_000_000)
     private static let numbersOfRun: Int64 = 1_000_000
@@ -69,7 +69,7 @@ package struct WorkloadOperation: Sendable {
     package var leavesTraces: Bool { kind == .messages || kind == .notifyFiring || kind == .request }
 
     var bytes: [UInt8] { number.bigEndianBytes }
-    /// An identifier of what the operation makes.
+    /// An identifier of the object that the operation creates.
     var id: Bytes16 { Bytes16(high: UInt64(track) + 1, low: UInt64(bitPattern: number) + 1) }
 
     /// The envelopes that the operation may store.

@@ -10,7 +10,7 @@ import TestStores
 /// after the store's answer `end <number> <answer>`. ``WorkloadOperation`` derives an operation from the seed and its number.
 @main
 struct WorkloadProgram {
-    /// A process that nobody ends must not remain.
+    /// A process that no test ends must not remain.
     private static let longest = Duration.seconds(60)
 
     static func main() async {

@@ -23,7 +23,7 @@ package struct WorkloadStore: Sendable {
     /// The numbers that the store keeps of its rows and that differ from the rows. No change may be under way.
     package func wrongCounters() async throws -> [String] { try await maker.wrongCounters(in: store) }
 
-    /// What waits in the inboxes of all tracks.
+    /// The waiting envelopes in the inboxes of all tracks.
     package func waitingInAll() async throws -> String { WorkloadFacts.text(of: try await store.waitingInAll()) }
 
     /// Creates the app of each track.

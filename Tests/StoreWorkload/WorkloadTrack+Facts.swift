@@ -1,11 +1,11 @@
 import CarillonCore
 import CarillonWire
 
-/// What a track finds in its store.
+/// The state of a track in its store.
 extension WorkloadTrack {
     /// Reads everything of the track.
     ///
-    /// - Parameter operations: The operations whose messages and requests are looked up, present or not.
+    /// - Parameter operations: The operations whose messages and requests are read, present or not.
     package func facts(of operations: [WorkloadOperation]) async throws -> [String: String] {
         var facts = WorkloadFacts()
         try await readApp(&facts)
@@ -91,7 +91,7 @@ extension WorkloadTrack {
         facts.note("\(name) requests", try await store.unfinishedRequestCount(of: device.serial))
     }
 
-    /// Looks up what an operation may have stored, and what became of it.
+    /// Reads the data that an operation may have stored, and its result.
     private func readTraces(of operation: WorkloadOperation, _ facts: inout WorkloadFacts) async throws {
         switch operation.kind {
         case .messages, .notifyFiring:

@@ -12,7 +12,7 @@ extension WorkloadTrack {
         return ItemKey(app: app.serial, name: name)
     }
 
-    /// Writes an update of an item with what it fires.
+    /// Writes an update of an item with its firings.
     func putItem(_ operation: WorkloadOperation) async throws -> String {
         let key = try item(operation)
         var stored = try await store.item(key) ?? StoredItem(state: ItemState(.merge))
@@ -83,7 +83,7 @@ extension WorkloadTrack {
         return firing
     }
 
-    /// Tells the devices of a firing, in one transaction.
+    /// Delivers a firing to its devices, in one transaction.
     func notifyFiring(_ operation: WorkloadOperation) async throws -> String {
         guard let firing = try await firing(operation) else { return Self.nothing }
         let targets = Array(firing.firing.targets.prefix(WorkloadOperation.mostMessages))

@@ -50,7 +50,7 @@ extension WorkloadTrack {
         return text(try await store.putDocument(Array(document.utf8), as: key, at: now))
     }
 
-    /// What belongs to no track. Nothing that a track reads depends on it.
+    /// The data that belongs to no track. No read of a track depends on it.
     func maintain(_ operation: WorkloadOperation) async throws -> String {
         switch operation.choice {
         case 0: _ = try await store.continueDeletions(at: now, limit: 20)

@@ -60,7 +60,7 @@ extension WorkloadTrack {
         return nil
     }
 
-    /// Stores the next step of a request with the envelope that tells of it.
+    /// Stores the next step of a request with the envelope that reports it.
     func continueRequest(_ operation: WorkloadOperation) async throws -> String {
         guard let (request, consumer, provider) = try await unfinished() else { return Self.nothing }
         let step: RequestStep

@@ -3,8 +3,8 @@ import CarillonWire
 
 /// Performs the operations of one track on a store, one after another.
 ///
-/// An operation reads what it needs, and makes at most one call that changes the store: so it is found completely or not at all after
-/// a kill. It answers the same over each store of the same content.
+/// An operation reads its facts, and makes at most one call that changes the store: so it is found completely or not at all after
+/// a kill. Its answer is the same over each store of the same content.
 package struct WorkloadTrack: Sendable {
     struct Missing: Error {}
 
@@ -12,7 +12,7 @@ package struct WorkloadTrack: Sendable {
     let number: Int
     let app: App
     let now: Timestamp
-    /// What this run leased and did not end. It is lost with the run.
+    /// The leases of this run that did not end. They are lost with the run.
     var pushes: [LeasedPush] = []
     var calls: [LeasedCall] = []
 
@@ -30,7 +30,7 @@ package struct WorkloadTrack: Sendable {
         return id
     }
 
-    /// Performs an operation, and returns what the store answered.
+    /// Performs an operation, and returns the store's answer.
     package mutating func perform(_ operation: WorkloadOperation) async throws -> String {
         switch operation.kind {
         case .app: return try await changeApp(operation)

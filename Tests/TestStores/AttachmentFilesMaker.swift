@@ -1,20 +1,20 @@
 package import CarillonCore
 
-/// Makes places for attachments, and does what a test needs of a place beyond ``AttachmentFiles``.
+/// Makes places for attachments, and has the functions for tests beyond ``AttachmentFiles``.
 package protocol AttachmentFilesMaker: Sendable {
     /// Returns a place without attachments.
     func makePlace() async throws -> any AttachmentPlace
 }
 
 package protocol AttachmentPlace: Sendable {
-    /// Returns what is in the place, as a process finds it that starts now. The process before was killed.
+    /// Returns the content of the place, as a process finds it that starts now. The process before was killed.
     func open() async throws -> any AttachmentFiles
-    /// Leaves room for so few bytes that no upload can grow by ``AttachmentPlaceLimits/room``.
+    /// Leaves space for so few bytes that no upload can grow by ``AttachmentPlaceLimits/room``.
     func fill() async throws
     func free() async throws
 }
 
 package enum AttachmentPlaceLimits {
-    /// The number of bytes for which a full place has no room. A part of them can fit.
+    /// The number of bytes that do not fit into a full place. A part of them can fit.
     package static let room = 16
 }

@@ -6,7 +6,7 @@ package protocol DeviceRows: Sendable {
     func addDevices(_ count: Int, to app: AppSerial, in store: any Store) async throws
     /// Returns how many devices have this serial number or a smaller one.
     func countDevices(upTo serial: DeviceSerial, in store: any Store) async throws -> Int
-    /// Sets the user of all devices, without what a change of the user ends. Nil: none has a user.
+    /// Sets the user of all devices, without the effects of a change of the user. Nil: none has a user.
     func setUser(_ user: String?, in store: any Store) async throws
     /// Sets the badge of all devices.
     func setBadges(_ badge: Int, in store: any Store) async throws

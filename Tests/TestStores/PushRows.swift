@@ -7,9 +7,9 @@ package protocol PushRows: Sendable {
     func keepPush(_ push: Int64, of subscription: SubscriptionSerial, at now: Timestamp, in store: any Store) async throws
     /// Returns the states of all pushes in the order of their serial numbers; nil for a number that no state has.
     func pushStates(in store: any Store) async throws -> [PushState?]
-    /// Returns the serial numbers of the pushes whose notification is kept.
+    /// Returns the serial numbers of the pushes whose notification is stored.
     func keptPushes(in store: any Store) async throws -> [Int64]
-    /// Returns how many pushes show what a subscription fired.
+    /// Returns the number of pushes with the text of a firing.
     func countFiredPushes(in store: any Store) async throws -> Int
     /// Returns for each push whether its text was shortened.
     func shortenedPushes(in store: any Store) async throws -> [Bool]

@@ -1,9 +1,9 @@
 package import CarillonCore
 
-/// Opens the stores of tests, and does what a test needs of a store beyond its contract: old rows, damaged rows, counts of rows, copies,
-/// and faults.
+/// Opens the stores of tests, and has the functions for tests beyond the contract: old rows, damaged rows, counts of rows,
+/// copies, and faults.
 ///
-/// Each function of the row protocols is named by what it does. Only the maker of a store knows how the store does it.
+/// Each function of the row protocols is named by its effect. Only the maker of a store knows how the store does it.
 package protocol StoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRows, SubscriptionRows, UpdateRows {
     /// Opens the stores of servers that are started as a whole.
     var factory: any StoreFactory { get }
@@ -25,9 +25,9 @@ package protocol StoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRo
 
     // MARK: Copies
 
-    /// Copies what a process that is killed now leaves of the store. Called while a commit waits (``onCommit(of:_:)``).
+    /// Copies the state of the store after a kill at this moment. Called while a commit waits (``onCommit(of:_:)``).
     func copy(_ store: any Store) throws -> StoreCopy
-    /// Replaces what is in a place with a copy of the closed store of another place.
+    /// Replaces the content of a place with a copy of the closed store of another place.
     func copy(_ place: String, to other: String) async throws
     /// Replaces the store in a directory with a copy of the closed store of another directory. Other files stay as they are.
     func replaceStore(in place: String, withStoreOf other: String) async throws
@@ -55,7 +55,7 @@ package protocol StoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRo
 
     /// Returns the number of damages that a store finds in itself, apart from ``ServerStore/checkHealth()``.
     func countDamages(in store: any Store) async throws -> Int
-    /// Returns the numbers that the store keeps of its rows and that differ from the rows, in words. No change may be under way.
+    /// Returns the numbers that the store keeps of its rows and that differ from the rows, as texts. No change may be under way.
     func wrongCounters(in store: any Store) async throws -> [String]
     func count(_ rows: StoredRows, in store: any Store) async throws -> Int
     /// Every use of these rows fails, until they are readable again.
@@ -68,7 +68,7 @@ extension StoreMaker {
     package func openKept() async throws -> any Store { try await openKept(StoreSettings()) }
     package func openCopy(_ copy: StoreCopy) async throws -> any Store { try await open(at: copy.place, StoreSettings()) }
 
-    /// Opens what a closed store kept.
+    /// Opens the files of a closed store.
     package func reopen(_ closed: any Store) async throws -> any Store {
         guard let place = place(of: closed) else { preconditionFailure("The store was not kept.") }
         return try await open(at: place, StoreSettings())
@@ -97,7 +97,7 @@ package enum RefusedChange: String, Sendable {
     case firstDelivery
 }
 
-/// What tests count, and damage.
+/// The rows that tests count or damage.
 package enum StoredRows: Sendable {
     case apps, accessKeys, registrations
     case devices, deviceProfiles, channels, watches, disconnectCallbacks

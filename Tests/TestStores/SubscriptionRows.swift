@@ -3,10 +3,10 @@ package import CarillonCore
 /// Rows of subscriptions, and of the items that they watch.
 package protocol SubscriptionRows: Sendable {
     func addSubscription(_ subscription: SubscriptionRow, in store: any Store) async throws
-    /// Adds copies of the only subscription, with what it watches.
+    /// Adds copies of the only subscription, with its items.
     func copySubscription(times count: Int, in store: any Store) async throws
     func subscriptions(in store: any Store) async throws -> [SubscriptionSerial]
-    /// Damages what a subscription watches, so that the names of its items cannot be read.
+    /// Damages the items of a subscription, so that their names cannot be read.
     func damageWatchedItems(of subscription: SubscriptionSerial, in store: any Store) async throws
     /// Returns the statuses of all subscriptions: 0 subscribed, 1 triggered, 2 ended.
     func subscriptionStatuses(in store: any Store) async throws -> [Int]
@@ -19,11 +19,12 @@ package protocol SubscriptionRows: Sendable {
 
     /// Returns the version at which each watched item is armed; 0 if the next update is its first.
     ///
-    /// - Parameter holds: Only where the condition held, or did not hold, when it was looked at; nil: all.
+    /// - Parameter holds: Only the items whose condition was true, or false, when it was evaluated; nil: all.
     func watchedVersions(where holds: Bool?, in store: any Store) async throws -> [Int64]
     /// Returns the number of the last firing of each watched item; 0 for none.
     func lastFirings(in store: any Store) async throws -> [Int64]
-    /// Returns for each watched item, in the order of the subscriptions, whether its condition held; nil if that is not known.
+    /// Returns for each watched item, in the order of the subscriptions, whether its condition was true; nil if that is not
+    /// known.
     func heldConditions(in store: any Store) async throws -> [Bool?]
     /// Forgets when a firing of each watched item was delivered.
     func forgetDeliveries(in store: any Store) async throws

@@ -1,6 +1,6 @@
 package import CarillonCore
 
-/// Rows of updates, of bindings, and of completions: what became of an update at a binding.
+/// Rows of updates, of bindings, and of completions, which are the results of updates at bindings.
 package protocol UpdateRows: Sendable {
     // MARK: Updates
 
@@ -36,7 +36,7 @@ package protocol UpdateRows: Sendable {
     func addUnfinished(
         of update: UpdateSerial?, _ binding: BindingSerial, entry: Int, orderKey: String?, in store: any Store
     ) async throws
-    /// Sets the completions of an update to reported and due, without what a report changes elsewhere.
+    /// Sets the completions of an update to reported and due, without the other effects of a report.
     func report(_ update: UpdateSerial, in store: any Store) async throws
     /// Sets all completions to received and due.
     func makeReceivedDue(in store: any Store) async throws
@@ -44,7 +44,7 @@ package protocol UpdateRows: Sendable {
     func setDueTimes(_ moment: Timestamp, in store: any Store) async throws
     /// Returns when each completion is due that is due at some time.
     func dueTimes(in store: any Store) async throws -> [Timestamp]
-    /// Returns the states of the completions whose device has left the audience, as the store numbers them.
+    /// Returns the states of the completions whose device has left the audience, as the numbers in the store.
     func statesOfLeft(in store: any Store) async throws -> [Int]
     /// Returns how many completions have this reason.
     func countCompletions(because reason: String, in store: any Store) async throws -> Int
@@ -53,7 +53,7 @@ package protocol UpdateRows: Sendable {
     /// Returns the largest number of attempts of a completion.
     func mostAttempts(in store: any Store) async throws -> Int
 
-    // MARK: What must not be
+    // MARK: Forbidden states
 
     /// Returns how many completions wait for another attempt and are due.
     func countDueAgain(in store: any Store) async throws -> Int

@@ -1,4 +1,4 @@
-/// Returns once the condition holds; throws after 50 seconds, with the place that waited.
+/// Returns once the condition is true; throws after 50 seconds, with the place that waited.
 package func eventually(
     file: StaticString = #fileID, line: UInt = #line, _ condition: @Sendable () async throws -> Bool
 ) async throws {

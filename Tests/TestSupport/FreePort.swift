@@ -8,14 +8,14 @@ import Synchronization
     import Darwin
 #endif
 
-/// Ports for servers that keep theirs while they are stopped: each is given once in a process, and they lie below those that the
-/// system gives to whoever connects.
+/// Ports for servers that keep theirs while they are stopped: each is returned once in a process, and they are below those that
+/// the system assigns to clients.
 package enum FreePort {
     private static let ports = Mutex((20_000..<32_000).shuffled())
 
     package struct None: Error {}
 
-    /// A port that nobody had a moment ago, and that no other test is given.
+    /// A port that was free a moment ago, and that no other test receives.
     package static func next() throws -> Int {
         while let port = ports.withLock({ $0.popLast() }) {
             if isFree(port) { return port }
@@ -29,7 +29,7 @@ package enum FreePort {
         #elseif canImport(Musl)
             let descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)
         #else
-            // A child would inherit it, and hold the port.
+            // A child would inherit it, and keep the port.
             let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         #endif
         defer { close(descriptor) }

@@ -40,7 +40,7 @@ package enum KeySample {
     /// The shortest PKCS #12 structure: a version and content that is empty.
     package static let archive: [UInt8] = [0x30, 0x05, 0x02, 0x01, 0x03, 0x30, 0x00]
 
-    /// Texts that are not one P-256 private key, with words of the sentence that says so.
+    /// Texts that are not one P-256 private key, with parts of the sentence about each.
     package static func unusable() throws -> [(name: String, text: String, words: String)] {
         let key = P256.Signing.PrivateKey()
         let pem = key.pemRepresentation + "\n"

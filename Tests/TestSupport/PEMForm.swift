@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-/// A form in which a PEM file is found: what tools, editors and environment variables make of the strict form.
+/// A form in which a PEM file occurs: the strict form as tools, editors and environment variables change it.
 package struct PEMForm: Sendable, CustomStringConvertible {
     package let description: String
     /// Makes the form of one or more blocks in the strict form.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonAPNsSimulator
 
-/// What a simulator finds in its data directory, and what it leaves alone.
+/// The files that a simulator creates and reads in its data directory, and the files that it does not change.
 struct KeptFileTests {
     private func withDirectory(_ work: (URL) throws -> Void) throws {
         let place = FileManager.default.temporaryDirectory.appending(path: "carillon-\(UUID().uuidString)")
@@ -18,7 +18,7 @@ struct KeptFileTests {
         return try APNsSimulator(configuration)
     }
 
-    /// What is in each file.
+    /// The kind of content of each file.
     private func contents(_ place: URL) throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: place.path) {
@@ -44,7 +44,7 @@ struct KeptFileTests {
         }
     }
 
-    /// Files that somebody else put there, and what is said of them.
+    /// Files that another program created, and the expected error messages.
     static let strange: [(files: [String: String], words: String)] = [
         (["authority.pem": "mine"], "without authority-key.pem"), (["authority-key.pem": "mine"], "without authority.pem"),
         (["authority.pem": "mine", "authority-key.pem": "mine"], "is damaged"),

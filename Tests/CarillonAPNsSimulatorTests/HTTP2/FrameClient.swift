@@ -36,7 +36,7 @@ struct FrameClient {
         ":method": "POST", ":scheme": "https", ":path": "/3/device/aa", ":authority": "localhost", "apns-topic": "a.b",
     ]
 
-    /// A whole request, or one whose body never ends.
+    /// A complete request, or one whose body never ends.
     mutating func request(_ stream: UInt32, body: [UInt8] = [1, 2, 3], ends: Bool = true) throws {
         frame(0x1, 0x4, stream, try block(Self.push))
         frame(0x0, ends ? 0x1 : 0, stream, body)

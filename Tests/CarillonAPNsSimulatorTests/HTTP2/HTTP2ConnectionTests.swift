@@ -105,7 +105,7 @@ struct HTTP2ConnectionTests {
         #expect(connection.takeFrames().filter { $0.kind == 0x3 }.map(\.number) == [1, 1])
     }
 
-    /// The length that a request of three bytes says, and what becomes of it.
+    /// The length in the header of a request of three bytes, and the result of the request.
     static let lengths: [(said: [String], events: [String])] = [
         ([], ["headers 1", "request 1 3/3"]), (["3"], ["headers 1", "request 1 3/3"]),
         (["03"], ["headers 1", "request 1 3/3"]), (["3", "3"], ["headers 1", "request 1 3/3"]),

@@ -48,7 +48,7 @@ struct Asker {
 
     struct Unknown: Error {}
 
-    /// What became of the pushes to the device.
+    /// The results of the pushes to the device.
     mutating func report() throws -> APNsSimulator.DeviceReport {
         guard let report = service.devices.report(.init(token: Self.token, environment: .sandbox), at: now) else {
             throw Unknown()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonAPNsSimulator
 
-/// The product as a test of somebody else's would use it.
+/// The product as another project's test uses it.
 @Suite(.timeLimit(.minutes(5)))
 struct APNsSimulatorTests {
     private static func plain() -> APNsSimulator.Configuration {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// What is made of the service's answers.
+/// The interpretation of the service's answers.
 struct AnswerTests {
     static func answer(_ status: Int, _ body: String, retryAfter: String? = nil) -> APNsResponse {
         var raw = RawAnswer(status: status)

@@ -7,7 +7,7 @@ import Testing
 /// Broadcasts and their channels, by the exact paths, headers and statuses.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ChannelTests {
-    /// What the service does with channels, as its documentation has it.
+    /// The behaviour of the service with channels, according to its documentation.
     static let service: ScriptedServer.Script = { connection, request in
         let channel = request.headers["apns-channel-id"]
         let id = [("apns-request-id", "r")]

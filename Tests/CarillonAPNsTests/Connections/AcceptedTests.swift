@@ -4,11 +4,11 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// A push whose status was read is answered, whatever becomes of everything else.
+/// A push whose status was read is answered, despite all later events.
 struct AcceptedTests {
     typealias Rig = ConnectionMachineTests.Rig
 
-    /// What happens to a stream behind its status.
+    /// The events of a stream after its status.
     enum Aftermath: CaseIterable, Sendable {
         case refused, calmed, cancelled, internalError, goAwayBefore, socketClosed, protocolFault, silence, paused
         case malformedTrailers, headersWithoutEnd, windowByNothing, windowTooFar, endlessBody, end

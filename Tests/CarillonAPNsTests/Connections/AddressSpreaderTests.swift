@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// Names are resolved for each connection, and say no more than they know.
+/// Names are resolved for each connection.
 @Suite(.timeLimit(.minutes(5)))
 struct AddressSpreaderTests {
     private let spreader = AddressSpreader(loop: MultiThreadedEventLoopGroup.singleton.next())

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// What waits to be written to a service that does not read is bounded, whatever it asks for.
+/// The data that waits to be written to a service that does not read is bounded, whatever the service requests.
 struct BacklogTests {
     typealias Rig = ConnectionMachineTests.Rig
 

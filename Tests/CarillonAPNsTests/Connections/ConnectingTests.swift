@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// What happens before the first push: names, TLS, proxies, and hosts that are not what they should be.
+/// The steps before the first push: names, TLS, proxies, and unsuitable hosts.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ConnectingTests {
     @Test func `an untrusted certificate is reported at once, with advice`() async throws {
@@ -198,7 +198,7 @@ struct ConnectingTests {
         return error
     }
 
-    /// What a person can read: nothing of a library's types, and no file of one.
+    /// A text for people: without names of a library's types and files.
     private static func expectWords(_ words: String, _ error: APNsError?) {
         let message = error?.message ?? ""
         #expect(error?.code == .connectionFailed)

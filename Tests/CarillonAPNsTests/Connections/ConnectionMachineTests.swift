@@ -10,7 +10,7 @@ struct ConnectionMachineTests {
     static let start = Moment(nanoseconds: 0)
     static let head = APNsRequestHead(fields: [HeaderField(.apnsTopic, "com.example.app")])
 
-    /// A machine whose peer has sent its settings, and what it wrote, taken apart.
+    /// A machine whose peer has sent its settings, and the decoded frames that it wrote.
     struct Rig {
         var machine: ConnectionMachine
         var written: [(head: APNsFrameHead, payload: ByteBuffer)] = []
@@ -95,7 +95,7 @@ struct ConnectionMachineTests {
             feed(.windowUpdate, stream: stream, payload: ByteBuffer(integer: bytes))
         }
 
-        /// Gives as many pushes as it takes, at most the given number.
+        /// Adds as many pushes as the machine accepts, at most the given number.
         @discardableResult
         mutating func send(_ count: Int, bytes: Int = 10) -> [UInt32] {
             var ids: [UInt32] = []
@@ -279,7 +279,7 @@ struct ConnectionMachineTests {
 
     @Test func `the connection's window binds, and the oldest body goes on first`() {
         var rig = Rig.proven()
-        // 65,535 bytes hold sixteen bodies of 4000 and a part of the next.
+        // The window of 65,535 bytes is sixteen bodies of 4000 and a part of the next.
         #expect(rig.send(100, bytes: 4000).count == 17)
         #expect(rig.machine.sendWindow == 0)
         #expect(rig.frames(.data).map(\.head.length).reduce(0, +) == 65_535)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// What the connection's machine makes of a peer that breaks rules: as little is lost as can be.
+/// The reactions of the connection's machine to a peer that breaks rules: it loses as few pushes as possible.
 struct PeerFaultTests {
     typealias Rig = ConnectionMachineTests.Rig
 

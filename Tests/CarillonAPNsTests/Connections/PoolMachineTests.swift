@@ -17,7 +17,7 @@ struct PoolMachineTests {
         actions.count { if case .open = $0 { true } else { false } }
     }
 
-    /// Opened, proven, with room for so many.
+    /// Opened and proven, with capacity for the given number of pushes.
     static func ready(_ pool: inout PoolMachine, _ number: Int, free: Int, inFlight: Int = 0, at now: Moment = start) {
         pool.opened(id(number))
         pool.changed(id(number), free: free, inFlight: inFlight, isProven: true, hasAnswered: true, now: now)
@@ -233,7 +233,7 @@ struct PoolMachineTests {
             for case .open(let id) in pool.takeActions() {
                 opened += 1
                 Self.ready(&pool, id.number, free: 10, at: now)
-                // It says goodbye, or only goes: both count, and once.
+                // The connection sends GOAWAY, or only closes: both count, and once.
                 if id.number.isMultiple(of: 2) { pool.draining(id, now, isRetired: false) }
                 pool.ended(id, now, random: 1)
                 #expect(opened > 4 || !pool.isPaced(now))

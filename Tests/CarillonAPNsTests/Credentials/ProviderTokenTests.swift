@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// When a provider token is signed, which connections may carry it, and who shares it.
+/// When a provider token is signed, which connections can use it, and which clients use the same one.
 struct ProviderTokenTests {
     private static let start = Moment(nanoseconds: 0)
 

@@ -1,7 +1,7 @@
 import CarillonAPNs
 import Synchronization
 
-/// A clock that stands until a test moves it.
+/// A clock that only a test advances.
 final class ManualTime: Sendable {
     private final class Clock: Sendable {
         let passed = Mutex(Duration.zero)
@@ -13,7 +13,7 @@ final class ManualTime: Sendable {
     private let clock: Clock
     let source: APNsTimeSource
 
-    /// - Parameter wall: What the wall clock shows first, in seconds since 1970.
+    /// - Parameter wall: The first time of the wall clock, in seconds since 1970.
     init(wall: Int64 = 1_780_000_000) {
         let clock = Clock(wall: wall)
         self.clock = clock

@@ -2,7 +2,7 @@ import CarillonAPNs
 import Crypto
 import Foundation
 
-/// What many tests begin with.
+/// Values that many tests start with.
 enum Samples {
     static let token = String(repeating: "0123456789abcdef", count: 4)
 
@@ -12,15 +12,14 @@ enum Samples {
         .token(try APNsTokenKey(pem: keyPEM, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST"))
     }
 
-    /// The clocks of the machine, as a time source that no other client has: a client with it shares its provider token with
-    /// none.
+    /// The clocks of the machine, as a time source that no other client has. A client with it has a provider token of its own.
     static func clocks() -> APNsTimeSource {
         let start = ContinuousClock.now
         return APNsTimeSource(
             elapsed: { ContinuousClock.now - start }, secondsSince1970: { Int64(Date().timeIntervalSince1970) })
     }
 
-    /// Tokens that tell their number.
+    /// Tokens that contain their number.
     static func tokens(_ count: Int) -> [String] { (0..<count).map { String(format: "%064x", $0) } }
 
     static func number(_ token: String) -> Int { Int(token, radix: 16) ?? -1 }

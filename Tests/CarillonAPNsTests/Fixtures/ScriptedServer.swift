@@ -6,8 +6,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// A service that does to each request what a test's script says, over true TLS and NIO's own HTTP/2, whose state machine
-/// ends the connection of a client that breaks the protocol.
+/// A service that handles each request according to the script of a test, over true TLS and NIO's own HTTP/2. The state machine
+/// of HTTP/2 ends the connection of a client that breaks the protocol.
 final class ScriptedServer: Sendable {
     typealias Script = @Sendable (ServerConnection, ServerRequest) -> Void
 
@@ -24,7 +24,7 @@ final class ScriptedServer: Sendable {
         var opensWindows = true
         /// Called when the client opens the window of a stream.
         var onWindow: (@Sendable (ServerConnection, _ stream: Int, _ bytes: Int) -> Void)?
-        /// What is done to a connection when it is there.
+        /// The handling of a new connection.
         var onConnect: (@Sendable (ServerConnection) -> Void)?
     }
 
@@ -58,7 +58,7 @@ final class ScriptedServer: Sendable {
 
     var requests: [ServerRequest] { log.withLock { $0 } }
     var connections: [ServerConnection] { connectionLog.withLock { $0 } }
-    /// What clients did that HTTP/2 does not allow.
+    /// The violations of HTTP/2 by clients.
     var faults: [String] { faultLog.withLock { $0 } }
 
     func note(_ request: ServerRequest) { log.withLock { $0.append(request) } }
@@ -88,7 +88,7 @@ struct ServerRequest: Sendable {
     var token: String { String(path.split(separator: "/").last ?? "") }
 }
 
-/// `@unchecked Sendable`: what is stored beside the mutex is touched on the channel's loop only, to which the methods go.
+/// `@unchecked Sendable`: the properties beside the mutex are used on the channel's loop only, to which the methods go.
 final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
@@ -166,7 +166,7 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
         context.fireErrorCaught(error)
     }
 
-    // MARK: What a script can do
+    // MARK: Actions of a script
 
     private func write(_ frames: [HTTP2Frame]) {
         guard let channel else { return }

@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A host that takes connections and says nothing, not even for TLS.
+/// A host that accepts connections and sends nothing, not even for TLS.
 final class SilentListener: Sendable {
     private let listener: any NIOCore.Channel
     private let taken = Counted()
@@ -27,7 +27,7 @@ final class SilentListener: Sendable {
     func close() async throws { try await listener.close() }
 }
 
-/// A host that says the same to everybody, when they have spoken, and hangs up.
+/// A host that sends the same data to each client after its first data, and disconnects.
 final class CannedListener: Sendable {
     private let listener: any NIOCore.Channel
 

@@ -4,7 +4,7 @@ import NIOSSL
 import SwiftASN1
 import X509
 
-/// An authority of a test's own, and the certificates that it gives out.
+/// A certificate authority of a test, and the certificates that it issues.
 struct TestCertificates {
     private let key = P256.Signing.PrivateKey()
     private let name: DistinguishedName

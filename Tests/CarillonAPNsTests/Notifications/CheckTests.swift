@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// What a push type ignores or lacks, with the library's methods and in raw payloads.
+/// The values that a push type ignores or requires, with the library's methods and in raw payloads.
 struct CheckTests {
     private static let state = ["score": 1]
     private static let start = APNsNotification.startLiveActivity(

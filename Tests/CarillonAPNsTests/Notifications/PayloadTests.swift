@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// What is sent, byte for byte.
+/// The sent request, byte for byte.
 struct PayloadTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let notification: APNsNotification

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// What is refused before sending, and what topic, priority and limit are made from.
+/// The checks before sending, and the computation of topic, priority and limit.
 struct RuleTests {
     static func prepare(
         _ notification: APNsNotification, bundleID: String? = "com.example.app", usesToken: Bool = true,

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// How a client, and what runs on it, comes to its end.
+/// The end of a client, and of the work that runs on it.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct EndingTests {
     @Test func `a shutdown without draining fails each push exactly once, and reports what is known`() async throws {

@@ -6,10 +6,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What an operator sees of a client, and what nobody may see.
+/// The information about a client that an operator receives, and the information that must not be visible.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ObservationTests {
-    /// Keeps every line that is logged, whatever its level.
+    /// Keeps every line that is logged, at any level.
     struct Recorder: LogHandler {
         final class Lines: Sendable {
             let text = Mutex("")

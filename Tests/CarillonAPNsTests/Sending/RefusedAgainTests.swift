@@ -38,7 +38,7 @@ struct RefusedAgainTests {
     @Test func `a refusal for its topic moves a push once`() async throws {
         let clock = ManualTime(wall: Int64(Date().timeIntervalSince1970))
         let held = Mutex<[(connection: ServerConnection, request: ServerRequest)]>([])
-        // With a certificate another push can go out beside the one that is held.
+        // With a certificate another push can be sent beside the waiting one.
         let (certificate, key) = try TestCertificates().issue()
         let stage = try await Stage(
             credentials: .certificate(try APNsCertificate(pem: certificate, privateKeyPEM: key)),
@@ -104,7 +104,7 @@ struct RefusedAgainTests {
             for _ in 0..<3 { try await other() }
             clock.advance(.milliseconds(milliseconds - 1))
             try await other()
-            // Longer than the client needs to look at its clock.
+            // Longer than the client needs to read its clock.
             try await Task.sleep(for: .milliseconds(60))
             #expect(attempts() == expected)
             clock.advance(.milliseconds(1))

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What is sent again, what is not, and what is said of it, when connections do what real ones do.
+/// The pushes that are sent again, the others, and their results, with the behaviour of real connections.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ResendingTests {
     @Test func `refused streams are sent again, and the caller sees nothing of it`() async throws {
@@ -68,7 +68,7 @@ struct ResendingTests {
         #expect(lost + accepted == 200)
         #expect(lost > 0)
         #expect(accepted > 0)
-        // Nothing whose fate is open was sent a second time.
+        // No push with an unknown result was sent a second time.
         let tokens = stage.server.requests.map(\.token)
         #expect(Set(tokens).count == tokens.count)
         try await stage.end()
@@ -120,7 +120,7 @@ struct ResendingTests {
         let client = try APNsClient(configuration)
         let push = Task { try await client.send(.alert("Hi"), to: Samples.token) }
         try await eventually { !first.requests.isEmpty }
-        // The host comes back with a certificate that nobody trusts.
+        // The host comes back with an untrusted certificate.
         try await first.close()
         let second = try await ScriptedServer(tls: strange.serverContext(), port: first.port) { $0.accept($1) }
         let error = await #expect(throws: APNsError.self) { try await push.value }

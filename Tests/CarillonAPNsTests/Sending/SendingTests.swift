@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Sending over true TLS and HTTP/2 to a server that does what each test says.
+/// Sending over true TLS and HTTP/2 to a server whose behaviour each test decides.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct SendingTests {
     @Test func `a push carries path, headers and payload, and its answer comes back`() async throws {
@@ -137,7 +137,7 @@ struct SendingTests {
             for await _ in try stage.client.send(.alert("Hi"), to: tokens) {}
         }
         try await eventually { stage.server.requests.count == 17 }
-        // What follows the window would be read by now.
+        // Data behind the window would be read by now.
         for _ in 0..<20 { #expect(try await stage.client.send(.alert("Hi"), to: "ab").isAccepted) }
         #expect(read.withLock { $0 } <= 17)
         #expect(stage.server.requests.count == 37)
@@ -240,7 +240,7 @@ struct SendingTests {
                 }
             }
             var codes: [APNsError.Code?] = []
-            // Five wait, and the service says nothing to them.
+            // Five wait, and the service does not answer them.
             for _ in 0..<3 { codes.append(await group.next() ?? nil) }
             group.cancelAll()
             for await code in group { codes.append(code) }
@@ -312,7 +312,7 @@ struct SendingTests {
     @Test func `the pool grows when its connections are full, up to its maximum`() async throws {
         var options = ScriptedServer.Options()
         options.settings = [HTTP2Setting(parameter: .maxConcurrentStreams, value: 10)]
-        // Held back until there are as many connections as there may be, so that ten streams are not enough.
+        // Held until the maximum number of connections exists, so that ten streams are not enough.
         let held = Mutex<(requests: [(ServerConnection, ServerRequest)], isOver: Bool)>(([], false))
         let stage = try await Stage(
             options,

@@ -320,7 +320,7 @@ struct SharedRefusalTests {
             let response = try await client.send(.alert("Hi"), to: "cc")
             if !response.isAccepted { refused += 1 }
         }
-        // The second connection and four in its place; the clock stands.
+        // The second connection and four in its place; the clock does not advance.
         #expect((1...5).contains(refused))
         #expect(stage.server.connections.count <= 6)
         push.cancel()

@@ -10,7 +10,7 @@ import Testing
 /// Many pushes to a service that misbehaves at random: each has one result, and none is processed twice.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct SoakTests {
-    /// What the service did, decided by a generator that can be played again.
+    /// The actions of the service, decided by a generator that can be repeated.
     final class Misbehaviour: Sendable {
         private struct State {
             var generator: SeededRandom
@@ -25,7 +25,7 @@ struct SoakTests {
 
         func serve(_ connection: ServerConnection, _ request: ServerRequest) {
             let (roll, isIgnored) = state.withLock { state -> (Int, Bool) in
-                // What lies above the last stream of a GOAWAY is not processed.
+                // Streams above the last stream of a GOAWAY are not processed.
                 let isIgnored = state.lastStreams[connection.number].map { request.stream > $0 } ?? false
                 return (Int.random(in: 0..<1000, using: &state.generator), isIgnored)
             }

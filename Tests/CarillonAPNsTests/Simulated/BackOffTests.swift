@@ -16,7 +16,7 @@ struct BackOffTests {
         let error = await #expect(throws: APNsError.self) { try await stage.client.warmUp() }
         #expect(error?.code == .connectionFailed)
         #expect(error?.message.contains("BadCertificate") == true, "\(error?.message ?? "")")
-        // While the clock stands there is no other.
+        // While the clock does not advance, there is no other.
         for attempt in 1...3 {
             // It closes when it has counted the failure.
             try await eventually { stage.server.connections.last?.isClosed == true }
@@ -54,7 +54,7 @@ struct BackOffTests {
         clock.advance(.seconds(1))
         #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
         #expect(stage.server.connections.count == 6)
-        // What finds no connection in its time is told why.
+        // A push that finds no connection in its time receives the reason.
         let late = Mutex<APNsError?>(nil)
         let push = Task {
             do throws(APNsError) {
@@ -79,7 +79,7 @@ struct BackOffTests {
         let scene = try await Scene(
             simulator: { $0.faults = [.init(.goAway(reason: nil, last: .this), rate: 0.02)] },
             client: { $0.replacedPerSecond = 100 })
-        // By its address, since looking up a name can take longer than all the rest.
+        // By its address, because the resolution of a name can take longer than all other steps.
         let place = APNsEnvironment.custom(host: "127.0.0.1", port: scene.simulator.port() ?? 0)
         let recipients = Samples.tokens(1500).map { APNsDeviceToken($0, in: place) }
         var accepted = 0

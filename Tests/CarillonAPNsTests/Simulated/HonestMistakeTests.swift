@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// What a strict service says to the library, and what the library makes of it.
+/// The answers of a strict service, and their interpretation by the library.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct HonestMistakeTests {
     @Test func `a push arrives as it was made, with the service's IDs`() async throws {

@@ -3,7 +3,7 @@ import CarillonAPNsSimulator
 import TestSupport
 import Testing
 
-/// A service that does what real ones were seen to do: each push has its one true result all the same.
+/// A service with faults that real ones had: each push has its one correct result all the same.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct MisbehaviourTests {
     @Test func `five hundred queued pushes put one stream on the wire until the first is accepted`() async throws {
@@ -243,7 +243,7 @@ struct MisbehaviourTests {
         let scene = try await Scene(
             simulator: { $0.faults = [.init(.silence)] }, client: { $0.timeout = .seconds(10) })
         let outcomes = try await scene.outcomes(Samples.tokens(1000))
-        // What the service has not answered has a stream each; the rest was never sent.
+        // Pushes without an answer have a stream each; the others were never sent.
         #expect(outcomes.values.reduce(0, +) == 1000)
         #expect(Set(outcomes.keys) == ["timedOut", "notSent"])
         await scene.end()
@@ -275,7 +275,7 @@ struct MisbehaviourTests {
             read += 1
             if read == 25 { break }
         }
-        // What would have gone before it is there when its answer is.
+        // An earlier push would have arrived before this answer.
         #expect(try await scene.reason() == "accepted")
         #expect(scene.simulator.totals.requests < 60)
         await scene.end()

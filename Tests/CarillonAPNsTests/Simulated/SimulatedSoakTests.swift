@@ -5,12 +5,12 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// Very many pushes to a service that misbehaves at random: each is accounted for exactly once.
+/// Very many pushes to a service that misbehaves at random: each is counted exactly once.
 ///
-/// `CARILLON_APNS_SOAK` says how many (20,000 without it), `CARILLON_APNS_SEED` what chance begins with.
+/// `CARILLON_APNS_SOAK` sets their number (20,000 without it), `CARILLON_APNS_SEED` the random seed.
 @Suite(.serialized, .timeLimit(.minutes(30)))
 struct SimulatedSoakTests {
-    /// What the service did with each push, by the push's number.
+    /// The actions of the service for each push, by the push's number.
     struct Ledger {
         var accepted: [UInt8]
         var rejected: [UInt8]
@@ -33,7 +33,7 @@ struct SimulatedSoakTests {
         }
     }
 
-    /// What the client was told of a push, in a byte.
+    /// The result of a push for the client, in a byte.
     enum Notified: UInt8 {
         case nothing, accepted, rejected, unprocessed, unknown
 
@@ -78,7 +78,7 @@ struct SimulatedSoakTests {
                 $0.pool.suspectsAfter = .seconds(1)
                 $0.pool.answersPingWithin = .seconds(1)
                 $0.retryPolicy = .never
-                // What is tried here is the accounting, not the pace.
+                // The test is about the accounting, not about the pace.
                 $0.replacedPerSecond = 100
             })
         let simulator = scene.simulator
@@ -138,7 +138,7 @@ struct SimulatedSoakTests {
     }
 }
 
-/// What this process holds in memory.
+/// The memory that this process uses.
 enum ResidentMemory {
     static func kibibytes() -> Int {
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),

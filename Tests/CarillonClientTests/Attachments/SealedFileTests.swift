@@ -82,7 +82,7 @@ struct SealedFileTests {
         for place in [length, padded - 1] {
             var hidden = content + Data(count: padded - length)
             hidden[place] = 1
-            // What is padded is not padded again.
+            // Padded data is not padded again.
             let (sealed, made) = try seal(hidden)
             #expect(try made.length == Int64(padded) && open(sealed, made) == hidden)
             #expect(try open(sealed, manifest(Int64(length), made.digest)) == nil)
@@ -111,7 +111,7 @@ struct SealedFileTests {
         }
         for (index, bytes) in damaged.enumerated() {
             #expect(try open(bytes, manifest) == nil, "\(index)")
-            // Nor when the manifest is of what came: its length, its digest.
+            // Nor if the manifest does not match the received data: its length, its digest.
             let length = Int64(max(0, bytes.count - 16 * ((bytes.count + size - 1) / size)))
             guard index != damaged.count, bytes != other else { continue }
             #expect(try open(bytes, self.manifest(length, Data(SHA256.hash(data: bytes)))) == nil, "\(index)")
@@ -141,14 +141,14 @@ struct SealedFileTests {
             try file.finish()
             #expect(try Data(contentsOf: URL(fileURLWithPath: name)) == content)
         }
-        // What was there is longer than the file: it is cut.
+        // The existing data is longer than the file: it is cut.
         let long = path(UUID().uuidString)
         try (content + Data(count: 100)).write(to: URL(fileURLWithPath: long))
         let cut = try OpeningFile(manifest, into: DiskFile(long, .going))
         try cut.take(Data(sealed.dropFirst(Int(cut.offset))))
         try cut.finish()
         #expect(try Data(contentsOf: URL(fileURLWithPath: long)) == content)
-        // What was there is another's: it is found at the end.
+        // The existing data belongs to another file: this is found at the end.
         let name = path(UUID().uuidString)
         try Data(count: 2 * Self.chunk).write(to: URL(fileURLWithPath: name))
         let file = try OpeningFile(manifest, into: DiskFile(name, .going))

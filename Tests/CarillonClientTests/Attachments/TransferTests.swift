@@ -16,7 +16,7 @@ extension WebAnswer {
     }
 }
 
-/// A server that answers as it was told to.
+/// A server with the answers that a test sets.
 private final class ScriptedFiles: FileTransport {
     let answers: Mutex<[WebAnswer]>
     let asked = Mutex<[String]>([])
@@ -39,7 +39,7 @@ private final class ScriptedFiles: FileTransport {
     }
 }
 
-/// Transfers with a server that says something else than it should.
+/// Transfers with a server that returns wrong answers.
 @Suite(.timeLimit(.minutes(5)))
 struct TransferTests {
     private let directory = TemporaryDirectory()
@@ -124,7 +124,7 @@ struct TransferTests {
             files.asked.withLock { $0 } == [
                 "POST ", "POST ", "PATCH 0", "HEAD ", "PATCH 7", "HEAD ", "POST ", "PATCH 0",
             ])
-        // The server keeps it no more: nobody is told of it.
+        // The server does not have it any more: no request is sent.
         #expect(try store.uploads().isEmpty && left == ["lock"])
     }
 
@@ -188,7 +188,7 @@ struct TransferTests {
         #expect(try next.uploads().isEmpty && left == ["lock"])
     }
 
-    /// What is there of transfers.
+    /// The stored transfers.
     private var left: [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: directory.path + "/state")) ?? []).sorted()
     }

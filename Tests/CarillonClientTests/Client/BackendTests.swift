@@ -8,12 +8,12 @@ import Testing
 
 @testable import CarillonClient
 
-/// What a channel has to do with its backend: keys, tokens and pings, over real sockets.
+/// The relation of a channel to its backend: keys, tokens and pings, over real sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct BackendTests {
     private let base = PushClientTests()
 
-    /// A client whose channel was opened with keys, before anything was taken from its events.
+    /// A client whose channel was opened with keys, before any of its events was read.
     private func openEncrypted(
         _ server: ScriptedServer
     ) async throws -> (PushClient, PushChannel, ServerSocket, channelID: String) {

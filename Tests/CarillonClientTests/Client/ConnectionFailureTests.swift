@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What an app hears when its server cannot be reached, over real sockets.
+/// The events that an app receives when its server cannot be reached, over real sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct ConnectionFailureTests {
     private let directory = TemporaryDirectory()

@@ -31,7 +31,7 @@ struct CrashedMessageTests {
         #expect(message.id == id)
     }
 
-    /// Has the app handle a message of another channel, from its arrival on: in that time a message that waits for nobody is shown.
+    /// Lets the app handle a message of another channel, from its arrival on: in that time a message without a reader is shown.
     private func handleAnother(_ client: PushClient, _ socket: ServerSocket) async throws {
         let channel = try client.channel("another")
         try await channel.connect()

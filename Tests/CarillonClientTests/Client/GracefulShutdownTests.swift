@@ -54,7 +54,7 @@ struct GracefulShutdownTests {
         let services: [any Service] = [client, Reader(channel: channel, seen: see), Observer(client: client)]
         let group = group(order.map { services[$0] })
         try await withThrowingTaskGroup { tasks in
-            // Fails when a service ends that the group has not told to.
+            // Fails if a service ends without a request of the group.
             tasks.addTask { try await group.run() }
             let (socket, _) = try await server.welcome()
             let id = try await socket.acceptRegistration(token: "token")
@@ -67,7 +67,7 @@ struct GracefulShutdownTests {
             try await tasks.waitForAll()
         }
         #expect(client.availability.service == false)
-        // The reader asked for more, and so it had handled what it was shown.
+        // The reader requested the next entry, and so it had handled the shown one.
         #expect(client.channels.first?.waitingMessages == 0)
     }
 
@@ -86,7 +86,7 @@ struct GracefulShutdownTests {
             tasks.addTask { try await group.run() }
             _ = try await server.welcome()
             await group.triggerGracefulShutdown()
-            // The client has ended, and the reader was told nothing.
+            // The client has ended, and the reader was not notified.
             for await _ in told {}
             for _ in 0..<1000 { await Task.yield() }
             mayGoOn.finish()
@@ -189,7 +189,7 @@ struct GracefulShutdownTests {
         let id = try await socket.acceptRegistration(token: "token")
         var events = channel.events.makeAsyncIterator()
         guard case .opened = try await events.next() else { throw ServerSocket.Ended() }
-        // What the first run ends late are its own iterations.
+        // The first run ends its own iterations late.
         socket.notify(id, "m")
         guard case .message = try await events.next() else { throw ServerSocket.Ended() }
         await client.stop()

@@ -109,7 +109,7 @@ struct LifeOfDeviceTests {
     }
 
     @Test func `the first refused attempt is reported long before its time is over`() async throws {
-        // Nobody listens there.
+        // No server listens there.
         let free = try await ScriptedServer.startOnStablePort()
         try await free.stop()
         let client = try PushClient(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What people read of the errors of the products.
+/// The texts of the products' errors.
 struct PublicErrorTests {
     @Test func `an error of the library is described by its sentence`() {
         let sentence = "The file \"a.txt\" was not found."

@@ -55,7 +55,7 @@ struct PushClientTests {
         let id = try await socket.acceptRegistration(token: "token")
         var events = channel.events.makeAsyncIterator()
         guard case .opened = try await events.next() else { throw ServerSocket.Ended() }
-        // The iterator ends here, and what it was shown is shown again: take it off.
+        // The iterator ends here, and its last entry is shown again: remove it.
         guard case .entry(let first) = await channel.inbox.next(inRun: channel.inbox.run) else {
             throw ServerSocket.Ended()
         }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What a wake waits for.
+/// The conditions that a wake waits for.
 @Suite(.timeLimit(.minutes(5)))
 struct WakeActivityTests {
     private let activity = WakeActivity()

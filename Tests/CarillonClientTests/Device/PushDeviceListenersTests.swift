@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// Who hears what happens to a device, without a server.
+/// The receivers of a device's events, without a server.
 @Suite(.timeLimit(.minutes(5)))
 struct PushDeviceListenersTests {
     private final class Delegate: PushDeviceDelegate {

@@ -84,7 +84,7 @@ struct PushDeviceMachineTests {
         _ = machine.statusReported(suspended, at: 200)
         let events = machine.tokenAccepted(report, .registered, at: 150)
         #expect(events.isEmpty && machine.status == suspended && machine.acceptedToken == "bb" && machine.report == nil)
-        // The next is newer, whatever its time: the server may have been restored.
+        // The next is newer at any time: the server may have been restored.
         machine.started()
         let later = machine.tokenAccepted(try #require(machine.report), .registered, at: 150)
         #expect(later.last == .registered && machine.status == .registered)

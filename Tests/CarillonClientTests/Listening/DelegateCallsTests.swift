@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What waits for delegates that do not return.
+/// The limits of the calls that wait for delegates that do not return.
 @Suite(.timeLimit(.minutes(5)))
 struct DelegateCallsTests {
     private typealias Calls = DelegateCalls<ServiceClientEvent, String>
@@ -176,7 +176,7 @@ struct DelegateCallsTests {
         func serviceClient(_ client: ServiceClient, didMissEvents count: Int) { note("missed \(count)") }
     }
 
-    /// Runs some work while the calls of the delegate are held up by a result that waits for its turn.
+    /// Runs some work while the calls of the delegate wait for a result that waits for its turn.
     private func whileHeldUp(_ fixture: ServiceEngineFixture, _ work: () async throws -> Void) async throws {
         let call = ServiceEngineFixture.call(ServiceEngineFixture.id(1))
         try await fixture.box.save(call, body: [], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)

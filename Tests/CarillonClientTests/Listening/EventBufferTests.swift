@@ -2,7 +2,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What waits for an iteration that does not take it.
+/// The limits of the events that wait for a slow iteration.
 struct EventBufferTests {
     private typealias Buffer = EventBuffer<ServiceClientEvent>
 
@@ -128,7 +128,7 @@ struct EventBufferTests {
 }
 
 extension ServiceClientEvent {
-    /// What tests compare.
+    /// The values that tests compare.
     var brief: String {
         switch self {
         case .missed(let count): "missed \(count)"

@@ -96,7 +96,7 @@ struct EventListenersTests {
         let (subject, one, two) = (Subject(), Payload(), Payload())
         listeners.add(one, to: subject)
         listeners.add(two, to: subject)
-        // The user changes in the first call: the second delegate hears nothing of this event, and nobody of the next one.
+        // The user changes in the first call: the second delegate does not receive this event, and neither receives the next one.
         #expect(listeners.deliver([Notice(), Notice(), Notice(isOfUser: false)]))
         try await eventually { heard.withLock { $0.count } == 3 }
         #expect(calls.withLock { $0 } == 3)

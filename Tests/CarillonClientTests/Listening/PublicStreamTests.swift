@@ -4,16 +4,17 @@ import Testing
 
 @testable import CarillonClient
 
-/// Each public stream of the library, filled beyond its bound while its reader stands still.
+/// Each public stream of the library, filled beyond its limit while its reader does not read.
 ///
-/// The results of ``ServiceClient/replies`` wait in the store, and the results of a push to many devices are read as they are sent.
+/// The results of ``ServiceClient/replies`` wait in the store, and the results of a push to many devices are read as they are
+/// sent.
 @Suite(.timeLimit(.minutes(5)))
 struct PublicStreamTests {
     struct Stream: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// What the reader hears when it reads again.
+        /// The entries that the reader receives when it reads again.
         let expected: [String]
-        /// Begins to read, fills the stream, and returns what the reader hears.
+        /// Begins to read, fills the stream, and returns the entries that the reader receives.
         let hear: @Sendable (PushClient) async throws -> [String]
 
         init(_ name: String, expected: [String], hear: @escaping @Sendable (PushClient) async throws -> [String]) {
@@ -236,7 +237,7 @@ struct PublicStreamTests {
         var firings = SubscriptionFirings(queue: queue).makeAsyncIterator()
         var heard: [String] = []
         while heard.count < 1000, let firing = await firings.next() { heard.append(firing.id) }
-        // What was not taken comes again.
+        // Entries that were not read are delivered again.
         queue.add(try firing(1200))
         if let firing = await firings.next() { heard.append(firing.id) }
         return heard

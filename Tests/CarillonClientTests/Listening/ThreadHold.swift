@@ -16,8 +16,8 @@ final class ThreadHold: Sendable {
     func release() { isReleased.withLock { $0 = true } }
 }
 
-/// Runs the tests that hold a thread one after the other. Swift runs tasks on as many threads as there are cores, which can be
-/// two: if each is held, nothing is left that could release them.
+/// Runs the tests that block a thread one after the other. Swift runs tasks on as many threads as there are cores, which can be
+/// two: if each is blocked, no thread remains that could release them.
 struct HoldsThread: TestTrait, TestScoping {
     private struct Turns {
         var isTaken = false

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import CarillonClient
 
-/// What a proxy, a login page or another program answers in the server's place.
+/// The answer of a proxy, a login page or another program in the server's place.
 enum RelayAnswer: CaseIterable, Sendable {
     case loginPage, noContent, redirect, unauthorized, forbidden, notFound, gone, loginRequired, empty, emptyObject
 

@@ -8,7 +8,7 @@ import NIOWebSocket
 import Synchronization
 import TestSupport
 
-/// A server that speaks the true protocol over true sockets, and whose every answer the test decides.
+/// A server that uses the true protocol over true sockets, with answers that the test decides.
 final class ScriptedServer: Sendable {
     /// How a registration is answered.
     struct Answer: Sendable {
@@ -19,7 +19,7 @@ final class ScriptedServer: Sendable {
 
     let port: Int
     let isSecure: Bool
-    /// What the server calls itself.
+    /// The id that the server reports.
     let id: String
     /// Each connection that was upgraded, in order.
     let sockets: AsyncStream<ServerSocket>
@@ -28,7 +28,7 @@ final class ScriptedServer: Sendable {
     private let connections: OpenChannels
     private let registrations: Registrations
 
-    /// Binds a port that the system lends to nobody, so that it is free again when it was given back.
+    /// Binds a port that the system assigns to no other process, so that it is free again after its release.
     static func startOnStablePort() async throws -> ScriptedServer {
         try await start(port: FreePort.next())
     }
@@ -102,7 +102,7 @@ final class ScriptedServer: Sendable {
 
     var address: String { "\(isSecure ? "https" : "http")://localhost:\(port)" }
 
-    /// What the registrations said, in order.
+    /// The reports of the registrations, in order.
     var received: [Registrations.Request] { requests(to: "POST /v1/devices") }
 
     func requests(to line: String) -> [Registrations.Request] {
@@ -141,7 +141,7 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// Decides what deletions of devices are answered with: by the server, or by a relay in its place.
+    /// Decides the answers to deletions of devices: by the server, or by a relay in its place.
     func answerDeletions(with status: HTTPResponseStatus, byRelay isRelayed: Bool = false) {
         registrations.state.withLock { ($0.deletion, $0.isDeletionRelayed) = (status, isRelayed) }
     }
@@ -160,7 +160,7 @@ final class ScriptedServer: Sendable {
         return (socket, hello)
     }
 
-    /// Ends every connection without a word.
+    /// Ends every connection without a close frame.
     func dropConnections() { connections.closeAll() }
 
     func stop() async throws {
@@ -179,7 +179,7 @@ final class OpenChannels: Sendable {
     }
 }
 
-/// What came to `POST /v1/devices`.
+/// The requests to `POST /v1/devices`.
 final class Registrations: Sendable {
     struct Request: Sendable {
         var line: String
@@ -190,11 +190,11 @@ final class Registrations: Sendable {
     struct State: Sendable {
         var received: [Request] = []
         var areLost = false
-        /// What `GET /v1/server` is answered with; nil for a server that does not know it.
+        /// The answer to `GET /v1/server`; nil for a server that does not know the path.
         var description: ServerBody?
         var deletion = HTTPResponseStatus.noContent
         var isDeletionRelayed = false
-        /// What each answer has in `Carillon-Server`.
+        /// The value of `Carillon-Server` in each answer.
         var server = ""
         var waiters: [(count: Int, line: String, continuation: CheckedContinuation<Void, Never>)] = []
         var answer: (@Sendable (_ number: Int) -> ScriptedServer.Answer)?

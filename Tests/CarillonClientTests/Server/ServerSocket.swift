@@ -5,7 +5,7 @@ import Synchronization
 
 /// The server's end of one WebSocket.
 final class ServerSocket: Sendable {
-    /// The socket ended, or said something else than the test waited for.
+    /// The socket ended, or sent something else than the test waited for.
     struct Ended: Error {}
 
     enum Event: Sendable {
@@ -38,7 +38,7 @@ final class ServerSocket: Sendable {
         return frame
     }
 
-    /// Waits until the socket ends, and gives the client's code.
+    /// Waits until the socket ends, and returns the client's code.
     func closeCode() async -> UInt16? {
         var code: UInt16?
         for await event in events {
@@ -113,7 +113,7 @@ final class ServerSocketHandler: ChannelInboundHandler {
         var content = frame.unmaskedData
         switch frame.opcode {
         case .text:
-            // RFC 6455 section 5.1: what a client sends is masked.
+            // RFC 6455 section 5.1: frames of a client are masked.
             guard frame.maskKey != nil else { return context.close(promise: nil) }
             do {
                 socket.arrived(.frame(try ClientFrame(parsing: Array(buffer: content))))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// A call is made for the user whom the app named last, and goes out for nobody else.
+/// A call is made for the user that the app named last, and is sent for nobody else.
 @Suite(.timeLimit(.minutes(5)))
 struct CallOwnerTests {
     private let consumer: ServiceEngineFixture
@@ -28,7 +28,7 @@ struct CallOwnerTests {
         }
     }
 
-    /// The server takes the user whom the app named.
+    /// The server accepts the user that the app named.
     private func take(_ user: String) async throws {
         try await consumer.engine.runner.perform { session, context in
             guard let identity = session.registration.identity else { return [] }
@@ -52,7 +52,7 @@ struct CallOwnerTests {
         return call
     }
 
-    /// Sends a request of a device without a user: in that time a call that waits for nobody goes out.
+    /// Sends a request of a device without a user: in that time a call without a user is sent.
     private func sendAnother() async throws {
         let other = try await ServiceEngineFixture("com.example.other", number: 3)
         other.takeRequests()

@@ -6,10 +6,10 @@ import Testing
 
 @testable import CarillonClient
 
-/// A call ends at its deadline, whatever it waits for. They run alone, because they measure time.
+/// A call ends at its deadline, whichever step it waits for. The tests run alone, because they measure time.
 @Suite(.timeLimit(.minutes(5)))
 struct DeadlineTests {
-    /// What keeps a call from its result.
+    /// The reasons that delay the result of a call.
     enum Obstacle: CaseIterable {
         case noRegistration
         case noServer
@@ -138,7 +138,7 @@ struct DeadlineTests {
         #expect(ContinuousClock.now.duration(to: longest.ends) <= .seconds(RequestHeader.longestDeadlineSeconds))
     }
 
-    /// What the server says of a request that it may have taken; nil: it was cancelled.
+    /// The server's answer about a request that it may have accepted; nil: it was cancelled.
     @Test(arguments: [nil, .requestUnknown, .alreadyDelivered, .requestFinished] as [ErrorCode?])
     func `a request that a former run left is cancelled after its deadline, and a result that the server has is kept`(
         _ refusal: ErrorCode?

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// The sockets between apps of one machine, and those who come to them with anything else.
+/// The sockets between apps of one machine, and peers that send invalid data to them.
 @Suite(.timeLimit(.minutes(5)))
 final class LocalSocketsTests: Sendable {
     private let root: String

@@ -2,7 +2,7 @@ import Synchronization
 
 @testable import CarillonClient
 
-/// Notes the results that it is told.
+/// Stores the results that it receives.
 final class NotingServiceClientDelegate: ServiceClientDelegate {
     let results = Mutex<[(id: String, result: Result<ServiceReply, ServiceError>)]>([])
     let removed = Mutex<[String]>([])

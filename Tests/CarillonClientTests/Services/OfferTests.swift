@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// The limits of what an app offers, and what the server refuses of it.
+/// The limits of the services that an app offers, and the refusals of the server.
 @Suite(.timeLimit(.minutes(5)))
 struct OfferTests {
     private static let png = Data([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A])

@@ -40,7 +40,7 @@ struct PeerPinsTests {
         #expect(pins.presented([2], reportedUser: "ada", at: 5) == .changed(isNew: true))
         #expect(pins.presented([1], reportedUser: "ben", at: 6) == .changed(isNew: true))
         #expect(pins.visible.map(\.user) == ["ada", "ben"])
-        // The app named nobody: whoever has the device now is known, and no offer is noted.
+        // The app named no user: the current user of the device is known, and no offer is stored.
         pins.pins[0].offered = nil
         #expect(pins.presented([1], reportedUser: nil, at: 7) == .known)
         #expect(pins.presented([2], reportedUser: nil, at: 8) == .known)

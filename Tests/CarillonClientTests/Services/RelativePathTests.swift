@@ -124,7 +124,7 @@ struct RelativePathTests {
         #expect(Array(path.text.unicodeScalars) == Array(normal.unicodeScalars))
     }
 
-    /// Whatever comes, what is taken stays below its directory.
+    /// Every accepted path stays below its directory.
     @Test func `a thousand hostile names lead nowhere else`() {
         var random = SeededRandom(seed: 16)
         let pieces = [

@@ -71,7 +71,7 @@ struct ReplyDraftTests {
         #expect(try await fixture.box.draft(of: 1) == draft)
         #expect(try uploads(fixture).count == 1)
         #expect(try await fixture.box.draftUploads() == draft.uploads)
-        // What nobody waits for goes.
+        // Files that no request waits for are removed.
         await fixture.engine.abandonDraft(of: 1)
         let files = await fixture.engine.files.attachments
         try await eventually { try files.uploads().isEmpty }

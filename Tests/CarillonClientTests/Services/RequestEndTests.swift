@@ -50,7 +50,7 @@ struct RequestEndTests {
         #expect(delegate.ids == [id])
     }
 
-    /// A reply whose seal is none.
+    /// A reply whose seal is invalid.
     private func reply(to id: String, from peer: ServicePeer = Fixture.other) throws -> ServiceEvent {
         let sender = KeyBundle(
             identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
@@ -77,7 +77,7 @@ struct RequestEndTests {
         #expect(try await fixture.box.call(id) != nil)
         await fixture.engine.startDeadlines()
         #expect(await fixture.engine.outgoing.timers[id] == nil)
-        // What a third device says does not end the time of the provider.
+        // A message of a third device does not end the time of the provider.
         try await eventually { delegate.ids == [other] }
         #expect(try await fixture.box.call(id) != nil)
     }

@@ -4,7 +4,7 @@ import Synchronization
 
 @testable import CarillonClient
 
-/// A server that answers what a test says, to questions and to transfers of files. What has no answer is unreachable.
+/// A server with the answers of a test, to requests and to transfers of files. A request without an answer is unreachable.
 final class ScriptedWeb: ClientTransport, FileTransport {
     typealias Answer = (status: Int, body: String)
 
@@ -17,7 +17,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
     }
 
     static let base = "http://127.0.0.1:1"
-    /// What each answer names as its server.
+    /// The id of the server in each answer.
     static let server = "0123456789abcdef0123456789abcdef"
     private let state = Mutex(State())
     /// The `Retry-After` of each answer to a question.
@@ -73,7 +73,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
         onFile("DELETE") { _ in WebAnswer(status: 204, headers: ["carillon-server": Self.server]) }
     }
 
-    /// Gives the attachments that another server took.
+    /// Serves the attachments that another server received.
     func giveFiles(of other: ScriptedWeb) {
         let attachments = other.state.withLock { $0.attachments }
         state.withLock { $0.attachments.merge(attachments) { $1 } }

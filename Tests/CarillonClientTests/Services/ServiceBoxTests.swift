@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What services keep on disk.
+/// The stored data of services.
 struct ServiceBoxTests {
     private let directory = TemporaryDirectory()
 
@@ -110,7 +110,7 @@ struct ServiceBoxTests {
         let event = try request(1)
         for _ in 0..<1000 { #expect(try await box.addLocal(event, event.body, at: 6)) }
         #expect(try await !box.addLocal(event, event.body, at: 6))
-        // What comes by the server has room.
+        // Envelopes from the server have capacity.
         try await add(event.body, to: box)
         try await box.done(1)
         try await box.done(2)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// The bounds of what others bring to a device.
+/// The limits of the data that others send to a device.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceEngineBoundsTests {
     @Test func `requests beyond the bound are answered that the provider is busy`() async throws {

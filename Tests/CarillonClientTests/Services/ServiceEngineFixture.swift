@@ -7,7 +7,7 @@ import TestSupport
 
 @testable import CarillonClient
 
-/// The engine of services of one device. Its storage is real, and its server answers what a test says.
+/// The engine of services of one device. Its storage is real, and a test sets the answers of its server.
 final class ServiceEngineFixture: Sendable {
     static let method = ServiceMethod("com.example.x", "1", "m")
     static let own = String(repeating: "1", count: 32)
@@ -79,7 +79,7 @@ final class ServiceEngineFixture: Sendable {
         return id
     }
 
-    /// The server says that the device belongs to a user.
+    /// The server reports that the device belongs to a user.
     func become(_ user: String) async throws {
         try await engine.runner.perform { session, context in
             guard let identity = session.registration.identity else { return [] }

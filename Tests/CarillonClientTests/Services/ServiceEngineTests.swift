@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What becomes of requests when the server says something else than it should.
+/// The result of requests if the server returns wrong answers.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceEngineTests {
     private let fixture: ServiceEngineFixture
@@ -103,7 +103,7 @@ struct ServiceEngineTests {
         for number in 1...2 {
             let body = try found(other, signedFor: other.device)
             fixture.web.on("GET /v1/services", 200, body)
-            // What was found a moment ago is of another service.
+            // The result of a moment ago is for another service.
             let wanted: ServiceError.Code? = number == 1 ? nil : .identityChanged
             #expect(await code(call(service: "com.example.x\(number)"), engine) == wanted)
         }
@@ -183,7 +183,7 @@ struct ServiceEngineTests {
         for (number, (user, body, wanted)) in calls.enumerated() {
             fixture.web.on("GET /v1/services", 200, body)
             _ = try await client.providers(user: user)
-            // What was found a moment ago is of another service.
+            // The result of a moment ago is for another service.
             #expect(await code(call(service: "com.example.x\(number)"), engine) == wanted, "call \(number)")
         }
     }
@@ -211,7 +211,7 @@ struct ServiceEngineTests {
             }
         }
         try await eventually { asked.withLock { $0 } == 1 }
-        // The others look meanwhile.
+        // The others search meanwhile.
         try await Task.sleep(for: .milliseconds(50))
         #expect(asked.withLock { $0 } == 1)
         #expect(try await engine.identities().isEmpty, "a kill now leaves nothing")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What an app hears of a request before its result: that it arrived, and how far its files are; and how it ends a request early.
+/// The events of a request before its result: its arrival, and the progress of its files; and the early end of a request.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceProgressTests {
     private let address = ServiceApplication(app: "com.example.files")
@@ -27,7 +27,7 @@ struct ServiceProgressTests {
             deadline: .seconds(50), foreground: .none)
     }
 
-    /// Brings a request to its provider and the reply back. Returns what the consumer hears, up to the result.
+    /// Brings a request to its provider and the reply back. Returns the events of the consumer, up to the result.
     private func exchange(
         _ consumer: ServiceEngineFixture, _ provider: ServiceEngineFixture, received: Bool = false
     ) async throws -> [ServiceClientEvent] {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// Which handler a request finds, and what it is told where there is none; and definitions.
+/// The selection of a handler for a request, and the error without one; and definitions.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceRouterTests {
     private let router = ServiceRouter()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What opens, and what does not.
+/// Which sealed values open, and which do not.
 struct ServiceSealTests {
     private let sender = Curve25519.KeyAgreement.PrivateKey()
     private let receiver = Curve25519.KeyAgreement.PrivateKey()

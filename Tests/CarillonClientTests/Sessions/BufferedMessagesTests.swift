@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What becomes of messages between the server and the app.
+/// The path of messages between the server and the app.
 struct BufferedMessagesTests {
     private typealias Base = ClientSessionTests
 

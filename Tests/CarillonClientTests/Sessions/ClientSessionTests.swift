@@ -107,7 +107,7 @@ struct ClientSessionTests {
         #expect(session.wakeReceived(at: Self.start) == [.send(.ping)])
         #expect(Self.receive(.pong, &session) == [.noteCaughtUp])
         #expect(Self.receive(.pong, &session).isEmpty)
-        // The next connection begins with what waits.
+        // The next connection begins with the waiting entries.
         _ = session.socketClosed(code: nil, at: Self.start, random: 0)
         _ = session.wakeReceived(at: Self.start)
         _ = session.socketOpened(at: Self.start)
@@ -292,7 +292,7 @@ struct ClientSessionTests {
         let actions = Self.receive(.channelEvent(event), &session)
         #expect(actions.map(\.kind) == ["write", "deliver", "send"])
         #expect(actions.last == .send(.ack([.init(version: "e", code: 100)])))
-        // It may come again: it is acknowledged again, and not told.
+        // It may be delivered again: it is acknowledged again, and not reported.
         #expect(Self.receive(.channelEvent(event), &session) == [.send(.ack([.init(version: "e", code: 100)]))])
     }
 

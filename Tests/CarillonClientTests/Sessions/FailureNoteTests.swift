@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What is logged of failures, and what `lastFailure` is.
+/// The log of failures, and the value of `lastFailure`.
 struct FailureNoteTests {
     private let lines = LogCatcher()
     private let note: FailureNote

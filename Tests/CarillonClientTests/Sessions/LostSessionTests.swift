@@ -28,7 +28,7 @@ struct LostSessionTests {
         return Base.receive(frame, &session)
     }
 
-    /// A session whose token the server took.
+    /// A session whose token the server accepted.
     private func registered(_ history: String?) throws -> (session: ClientSession, name: String?) {
         var session = ClientSession(.init(), restoring: Base.stored())
         _ = session.started(at: Base.start)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What the client makes of a `register` frame that refuses a channel.
+/// The client's reaction to a `register` frame that refuses a channel.
 struct RefusedRegistrationTests {
     private typealias Base = ClientSessionTests
 

@@ -178,7 +178,7 @@ struct ServerIdentityTests {
         #expect(session.registration.identity == nil)
         _ = session.socketClosed(code: 1000, at: Self.start, random: 0)
         _ = session.timerFired(at: Self.start + .seconds(60))
-        // Whoever signed out says so himself.
+        // The deregistration is sent by the client itself.
         #expect(session.move == .rest)
         _ = session.deregistrationFailed(deregistration, at: Self.start, random: 0)
         for _ in 0..<2 {
@@ -190,7 +190,7 @@ struct ServerIdentityTests {
         _ = session.timerFired(at: Self.start + .seconds(60))
         #expect(session.move == .deregister(deregistration))
         #expect(session.deregistered(deregistration).contains(.write(.removeDeregistration(device: "d"))))
-        // Nobody is registered until a channel is wanted.
+        // No device is registered until a channel is needed.
         #expect(session.move == .rest)
         #expect(session.deadline == nil)
         _ = try session.connectRequested(Base.name, as: Base.id, deadline: nil)

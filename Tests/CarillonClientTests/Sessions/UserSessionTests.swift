@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// Whose the install is, and what waits for it.
+/// The user of the install, and the work that waits for the user.
 struct UserSessionTests {
     private typealias Base = ClientSessionTests
 

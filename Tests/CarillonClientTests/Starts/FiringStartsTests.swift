@@ -379,7 +379,7 @@ struct FiringStartsTests {
         func didUnsubscribe(_ subscription: NotificationSubscription) { heard.withLock { $0.append("end") } }
     }
 
-    /// Ends the subscription, and returns what a delegate heard before that.
+    /// Ends the subscription, and returns the earlier events of a delegate.
     private func all(_ delegate: Delegate, _ runner: SessionRunner) async throws -> [String] {
         runner.subscriptions.signedOut()
         try await eventually { delegate.heard.withLock { $0.last } == "end" }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What is known of servers that named themselves in an earlier run.
+/// The stored ids of servers from an earlier run.
 @Suite(.timeLimit(.minutes(5)))
 struct NamedServersTests {
     private static let base = "http://host"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// When the app hears that the storage fails, and who tries again.
+/// When the app is notified that the storage fails, and which operation retries.
 @Suite(.timeLimit(.minutes(5)))
 final class StorageHealthTests: Sendable {
     private let health = StorageHealth()
@@ -40,7 +40,7 @@ final class StorageHealthTests: Sendable {
     @Test func `after an abandoned operation the storage fails until another one succeeds`() {
         health.operationEnded(health.operationFailed(full), succeeded: false)
         #expect(changes == [.failed("full")] && health.isFailing)
-        // A transaction needs less room than a file.
+        // A transaction needs less space than a file.
         health.transactionWrote()
         health.operationEnded(health.operationFailed(full), succeeded: false)
         #expect(changes == [.failed("full")] && health.isFailing)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// Formats that travel encrypted, as an app says them.
+/// Encrypted formats, as an app writes them.
 struct PrivateSubscriptionTests {
     private func subscriptions(_ folder: SharedFolder?) -> NotificationSubscriptions {
         let subscriptions = NotificationSubscriptions(shared: folder) { _ in
@@ -33,7 +33,7 @@ struct PrivateSubscriptionTests {
             let format = subscription.notificationFormat
             #expect(format.isPrivate && PrivateKeys(format.json["private"]) == expected)
         }
-        // Given anew, as at the next launch, it is the same to the server.
+        // A new value with the same content, as at the next launch, is the same for the server.
         let again = alert()
         try subscriptions(folder).declare([again])
         #expect(again.present.definition.hash == first.present.definition.hash)

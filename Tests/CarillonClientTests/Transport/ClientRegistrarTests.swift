@@ -6,9 +6,9 @@ import Testing
 
 @testable import CarillonClient
 
-/// What follows from each answer to a request beside the socket.
+/// The effect of each answer to a request beside the socket.
 struct ClientRegistrarTests {
-    /// Answers what the test says, in order, and remembers what was asked.
+    /// Returns the answers of the test, in order, and stores the requests.
     private final class Answers: ClientTransport {
         private let answers: Mutex<[(status: Int, body: String)]>
         let asked = Mutex<[(bearer: String?, body: String)]>([])

@@ -6,13 +6,13 @@ import Testing
 
 @testable import CarillonClient
 
-/// Why there is no connection, in the words of people.
+/// The reason why there is no connection, in sentences for people.
 @Suite(.timeLimit(.minutes(5)))
 struct ConnectionReasonTests {
     private let base = TransportConformanceTests()
     private typealias Kind = TransportConformanceTests.Kind
 
-    /// What no sentence has: names of types, of files and of error numbers.
+    /// Texts that no sentence contains: names of types, of files and of error numbers.
     private func isPlain(_ text: String) -> Bool {
         !["NIO", "SSL:", "BoringSSL", "errno", "Error(", ".swift", ".cc", "_"].contains { text.contains($0) }
     }

@@ -7,7 +7,7 @@ import Testing
 /// The result of each kind of answer to a request of the HTTP API.
 @Suite(.timeLimit(.minutes(5)))
 struct ServerAPITests {
-    /// Gives one answer to each request; without an answer, the connection is cut.
+    /// Returns one answer to each request; without an answer, the connection is cut.
     private struct Answering: WebTransport {
         var answer: WebAnswer?
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What every transport of the client must do, whatever opens its connections.
+/// The requirements for every transport of the client.
 @Suite(.timeLimit(.minutes(5)))
 struct TransportConformanceTests {
     /// A transport that can be built here.
@@ -45,7 +45,7 @@ struct TransportConformanceTests {
         WebRequest(method: .get, address: try #require(WebAddress(http: text)), answerLimit: limit)
     }
 
-    /// A listener that accepts connections, says what it is to say, and goes or stays.
+    /// A listener that accepts connections, sends its text, and closes or stays open.
     func withListener(
         saying words: String? = nil, closes: Bool = false, _ body: (Int) async throws -> Void
     ) async throws {
@@ -61,7 +61,7 @@ struct TransportConformanceTests {
         try await listener.close()
     }
 
-    /// Answers the first bytes that come with the same words always.
+    /// Answers the first bytes of each connection with the same text.
     private final class Speaker: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let words: String
@@ -125,7 +125,7 @@ struct TransportConformanceTests {
         #expect(try await fault(transport, asking: request("https://\(peer.0):\(server.port)/")) == .reachedServer)
     }
 
-    // MARK: Who does not answer
+    // MARK: Servers without an answer
 
     @Test(arguments: Kind.allCases)
     func `nobody there is a fault of the network`(_ kind: Kind) async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// The example holds what the suite asks, and the suite notices what does not.
+/// The example meets the requirements of the suite, and the suite notices violations.
 @Suite(.timeLimit(.minutes(5)))
 struct ContentConformanceTests {
     final class Source: ContentSource {
@@ -21,7 +21,7 @@ struct ContentConformanceTests {
         func file(of attachment: PushUpdate.Attachment) async throws -> Data { Data() }
     }
 
-    /// With what a store may get wrong.
+    /// With the faults that a store can have.
     enum Flaw: String, CaseIterable {
         case losesEdits, losesEffects, ignoresRevision, removesEdited, forgetsMode, commitsNothing, keepsPreparing
         case sameRevision

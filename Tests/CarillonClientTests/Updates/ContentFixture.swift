@@ -145,7 +145,7 @@ final class ContentFixture: ContentStore {
     func events() -> AsyncStream<ContentEvent> { stream }
 }
 
-/// A user interface that remembers what it was told.
+/// A user interface that stores its calls.
 final class PresenterFixture: UpdatePresenter {
     struct State {
         var received: [[String: Int]] = []
@@ -160,7 +160,7 @@ final class PresenterFixture: UpdatePresenter {
         var crashed: [String] = []
         var beforeShow: (@Sendable () async -> Void)?
         var beforeQuestion: (@Sendable () async -> Void)?
-        /// Nil: nobody answers.
+        /// Nil: no answer.
         var consent: CommitConsent? = .unanswered
     }
 

@@ -37,7 +37,7 @@ struct KilledProcessingTests {
                 for edits in [0, 2] {
                     for commit in [CommitOutcome.committed, .refused("no"), .unreachable, .unknown] {
                         for consent in CommitConsent.allCases {
-                            // What is not asked and not committed is the same in all of them.
+                            // The state without a prompt and without a commit is the same in all of them.
                             let isUnasked = edits == 0 || kind == "content" || payload.contains("over")
                             if isUnasked, commit != .committed || consent != .given { continue }
                             if consent != .given, kind == "definitions" || commit != .committed { continue }
@@ -86,7 +86,7 @@ struct KilledProcessingTests {
         for action in 0..<actions {
             for kill in [ContentFixture.Kill.before(action), .after(action)] {
                 var (end, _) = try await Self.end(of: cell, killed: kill)
-                // A commit may have been made, of which nobody knows; then there is nothing to ask.
+                // A commit with an unknown result may have been made; then there is nothing to ask.
                 end.content.revision = whole.content.revision
                 if end.content.commits == whole.content.commits, end.content.edits == whole.content.edits {
                     #expect(end.results == whole.results, "\(kill)")

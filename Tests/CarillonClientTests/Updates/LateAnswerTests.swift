@@ -12,7 +12,7 @@ import Testing
 struct LateAnswerTests {
     private typealias Fixture = ProcessingFixture
 
-    /// What a test does while a worker runs: each step until it returns true, then the next.
+    /// The actions of a test while a worker runs: each step until it returns true, then the next.
     private final class Script: Sendable {
         typealias Step = @Sendable () async throws -> Bool
 
@@ -28,7 +28,7 @@ struct LateAnswerTests {
             return false
         }
 
-        /// Lets the worker process what there may be.
+        /// Lets the worker process the waiting updates.
         static func pause() -> Step {
             let rounds = Rounds()
             return { rounds.next() }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// A maintenance begins and ends by the server's clock, whatever the phone's says.
+/// A maintenance begins and ends by the server's clock, regardless of the phone's clock.
 @Suite(.timeLimit(.minutes(5)))
 struct MaintenanceTimeTests {
     private typealias Fixture = ProcessingFixture
@@ -35,7 +35,7 @@ struct MaintenanceTimeTests {
             world.clock.withLock { $0 += (ofWall ?? minutes) * MaintenanceTimeTests.minute }
         }
 
-        /// Does what is due; whether the maintenance is under way.
+        /// Processes the due updates. Returns whether the maintenance is under way.
         func isUnderWay() async throws -> Bool {
             _ = try await worker.advanceMaintenance()
             let isUnderWay = try await world.inbox.maintenance()?.hasBegun == true
@@ -53,7 +53,7 @@ struct MaintenanceTimeTests {
         #expect(try await !announced.isUnderWay())
         announced.pass(minutes: 1)
         #expect(try await announced.isUnderWay())
-        // Somebody puts the clock right meanwhile.
+        // The clock is corrected meanwhile.
         announced.pass(minutes: 29, ofWall: 29 - minutes)
         #expect(try await announced.isUnderWay())
         announced.pass(minutes: 1)

@@ -95,7 +95,7 @@ struct PopupQueueTests {
         #expect(queue.added(key("c"), popup(.failure, "c")) == [.download(key("c"), .object("c"))])
         #expect(queue.added(key("d"), popup(.failure, "d")).isEmpty)
         #expect(queue.downloaded(key("b")) == [.download(key("d"), .object("d"))])
-        // The one whose turn it is has been taken back.
+        // The popup whose turn it is was withdrawn.
         #expect(queue.added(key("e"), popup(.failure, "e")).isEmpty)
         #expect(queue.removed(key("c")) == [.download(key("e"), .object("e"))])
         #expect(queue.downloaded(key("c")).isEmpty)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// One device's durable inbox, and whoever processes it until he is killed.
+/// The durable inbox of one device, and its processing until a kill.
 final class ProcessingFixture: Sendable {
     static let owner = UpdateOwner(device: "d", user: "ada", profile: "")
 
@@ -36,12 +36,12 @@ final class ProcessingFixture: Sendable {
         try await inbox.setOwner(Self.owner)
     }
 
-    /// What the server would say in a poll.
+    /// The server's answer to a poll.
     static func frame(
         _ id: String, _ kind: String, _ payload: String = "{}", attempt: Int = 1, entry: Int = 1,
         orderKey: String? = nil
     ) -> UpdateFrame {
-        // What takes one back says no more.
+        // A withdrawal contains nothing else.
         if attempt == 0 {
             return UpdateFrame(version: "v-\(id)-0", attempt: 0, entry: entry, body: Array(#"{"id":"\#(id)"}"#.utf8))
         }
@@ -99,7 +99,7 @@ final class ProcessingFixture: Sendable {
         try await run(worker(failsConflicts: failsConflicts)) { try await inbox.isAllProcessed() }
     }
 
-    /// What the server would be told, without the words for people.
+    /// The report for the server, without the texts for people.
     func results() async throws -> [String] {
         try await inbox.report(results: 1000).results.map { result in
             let json = result.json

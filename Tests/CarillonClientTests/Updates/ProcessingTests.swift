@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What updates do to an app's content, with real storage beneath.
+/// The effects of updates on an app's content, with real storage.
 @Suite(.timeLimit(.minutes(5)))
 struct ProcessingTests {
     private typealias Fixture = ProcessingFixture
@@ -56,7 +56,7 @@ struct ProcessingTests {
         try await worker.happened(.modeChanged(.offline))
         try await fixture.process()
         #expect(try await fixture.results() == ["a deferred committed (uncommitted changes)"])
-        // The server gives it again after a day.
+        // The server delivers it again after a day.
         try await fixture.receive(Fixture.frame("a", "definitions", attempt: 2))
         try await fixture.process()
         #expect(fixture.presenter.seen.conflicts == ["a"])
@@ -101,7 +101,7 @@ struct ProcessingTests {
         try await fixture.process()
         #expect(try await fixture.results() == ["a done"])
         #expect(fixture.content.content.commits == 2 && fixture.content.content.definitions == 2)
-        // Who edits without end has the update wait.
+        // A user who edits continuously delays the update.
         fixture.content.state.withLock { $0.editsMeanwhile = .max }
         try await fixture.receive(Fixture.frame("b", "definitions"))
         try await fixture.process()
@@ -317,7 +317,7 @@ struct ProcessingTests {
         let worker = fixture.worker()
         try await fixture.run(worker) {
             guard try await fixture.results() == ["b done"] else { return try await fixture.results().count > 1 }
-            // The question holds nobody up.
+            // The prompt delays nothing.
             fixture.presenter.state.withLock { $0.consent = consent }
             return false
         }

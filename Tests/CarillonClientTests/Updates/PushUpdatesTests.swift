@@ -8,10 +8,10 @@ import Testing
 
 @testable import CarillonClient
 
-/// How the server is asked: what is said, how soon again, and when not.
+/// The polls of the client: their contents, their delays, and when there is none.
 @Suite(.timeLimit(.minutes(5)))
 struct PushUpdatesTests {
-    /// A server whose every answer the test decides.
+    /// A server with answers that the test decides.
     private final class Door: ClientTransport {
         struct Answer {
             var status = 200
@@ -128,7 +128,7 @@ struct PushUpdatesTests {
         #"{"messageType":"update","version":"v","attempt":1,"entry":1,"update":{"id":"\#(id)","kind":"content","payload":{"action":"refresh","object":"\#(id)"},"publishedAt":"2026-01-31T12:00:00.000Z"}}"#
     }
 
-    // MARK: What is said
+    // MARK: Contents of polls
 
     @Test func `a position that the server will not have is forgotten`() async throws {
         let door = Door { number, _ in number == 2 ? .problem(.positionInvalid) : number < 4 ? .init() : nil }
@@ -156,7 +156,7 @@ struct PushUpdatesTests {
             let asked = regions()
             let refused = asked.firstIndex { $0 == .string("nowhere") }
             if refused == nil, asked.count >= 2 { place.region.withLock { $0 = "nowhere" } }
-            // One more poll says nothing of what was refused.
+            // One more poll does not contain the refused parameters.
             if let refused, asked.count >= refused + 2 { place.region.withLock { $0 = "south" } }
             world.updates.poll()
             return asked.contains { $0 == .string("south") }

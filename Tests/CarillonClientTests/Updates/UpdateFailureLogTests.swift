@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What is logged when updates cannot be fetched.
+/// The log of failures to fetch updates.
 struct UpdateFailureLogTests {
     @Test func `the first failure and each with another reason is a warning`() async throws {
         let fixture = try await ProcessingFixture()

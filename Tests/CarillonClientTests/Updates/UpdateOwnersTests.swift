@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What stays of an owner while another one, or nobody, has the device.
+/// The stored data of an owner while the device has another owner, or none.
 @Suite(.timeLimit(.minutes(5)))
 struct UpdateOwnersTests {
     private typealias Fixture = ProcessingFixture
@@ -33,7 +33,7 @@ struct UpdateOwnersTests {
         let word = try await inbox.report(results: 9)
         #expect(word.position == nil)
         #expect(try await fixture.results() == results)
-        // The server did not hear the result, and gives the update again.
+        // The server did not receive the result, and delivers the update again.
         let arrival = try await fixture.receive(Fixture.frame("a", "content", Self.refresh, attempt: 2))
         #expect(arrival.counts.isEmpty)
         try await fixture.process()

@@ -76,7 +76,7 @@ struct UpdateStartsTests {
         #expect(Set(try await fixture.results()) == ["a failed (crashed)", "b done"])
         let word = try await fixture.inbox.report(results: 9)
         #expect(word.results.contains { $0.json["permanent"] == .bool(true) })
-        // An operator has the server give it again.
+        // An operator requeues it.
         try await fixture.receive(Fixture.frame("a", Self.kind, attempt: 2))
         let again = fixture.worker(custom: [Self.kind: { update in record.add(update.id) }])
         try await fixture.run(again) { try await fixture.results().contains("a done") }
@@ -128,7 +128,7 @@ struct UpdateStartsTests {
         ])
         try await fixture.run(worker) { false }
         #expect(try await fixture.results() == ["a done"])
-        // The user signs out and in, and the server gives the update again.
+        // The user signs out and in, and the server delivers the update again.
         try await fixture.inbox.setOwner(nil)
         try await fixture.inbox.setOwner(Fixture.owner)
         try await fixture.receive(Fixture.frame("a", Self.kind, attempt: 2))

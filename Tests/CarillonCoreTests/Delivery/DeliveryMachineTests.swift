@@ -269,7 +269,7 @@ struct DeliveryMachineTests {
     }
 }
 
-/// What ``DeliveryMachine`` is held against.
+/// The model that ``DeliveryMachine`` is compared with.
 private struct DeliveryModel {
     private enum Fate { case waiting, withdrawn, acknowledged }
     private struct Stored {
@@ -285,7 +285,7 @@ private struct DeliveryModel {
     /// Offers on their way from the publisher, in order.
     private var offers: [Envelope] = []
     private var pending: PageRequest?
-    /// What a load read, on its way back.
+    /// The entries that a load read, before they arrive.
     private var answer: (envelopes: [Envelope], isComplete: Bool)?
     private var lastGiven: Int64 = 0
     private var isPaused = false
@@ -362,7 +362,7 @@ private struct DeliveryModel {
         want(machine.finished(stored[index].envelope.id).load)
     }
 
-    /// As a newer message of the topic or its sender does: only what was stored, so that its offer is not on its way.
+    /// As a newer message of the topic or its sender does: only stored ones, whose offers are not pending.
     private mutating func withdraw() {
         guard let index = stored.indices.filter({ stored[$0].fate == .waiting }).randomElement(using: &generator),
             !offers.contains(stored[index].envelope)
@@ -374,7 +374,7 @@ private struct DeliveryModel {
     mutating func step() {
         switch Int.random(in: 0...11, using: &generator) {
         case 0, 1: append(isOffered: true)
-        // What is not offered is said in its turn: after the offers that were made before it.
+        // A message that is not offered is reported in its turn: after the earlier offers.
         case 2:
             while !offers.isEmpty { deliverOffer() }
             append(isOffered: false)
@@ -397,7 +397,7 @@ private struct DeliveryModel {
         want(machine.outputResumed(at: now).load)
     }
 
-    /// Everything that can happen happens: what is stale was forgotten by the machine.
+    /// All events occur: the machine ignores the stale ones.
     mutating func windDown() {
         if isPaused { pauseOrResume() }
         for _ in 0..<3 * stored.count + 30 {

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// A session that writes down what it is told, and gives everything that it is offered.
+/// A session that stores its calls, and delivers every offer.
 final class RecordingSession: LiveSession {
     enum Event: Equatable, Sendable {
         case offered(Int64)

@@ -25,7 +25,7 @@ struct DeclarationReader {
     private var brackets = 0
     /// The last two bytes that are not white space.
     private var marks: (earlier: UInt8, last: UInt8) = (0, 0)
-    /// The word directly before; empty if a mark is between.
+    /// The token directly before; empty if a mark is between.
     private var former = ""
     private var isPrivate = false
 

@@ -12,7 +12,7 @@ struct StoreCheckTests {
         var check = Check()
         #expect(isUnusable(check.requested(1, oldestChange: .seconds(5) + .nanoseconds(1))))
         #expect(check.requested(2, oldestChange: .seconds(5)) == .begin(1))
-        // The check goes on, and whoever asks now need not wait for it.
+        // The check continues, and later callers need not wait for it.
         #expect(isUnusable(check.requested(3, oldestChange: .seconds(6))))
         #expect(check.answered() == [2])
         #expect(check.requested(4, oldestChange: .zero) == .begin(2))

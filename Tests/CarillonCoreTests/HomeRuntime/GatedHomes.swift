@@ -136,7 +136,7 @@ struct GatedHomes: Sendable {
         while home.shards.contains(shard) { await Task.yield() }
     }
 
-    /// Gives the closed shard to the second home, without its sessions.
+    /// Moves the closed shard to the second home, without its sessions.
     func give() throws {
         let former = try #require(first.gate)
         second.take(shard)

@@ -5,7 +5,7 @@ import Synchronization
 import TestStores
 import Testing
 
-/// What happens to an inbox between the read of a device that arrives and the join of its session.
+/// The changes of an inbox between the read of a device that arrives and the join of its session.
 @Suite(.timeLimit(.minutes(5)))
 struct HomeArrivalTests {
     private let store = ScriptedInboxStore()
@@ -172,7 +172,7 @@ struct HomeArrivalTests {
 
     // MARK: The listener
 
-    /// What the listener of a home was informed of.
+    /// The calls that the listener of a home received.
     private final class Calls: Sendable {
         private let texts = Mutex<[String]>([])
 

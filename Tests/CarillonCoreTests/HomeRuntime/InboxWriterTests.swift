@@ -126,7 +126,7 @@ struct InboxWriterTests {
         #expect(store.commits.isEmpty)
         await writer.flush(Sample.device)
         #expect(store.commits.map(\.count) == [1])
-        // One that is in the commit under way is waited for, and what came after it is left alone.
+        // A message in the commit under way is waited for, and later ones are not affected.
         let commit = store.hold()
         async let first = writer.write(append(2))
         await commit.begun()
@@ -187,7 +187,7 @@ struct InboxWriterTests {
             await #expect(throws: StoreFault(.full, "no space")) { try await writer.write(allOf: Sample.device) }
         }
         #expect(writer.fault(of: Sample.id(1))?.kind == .full)
-        // Nothing was said of this one.
+        // This one was not reported.
         try await writer.write(allOf: DeviceSerial(3))
         store.answer = nil
         try await writer.write(allOf: Sample.device)
@@ -239,7 +239,7 @@ struct InboxWriterTests {
     }
 }
 
-/// What waiters were told, in order.
+/// The results that waiters received, in order.
 private final class ResultCollector: Sendable {
     private let notified = Mutex<[(Int64, InboxResult)]>([])
 
@@ -250,7 +250,7 @@ private final class ResultCollector: Sendable {
     var finished: [Int64] { notified.withLock { $0.compactMap { if case .answered = $0.1 { $0.0 } else { nil } } } }
 }
 
-/// A session that has withdrawn when the test says so.
+/// A session that completes a withdrawal when the test allows it.
 private final class HeldWithdrawal: LiveSession {
     private let waiting = Mutex<[(DeliveryMachine.Withdrawal, @Sendable () -> Void)]>([])
 

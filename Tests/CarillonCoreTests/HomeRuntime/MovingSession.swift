@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// A session that notes the calls of its home, and gives nothing.
+/// A session that stores the calls of its home, and delivers nothing.
 final class MovingSession: LiveSession {
     enum Event: Equatable, Sendable {
         case offered, storedMore, withdrew, moving, stays, gone

@@ -13,7 +13,7 @@ struct MovingSessionsTests {
         DeviceSerial(Shard.firstWithShard + number * Int64(Shard.count) + Int64(shard.number))
     }
 
-    /// Begins a move. Returns what notes that all sessions have answered.
+    /// Begins a move. Returns an object that records that all sessions have answered.
     private func begin() -> Done {
         let done = Done()
         sessions.moving(shard) { done.note() }

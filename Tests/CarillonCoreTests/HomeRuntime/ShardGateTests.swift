@@ -13,7 +13,7 @@ struct ShardGateTests {
         gate = ShardGate(ShardSet([Shard(number: 7), Shard(number: 8)]), scheduler: clock.scheduler, mostWaiting: 3)
     }
 
-    /// Runs scheduled work when the test says so.
+    /// Runs scheduled work when the test starts it.
     private final class HandClock: Sendable {
         private let waiting = Mutex<[@Sendable () -> Void]>([])
 

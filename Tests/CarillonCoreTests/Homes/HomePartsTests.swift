@@ -5,10 +5,11 @@ import Testing
 /// Reads the stored properties of all sources, and finds the owners of homes, of inboxes, of connections and of whole stores.
 @Suite(.timeLimit(.minutes(5)))
 struct HomePartsTests {
-    /// The types that a home does not share. Everything else reaches them through `Homes` or as a `LocalHome`, or has its own store protocol.
+    /// The types that belong to one home. All other code reaches them through `Homes` or as a `LocalHome`, or has its own store
+    /// protocol.
     private static let parts: Set = ["HomeRuntime", "Inbox", "InboxWriter", "LiveSessions", "HomeStore", "Store"]
 
-    /// The parts of a home, and what opens and names the store.
+    /// The parts of a home, and the code that opens and names the store.
     private static let owners: Set = [
         "CarillonCore/HomeRuntime.inbox", "CarillonCore/HomeRuntime.sessions", "CarillonCore/HomeRuntime.store",
         "CarillonCore/Inbox.sessions", "CarillonCore/Inbox.writer", "CarillonCore/InboxWriter.sessions",
@@ -22,11 +23,11 @@ struct HomePartsTests {
         // Make the home and its features.
         "CarillonServer/Lifecycle/HomeDomain.swift": ["", "has", "inform", "isOpen", "shards", "store", "take"],
         "CarillonServer/Lifecycle/HomeDomain+Opening.swift": ["", "findOthers"],
-        // Sets what handles the requests of other processes.
+        // Sets the handler of requests of other processes.
         "CarillonServer/HTTP/HomeRoutes.swift": ["take"],
-        // Lets the home give and take shards.
+        // Lets the home acquire and release shards.
         "CarillonServer/Lifecycle/HomeDomain+Moving.swift": [""],
-        // Writes what only the memory of the home has.
+        // Writes data that only the memory of the home has.
         "CarillonServer/Lifecycle/HomeDomain+Stop.swift": ["flush", "hasUnwritten", "writeUnwritten"],
         // Passes the handle of a home to the sweeper of the store.
         "CarillonServer/Lifecycle/CarillonServer.swift": ["store"],
@@ -38,7 +39,7 @@ struct HomePartsTests {
     private struct Reading {
         var fileCount = 0
         var propertyCount = 0
-        /// The files whose brackets do not match.
+        /// The files with unbalanced brackets.
         var unreadable: [String] = []
         /// The properties with one of the types, by the target and the path in it.
         var found: Set<String> = []
@@ -98,7 +99,7 @@ struct HomePartsTests {
     /// Returns the members that the code of a source uses of a `runtime`. Another use has the name "".
     private static func membersOfRuntime(in source: String) -> Set<String> {
         guard source.contains("runtime") else { return [] }
-        // By the words of Unicode, there is no boundary beside a dot between letters.
+        // According to Unicode, there is no word boundary beside a dot between letters.
         let use = #/\bruntime\b(?:\s*[?!]?\s*\.\s*(\w+))?/#.wordBoundaryKind(.simple)
         let uses = SwiftSource.code(source).matches(of: use)
         return Set(uses.map { use in String(use.output.1 ?? "") })

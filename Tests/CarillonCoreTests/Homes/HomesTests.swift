@@ -6,7 +6,7 @@ import TestStores
 import TestSupport
 import Testing
 
-/// What others use of a home through `Homes`.
+/// The use of a home by others through `Homes`.
 @Suite(.timeLimit(.minutes(5)))
 struct HomesTests {
     private let sessions = LiveSessions()

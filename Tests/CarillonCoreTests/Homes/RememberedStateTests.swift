@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Compares the types that remember something with the table in docs/architecture.md, which says what a start makes of it.
+/// Compares the types that remember something with the table in docs/architecture.md, which lists their contents after a start.
 @Suite(.timeLimit(.minutes(5)))
 struct RememberedStateTests {
     private static let targets = ["CarillonCore", "CarillonServer", "CarillonSQLite"]
-    /// What threads share is in one of these.
+    /// Values that threads share are in one of these.
     private static var declaration: Regex<Substring> { #/\b(?:Mutex|Atomic)[<(]|^\s*(?:\w+\s)*actor\s\w/# }
 
     private static func hasSharedState(_ source: String) -> Bool {

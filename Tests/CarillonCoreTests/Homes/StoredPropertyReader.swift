@@ -44,11 +44,11 @@ struct StoredPropertyReader {
     private var reading: Reading?
     private var brackets: [Bracket] = []
     private var isBalanced = true
-    /// The name of a type whose braces come next.
+    /// The name of a type whose braces are next.
     private var header: String?
     /// The last two bytes that are not white space.
     private var marks: (earlier: UInt8, last: UInt8) = (0, 0)
-    /// The word directly before; empty if a mark is between.
+    /// The token directly before; empty if a mark is between.
     private var former = ""
     private var lastWord = ""
 
@@ -145,7 +145,7 @@ struct StoredPropertyReader {
         return names.joined(separator: ".")
     }
 
-    // MARK: Words
+    // MARK: Tokens
 
     private mutating func note(_ word: String, at place: Int, endingAt end: Int) {
         let isAfterDot = marks.last == Self.dot && marks.earlier != Self.dot && lastWord != Self.module

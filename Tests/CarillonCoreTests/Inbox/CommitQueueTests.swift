@@ -93,7 +93,7 @@ struct CommitQueueTests {
         #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
         _ = queue.enqueue(append(3), urgency: .now, waiter: 3, at: Self.start + .milliseconds(1))
         #expect(queue.takeBatch().map(\.waiter) == [1, 2, 3])
-        // The reverse order: a wake for offered messages does not hold back what was due before it.
+        // The reverse order: a wake for offered messages does not delay operations that were due before it.
         _ = queue.enqueue(append(4), urgency: .now, waiter: 4, at: Self.start + .milliseconds(2))
         _ = queue.enqueue(append(5), urgency: .offered, waiter: 5, at: Self.start + .milliseconds(2))
         _ = queue.enqueue(append(6), urgency: .now, waiter: 6, at: Self.start + .milliseconds(2))

@@ -2,9 +2,9 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// Stores everything, unless it is told to answer otherwise, or to hold a commit.
+/// Stores everything, unless the test sets another answer, or delays a commit.
 final class ScriptedInboxStore: InboxStore {
-    /// One commit that does not end before the test says so.
+    /// One commit that does not end before the test allows it.
     struct Hold: Sendable {
         fileprivate let beginning = AsyncStream<Void>.makeStream()
         fileprivate let ending = AsyncStream<Void>.makeStream()
@@ -32,7 +32,7 @@ final class ScriptedInboxStore: InboxStore {
         set { state.withLock { $0.answer = newValue } }
     }
 
-    /// What the next read of an arriving device finds.
+    /// The result of the next read of an arriving device.
     var found: Result<Arrival?, StoreFault> {
         get { state.withLock { $0.found } }
         set { state.withLock { $0.found = newValue } }
@@ -41,7 +41,7 @@ final class ScriptedInboxStore: InboxStore {
     /// The number of reads of arriving devices.
     var arrivals: Int { loads.count }
 
-    /// What was to be read of their inboxes.
+    /// The inboxes that were to be read.
     var loads: [PageRequest] { state.withLock { $0.arrivals } }
 
     /// Runs the work after each read of an arriving device, before the read is answered.

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// What a commit queue does with changes that failed and that nobody hears of.
+/// The handling of changes in a commit queue that failed and have no waiter.
 struct UnwrittenCommitTests {
     private typealias Queue = CommitQueue<Int>
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 struct WorkSlotsTests {
-    /// Makes candidates, each of another app, device and peer unless the test says otherwise.
+    /// Makes candidates, each of another app, device and peer by default.
     private struct Calls {
         private var serial: Int64 = 0
 
@@ -174,7 +174,7 @@ struct WorkSlotsTests {
 
     // MARK: As a whole
 
-    /// Time goes by in steps of 100 ms. Whoever hangs holds its slot for ten seconds; the others answer in one step.
+    /// Time advances in steps of 100 ms. A hanging peer occupies its slot for ten seconds; the others answer in one step.
     private struct World {
         var work = WorkSlots(slots: 64)
         var underWay: [(call: DueWork, until: Int64)] = []
@@ -182,7 +182,7 @@ struct WorkSlotsTests {
         /// How long the calls waited that answer, in milliseconds.
         var waits: [Int64] = []
 
-        /// What a store gives: of each app, kind and standing the first few of those who do not have their share.
+        /// The candidates of a store: of each app, kind and trust the first few that have not reached their quota.
         private func candidates(_ due: [DueWork]) -> [DueWork] {
             let busySets = [work.busy(onTrial: false), work.busy(onTrial: true)]
             var counts: [Int64: Int] = [:]
@@ -260,7 +260,7 @@ struct WorkSlotsTests {
         #expect(world.waits.max() == 0)
     }
 
-    /// Whatever comes, the bounds hold, and what is admissible begins.
+    /// In every sequence, the limits are respected, and admissible work begins.
     @Test func `in random sequences, no call begins beyond its quota, and no allowed call is omitted`() {
         var random = SeededRandom.forTest()
         var calls = calls

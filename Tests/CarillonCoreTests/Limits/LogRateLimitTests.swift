@@ -44,7 +44,7 @@ struct LogRateLimitTests {
         let shared = Key(text: "t", owner: "")
         #expect(allowance.decide(Key(text: "t", owner: "x"), at: 1) == .write(shared, withheld: 0))
         #expect(allowance.decide(Key(text: "t", owner: "y"), at: 2) == .withhold(shared))
-        // Those that wrote nothing for a minute make room.
+        // Entries without lines for a minute make space.
         let late = Key(text: "t", owner: "z")
         #expect(allowance.decide(late, at: minute + 1) == .write(late, withheld: 0))
     }

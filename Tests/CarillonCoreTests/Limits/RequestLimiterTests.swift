@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct RequestLimiterTests {
-    /// Runs what is scheduled when the test says so.
+    /// Runs scheduled work when the test starts it.
     private final class Later: Sendable {
         private let works = Mutex<[(after: Duration, work: @Sendable () -> Void)]>([])
 

@@ -14,7 +14,7 @@ struct TurnQueueTests {
         expect(queue.request("a"), .waits(1))
         expect(queue.request("b"), .granted)
         expect(queue.request("c"), .waits(2))
-        // Whoever may not go on yet holds up nobody behind.
+        // A request that cannot continue yet delays nobody behind it.
         expect(queue.end("b"), [2])
         expect(queue.end("a"), [1])
         expect(queue.end("a"), [])

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct WeightedSemaphoreTests {
-    /// Runs what was scheduled when a test says so.
+    /// Runs scheduled work when a test starts it.
     private final class Later: Sendable {
         private let work = Mutex<[@Sendable () -> Void]>([])
         var scheduler: Scheduler { Scheduler { _, work in self.work.withLock { $0.append(work) } } }

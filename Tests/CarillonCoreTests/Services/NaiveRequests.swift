@@ -15,7 +15,7 @@ struct RequestRow: Equatable {
     }
 }
 
-/// The rules in the words of docs/services.md and docs/guarantees.md: one operation after the other, over all rows.
+/// The rules according to docs/services.md and docs/guarantees.md: one operation after the other, over all rows.
 struct NaiveRequests {
     let mostUnfinished: Int
     let mostUndelivered: Int

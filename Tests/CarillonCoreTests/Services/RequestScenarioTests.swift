@@ -123,7 +123,7 @@ struct RequestScenarioTests {
         #expect(counts.haveAll, "\(counts)")
     }
 
-    /// What happened in a scenario.
+    /// The events of a scenario.
     private struct Counts {
         var made = 0
         var received = 0

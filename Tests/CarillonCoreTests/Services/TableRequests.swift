@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// A store of requests that answers what ``RequestRules`` ask and writes what they decide.
+/// A store of requests that reads the facts that ``RequestRules`` request and writes their changes.
 struct TableRequests {
     private let rules: RequestRules
     private(set) var rows: [RequestSerial: RequestRow] = [:]

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// What services bring to a session: requests side by side, and word of providers.
+/// The effects of services on a session: concurrent requests, and changes of providers.
 struct ServiceSessionTests {
     private func open(_ version: Int = 2, also: [String] = ["services"]) -> SessionMachine {
         var machine = SessionMachine(settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60))
@@ -45,7 +45,7 @@ struct ServiceSessionTests {
         #expect(performed(machine.received(.request(request(22)))).isEmpty)
         #expect(performed(machine.answered(answer(5))) == [17])
         for id in [1, 2, 3] { #expect(performed(machine.answered(answer(id))) == [17 + id]) }
-        // What changes what comes behind it waits for all before it, and all behind it wait.
+        // A request that changes the effect of later ones waits for all before it, and all later ones wait for it.
         for id in [4] + Array(6...19) { #expect(performed(machine.answered(answer(id))).isEmpty) }
         #expect(performed(machine.answered(answer(20))) == [21])
         #expect(performed(machine.received(.request(request(23)))).isEmpty)

@@ -174,7 +174,7 @@ struct SessionMachineTests {
         #expect(machine.received(request(0)).count == 1)
         for id in 1..<count { #expect(machine.received(request(id)).isEmpty, "\(id)") }
         #expect(closeCode(machine.received(request(count))) == .policy)
-        // What was answered waits no more.
+        // Answered requests do not wait any more.
         var other = openOfVersion(3)
         _ = other.received(request(0))
         for id in 1..<(count + 20) {

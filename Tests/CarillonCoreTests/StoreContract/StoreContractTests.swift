@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Reads the protocols of the store from their sources, and looks for a case of `Tests/StoreConformance` for each method.
+/// Reads the protocols of the store from their sources, and searches a case of `Tests/StoreConformance` for each method.
 @Suite(.timeLimit(.minutes(5)))
 struct StoreContractTests {
     /// The protocols that are composed in `Store`, as the compiler has them.

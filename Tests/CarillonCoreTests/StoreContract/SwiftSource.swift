@@ -48,7 +48,7 @@ enum SwiftSource {
         return String(decoding: code, as: UTF8.self)
     }
 
-    /// Returns what is between a bracket, which the text begins with, and its counterpart; nil if there is none.
+    /// Returns the text between a bracket at the beginning of the text and its counterpart; nil if there is none.
     static func bracketed(_ text: Substring) -> Substring? {
         guard let first = text.first, "([{".contains(first) else { return nil }
         var depth = 0

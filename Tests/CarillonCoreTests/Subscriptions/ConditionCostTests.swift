@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonCore
 
-/// What conditions on texts may cost before they are evaluated, and while they are.
+/// The cost limits of conditions on texts before and during their evaluation.
 struct ConditionCostTests {
     private static let limits: ExpressionLimits = {
         var limits = ExpressionLimits()

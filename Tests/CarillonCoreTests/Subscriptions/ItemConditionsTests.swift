@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonExpression
 import Testing
 
-/// What conditions see of an item, from update to update.
+/// The values of an item that conditions use, from update to update.
 struct ItemConditionsTests {
     private let conditions = ItemConditions { name, _ in name == "Europe/Berlin" ? 3600 : nil }
     private let fields: [String: ExpressionType] = [

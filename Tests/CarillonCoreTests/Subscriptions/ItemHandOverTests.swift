@@ -1,7 +1,7 @@
 import CarillonCore
 import Testing
 
-/// What the engine of items reads in hand-overs.
+/// The reading of hand-overs by the engine of items.
 struct ItemHandOverTests {
     private func make(_ kind: HandOver.Kind, _ content: String) -> HandOver {
         HandOver(number: 7, shard: Shard(number: 3), kind: kind, content: content)

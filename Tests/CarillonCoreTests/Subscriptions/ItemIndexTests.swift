@@ -14,7 +14,7 @@ struct ItemIndexTests {
         try ExpressionProgram.unchecked(source, in: environment)
     }
 
-    /// What stands in an item, and what stood there before.
+    /// The current and the previous values of an item.
     static func bindings(_ fields: [String: ExpressionValue], previous: [String: ExpressionValue]? = nil)
         -> ExpressionBindings
     {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonCore
 
-/// What is said of a subscription is what the engine does.
+/// The explanation of a subscription agrees with the engine.
 struct SubscriptionExplanationTests {
     private let conditions = ItemConditions { _, _ in nil }
 

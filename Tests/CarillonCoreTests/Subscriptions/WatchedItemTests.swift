@@ -32,7 +32,7 @@ struct WatchedItemTests {
         arm(1, held: false)
         let crossing = await item.evaluate(Self.bindings(11), at: now, pause: {})
         #expect(crossing.rows == [[target(1)]])
-        // It is armed while its condition holds.
+        // It is armed while its condition is true.
         arm(2, held: true)
         item.rearm(target(revision))
         let next = await item.evaluate(Self.bindings(12), at: now, pause: {})

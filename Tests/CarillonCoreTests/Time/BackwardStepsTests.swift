@@ -6,7 +6,7 @@ struct BackwardStepsTests {
 
     private let start = Timestamp(milliseconds: 1_700_000_000_000)
 
-    /// What is done at a moment: nil for nothing.
+    /// The work at a moment: nil for none.
     private func follow(_ steps: BackwardSteps, _ seconds: Int64, fails: Bool = false) async -> Bool? {
         var wasFirst: Bool?
         try? await steps.follow(start.adding(seconds: seconds)) { isFirst in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonCore
 
-/// What an audience may say, and which devices an index finds for it.
+/// The valid audiences, and the devices that an index finds for them.
 struct AudienceTests {
     private let language = AudienceLanguage { _, _ in nil }
     private let rules: ParameterRules

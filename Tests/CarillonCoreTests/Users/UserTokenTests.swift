@@ -74,7 +74,7 @@ struct UserTokenTests {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
         for signer in try Self.signers() {
             let keys = try Self.keys(signer)
-            // The spaces give each of the first two parts unused bits, whatever its length is.
+            // The spaces add unused bits to each of the first two parts, for any length.
             for spaces in 0..<3 {
                 let claims = Self.good + String(repeating: " ", count: spaces)
                 let header = ["typ": "\"\(String(repeating: "t", count: spaces))\""]

@@ -8,7 +8,7 @@ struct PingMachineTests {
 
     private func failed(_ failure: PingFailure) -> CallResult { .failed(failure, detail: "") }
 
-    /// The news of a run of results, one for each.
+    /// The events of a run of results, one for each.
     private func change(_ results: CallResult...) -> [PingMachine.Change?] {
         var machine = PingMachine()
         return results.map { machine.pinged($0, every: 60, at: now, chance: 0).change }

@@ -56,7 +56,7 @@ struct MembershipTests {
         #expect(throws: ExpressionError.self) { try program.holds(bindings, limit: 100) }
     }
 
-    /// So many levels of `||`, each with a share of 5,000 constants.
+    /// This number of levels of `||`, each with a part of 5,000 constants.
     private static func nested(_ levels: Int, isRight: Bool, _ term: (Int) -> String) -> String {
         let each = 5000 / levels
         var source = "user == 'last'"

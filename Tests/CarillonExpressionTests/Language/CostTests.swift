@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonExpression
 
-/// What a condition is said to cost, against what it costs.
+/// The estimated cost of a condition, compared with its actual cost.
 struct CostTests {
     private static let variableSize = 12
     private static let elementSize = 5

@@ -1,7 +1,7 @@
 import CarillonExpression
 import Testing
 
-/// What expressions are worth, by the sections of the language's definition.
+/// The values of expressions, by the sections of the language's definition.
 struct ValueTests {
     @Test(arguments: [
         ("6 - 2 - 3", "1"), ("2 + 5 * 4", "22"), ("-9 / 4", "-2"), ("-9 % 4", "-1"), ("9 % -4", "1"),

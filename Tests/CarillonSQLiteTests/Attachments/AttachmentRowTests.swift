@@ -39,7 +39,7 @@ struct AttachmentRowTests {
 
     // MARK: Totals
 
-    /// What each allowance uses, beside the sums of the rows.
+    /// The use of each quota, beside the sums of the rows.
     private func expectTotals(_ store: SQLiteStore, _ expected: [String: Int64]) async throws {
         let (counted, rows) = try await store.read { db in
             func totals(_ sql: String) throws -> [String: Int64] {
@@ -66,7 +66,7 @@ struct AttachmentRowTests {
         _ = try #require(result).get()
     }
 
-    /// Each file counts 10 at least, and 100 ahead of what came.
+    /// Each file counts as at least 10, and as 100 more than the received bytes.
     private var limits: AttachmentLimits {
         var limits = AttachmentLimits()
         (limits.userBytes, limits.appBytes, limits.leastCharge, limits.aheadBytes) = (1000, 20_000, 10, 100)
@@ -151,7 +151,7 @@ struct AttachmentRowTests {
         try await sign(.signedOut, fixture.device.serial, store)
         try await expectTotals(store, ["": 600, "uada": 200, own: 100, "s": 300])
         try await sweep()
-        // The unfinished upload of the former user, and what was for the former user alone.
+        // The unfinished upload of the former user, and the file for the former user alone.
         try await expectTotals(store, ["": 400, "uada": 100, own: 100, "s": 200])
         _ = try await store.deleteDevice(reader, at: start)
         try await sweep()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// A folder of which single calls fail, and that says what was done.
+/// A folder with single calls that fail, and a record of the calls.
 private final class FaultyFiles: AttachmentFiles {
     let folder: AttachmentFolder
     let free = Mutex<Int64>(1 << 40)
@@ -18,7 +18,7 @@ private final class FaultyFiles: AttachmentFiles {
 
     init(_ folder: AttachmentFolder) { self.folder = folder }
 
-    /// The fault is told once alone, as the kernel does of what did not reach the disk.
+    /// The fault is returned only once, as the kernel does for data that did not reach the disk.
     let isNotifiedOnce = Mutex(false)
 
     func meet(_ call: String) throws {
@@ -503,7 +503,7 @@ struct AttachmentsTests {
         let ten = String(repeating: "x", count: 10)
         try await world.append(first, [ten, ten], at: 0)
         #expect(try await world.state(first).synced == 20)
-        // Somebody else's takes what the first needs for the rest.
+        // Another upload takes the space that the first one needs for the rest.
         @Sendable func take() async throws -> AttachmentID {
             let other = try await world.attachments.begin(
                 world.senders, length: 50, digest: nil, readers: [.senders], lifetimeSeconds: 60, idempotency: nil)
@@ -516,7 +516,7 @@ struct AttachmentsTests {
         #expect(await world.code { try await world.append(first, [ten], at: 20) } == .quotaExceeded)
         #expect(try await world.state(first).synced == 20)
         try await world.attachments.end(other, by: world.senders)
-        // Also in the midst of a body; of one whose digest is checked at its end nothing is kept.
+        // Also within a body; nothing is kept of a body whose digest is checked at its end.
         let digest = Array(SHA256.hash(data: Array((ten + ten).utf8)))
         for (digest, synced) in [(digest, 20), (nil, 30)] as [([UInt8]?, Int64)] {
             let taken = Mutex<AttachmentID?>(nil)

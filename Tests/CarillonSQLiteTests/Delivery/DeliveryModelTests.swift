@@ -7,8 +7,8 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// A publisher, an inbox, two connections of one device, and a store whose process is killed now and then: whatever happens
-/// in whatever order, what was promised holds.
+/// A publisher, an inbox, two connections of one device, and a store whose process is killed sometimes: in every order of events,
+/// the guarantees are kept.
 @Suite(.timeLimit(.minutes(5)))
 struct DeliveryModelTests {
     @Test(arguments: RandomSeed.some(25))
@@ -28,7 +28,7 @@ private struct DeliveryModel {
         var receipt: PublishReceipt
         var topic: String?
         var expiresAt: Timestamp
-        /// Its sender was told that it will not be given any more.
+        /// Its sender was informed that it will not be delivered any more.
         var isOver = false
         /// The same, by a message that was acknowledged before it was on disk: a kill may take that back.
         var mayBeOver = false
@@ -192,7 +192,7 @@ private struct DeliveryModel {
 
     // MARK: The server
 
-    /// Everything that was queued comes to the disk; what the device said is then final.
+    /// All queued operations reach the disk; the device's report is then final.
     private mutating func settleDown() async throws {
         await world.writer.flush()
         for id in order where sent[id]?.wasAcknowledged == true && sent[id]?.isAcknowledged == false {
@@ -208,7 +208,7 @@ private struct DeliveryModel {
         }
     }
 
-    /// The process is killed: what was queued and not committed is gone.
+    /// The process is killed: operations that were queued and not committed are lost.
     private mutating func crash() async throws {
         world.store.kill()
         session = nil

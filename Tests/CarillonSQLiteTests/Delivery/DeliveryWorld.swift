@@ -9,7 +9,7 @@ import TestSupport
 
 /// A publisher and an inbox over a store, as a server has them, with a clock and timers that the test moves.
 final class DeliveryWorld: Sendable {
-    /// What stays when a process is killed.
+    /// The state that survives the kill of a process.
     let fixture: StoreFixture
     let clock: ManualClock
     let store: MortalStore
@@ -72,7 +72,7 @@ final class ManualClock: Sendable {
     func advance(seconds: Int64) { milliseconds.wrappingAdd(seconds * 1000, ordering: .relaxed) }
 }
 
-/// Timers that run when the test says so, and a clock that shows the time of those that ran.
+/// Timers that run when the test starts them, and a clock that shows the time of the last ones.
 final class ManualTimers: Sendable {
     private struct State {
         var now = ContinuousClock.now
@@ -137,7 +137,7 @@ final class MortalStore: InboxStore {
     }
 }
 
-/// A connection without a wire: a ``DeliveryMachine``, and what it gave.
+/// A connection without a network: a ``DeliveryMachine``, and its deliveries.
 final class WindowedSession: LiveSession {
     private struct State {
         var machine: DeliveryMachine
@@ -160,7 +160,7 @@ final class WindowedSession: LiveSession {
         state = Mutex(State(machine: machine, load: load))
     }
 
-    /// What came since the last time.
+    /// The deliveries since the last call.
     func takeGiven() -> [Envelope] {
         state.withLock { state in
             defer { state.given = [] }
@@ -183,7 +183,7 @@ final class WindowedSession: LiveSession {
         state.withLock { $0.isOpen = false }
     }
 
-    /// Answers whether what was offered of TTL 0 was given.
+    /// Returns whether an offer of TTL 0 was delivered.
     @discardableResult
     private func change(_ event: (inout DeliveryMachine, Timestamp) -> [DeliveryMachine.Action]) -> Bool {
         let actions = state.withLock { state -> [DeliveryMachine.Action] in

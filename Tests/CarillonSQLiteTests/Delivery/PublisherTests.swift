@@ -163,7 +163,7 @@ struct PublisherTests {
                 if case .success = result { answers.continuation.yield(true) } else { answers.continuation.yield(false) }
             }
         }
-        // What was offered to a live device waits a moment for its word.
+        // A message that was offered to a live device waits for its answer for a moment.
         while true {
             world.timers.fire()
             if try await world.fixture.store.waitingCount(device: watching.device, at: world.clock.now) == 3 { break }
@@ -186,7 +186,7 @@ struct PublisherTests {
     }
 }
 
-/// A session that is offered things, and takes note of what is withdrawn.
+/// A session that receives offers, and stores the withdrawals.
 private final class RecordedWithdrawals: LiveSession {
     private let notes = MutexBox()
     private let offers = AsyncStream.makeStream(of: Envelope.self)

@@ -56,7 +56,7 @@ struct InboxIndexStoreTests {
         #expect(total.bytes == standing.reduce(0) { $0 + ($1.size ?? 0) }, note)
     }
 
-    /// What a process that is killed leaves behind.
+    /// The state after the kill of a process.
     private func killed(_ directory: String) throws -> String {
         let copy = try TemporaryDirectory.make()
         for name in try FileManager.default.contentsOfDirectory(atPath: directory) where !name.hasSuffix("-shm") {
@@ -101,7 +101,7 @@ struct InboxIndexStoreTests {
                         position += 1
                         return .record(fixture.envelope(position, at: now), AppendRules(), finalOutcome)
                     default:
-                        // Some come a little later than what was made after them.
+                        // Some arrive a little later than entries that were created after them.
                         position += 1
                         let topic = Int.random(in: 0..<6, using: &random) == 0 ? "t" : nil
                         return .append(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// What is in memory, by itself.
+/// The part in memory, by itself.
 struct InboxIndexTests {
     private let index = InboxIndex(capacity: 4)
     private let key = InboxIndex.Key(DeviceSerial(1), isFinal: false)
@@ -15,7 +15,7 @@ struct InboxIndexTests {
         for position in positions { index.add(.init(position: position, size: 10), to: key) }
     }
 
-    /// Of what is removed, nothing is left for readers.
+    /// Of removed entries, nothing remains for readers.
     private func positions(after: Int64 = 0) throws -> [Int64] {
         index.removedForAll()
         let positions = try index.slotsForReaders(of: key, after: after).map(\.position)
@@ -55,7 +55,7 @@ struct InboxIndexTests {
         #expect(!index.beginMovingWhenFull())
         #expect(try positions() == [1, 2, 3, 4, 5, 6, 7, 8])
         #expect(try positions(after: 3) == [4, 5, 6, 7, 8])
-        // What moves may be in the table already.
+        // An entry that moves may be in the table already.
         #expect(index.remove(.init(position: 3, size: 10), from: key))
         let next = try #require(index.nextToMove(atLeast: 1))
         #expect(next.areLast)
@@ -132,7 +132,7 @@ struct InboxIndexTests {
         #expect(index.departures > before)
         let now = index.departures
         #expect(try !index.isEmpty(key, since: now))
-        // A log that cannot be read loses the entries, but not what was removed.
+        // An unreadable log loses the entries, but not the removals.
         index.lose(duringTransaction: true)
         index.take(InboxIndex.Reading(), duringTransaction: true)
         #expect(try index.slotsForReaders(of: key).map(\.position) == [1])

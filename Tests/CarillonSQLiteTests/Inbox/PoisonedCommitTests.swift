@@ -41,7 +41,7 @@ struct PoisonedCommitTests {
         }
         #expect(results.contains { if case .failed = $0 { true } else { false } })
         #expect(try await fixture.waiting().map(\.position) == Array(1...4) + Array(6...20))
-        // What was counted on the way there and taken back does not count.
+        // A count of an operation that was rolled back does not count.
         for position in Int64(21)...101 {
             #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
         }

@@ -6,10 +6,10 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// When the store looks for the envelope of a topic.
+/// The statements that search the envelope of a topic.
 @Suite(.timeLimit(.minutes(5)))
 struct TopicStatementTests {
-    /// Stores a message with a topic. Returns the result, and the number of statements that look for the topic.
+    /// Stores a message with a topic. Returns the result, and the number of statements that search the topic.
     private func append(_ position: Int64, _ fixture: StoreFixture) async throws -> (result: InboxResult, looks: Int) {
         let traced = try await fixture.sqlite.tracing {
             try await fixture.append(fixture.envelope(position), topic: "t")

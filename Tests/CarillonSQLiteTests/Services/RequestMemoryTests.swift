@@ -9,7 +9,7 @@ import Testing
 
 private let start = StoreFixture.start
 
-/// What the store remembers of unfinished requests, compared with their rows.
+/// The unfinished requests in the memory of the store, compared with their rows.
 @Suite(.timeLimit(.minutes(5)))
 struct RequestMemoryTests {
     private struct World {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// The lists that name every table: what ends with a user, and when rows are removed.
+/// The lists that name every table: the data that ends with a user, and when rows are removed.
 struct UserChangeListTests {
     private static func page(_ name: String) throws -> [String] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

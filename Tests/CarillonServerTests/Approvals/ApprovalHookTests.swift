@@ -10,10 +10,10 @@ import Testing
 
 @testable import CarillonServer
 
-/// An app's own server is asked, and what it says counts.
+/// An app's own server is asked, and its answer counts.
 @Suite(.timeLimit(.minutes(5)))
 struct ApprovalHookTests {
-    /// Answers as it is told to, and remembers what it was asked.
+    /// Returns the configured answers, and stores the requests.
     final class Backend: Sendable {
         let answer = Mutex(ApprovalHookCaller.Answer.answered(status: 200, body: []))
         private let asked = Mutex<[ApprovalHookCaller.Question]>([])

@@ -9,7 +9,7 @@ import NIOPosix
     import Darwin
 #endif
 
-/// A port of this machine that nobody listens on, and that nobody else is lent meanwhile.
+/// A port of this machine on which no process listens, and which the system assigns to no other one meanwhile.
 final class ClosedPort {
     let number: Int
     private let descriptor: CInt

@@ -5,7 +5,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// A backend over true sockets, that answers each request with whatever bytes the test decides.
+/// A backend over true sockets, that answers each request with the bytes that the test decides.
 final class ScriptedBackend: Sendable {
     enum Answer: Sendable {
         /// These bytes, and then the end of the connection.
@@ -16,7 +16,7 @@ final class ScriptedBackend: Sendable {
         case flood(String, piece: Int)
         /// One byte of these at a time.
         case trickle(String)
-        /// 204 after a while. It counts as given before the first byte of it is sent.
+        /// 204 after a while. It counts as answered before its first byte is sent.
         case late(milliseconds: Int64)
 
         static func status(_ status: Int, headers: String = "") -> Answer {

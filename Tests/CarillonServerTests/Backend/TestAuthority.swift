@@ -4,7 +4,7 @@ import NIOSSL
 import SwiftASN1
 import X509
 
-/// An authority of a test's own, and the certificates that it gives out, made anew for each test.
+/// A certificate authority of a test, and the certificates that it issues, created anew for each test.
 struct TestAuthority {
     private let key = P256.Signing.PrivateKey()
     private let name: DistinguishedName
@@ -33,7 +33,7 @@ struct TestAuthority {
         return path
     }
 
-    /// What a server shows that is known by these names.
+    /// The certificate of a server with these names.
     func serverContext(
         names: [String] = [], addresses: [[UInt8]] = [], from start: TimeInterval = -3600, until end: TimeInterval = 3600
     ) throws -> NIOSSLContext {

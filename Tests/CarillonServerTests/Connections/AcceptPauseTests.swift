@@ -65,7 +65,7 @@ struct AcceptPauseTests {
 
     @Test func `the last files are for no connection`() async throws {
         let looks = Mutex(0)
-        // Reached by the first connection, and for two looks after it.
+        // Reached by the first connection, and for two attempts after it.
         let isReached: @Sendable () -> Bool = {
             looks.withLock {
                 $0 += 1; return $0 <= 3

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// From where somebody comes, as the socket says it.
+/// The address of a client, according to the socket.
 struct ClientAddressTests {
     @Test(arguments: ["192.0.2.77", "2001:db8::7", "::1", "0.0.0.0"])
     func `an address is that of the socket`(text: String) throws {
@@ -27,7 +27,7 @@ struct ClientAddressTests {
         ("for=\"[2001:db8:cafe::17]:4711\"", "2001:db8:cafe::17"), ("for=\"[2001:db8:cafe::17]\"", "2001:db8:cafe::17"),
         ("for=192.0.2.43, for=198.51.100.17;host=\"a,b\"", "198.51.100.17"),
         ("for=\"\\1\\92.0.2.60\"", "192.0.2.60"),
-        // What an earlier hop wrote does not reach into the last element.
+        // Text of an earlier hop does not become part of the last element.
         ("for=192.0.2.43;a=\", for=198.51.100.17", "198.51.100.17"),
         ("for=192.0.2.43;a=\", for=\"198.51.100.17:1\";host=\"x\\\"y\"", "198.51.100.17"),
         ("garbage\", 198.51.100.17", "198.51.100.17"),
@@ -49,7 +49,7 @@ struct ClientAddressTests {
         "192.0.2.1 192.0.2.2", "192.0.2.01", "[2001:db8::7", "2001:db8::7]", "[2001:db8::7]50001", "[2001:db8::7]:", "[]",
         "[x]:1", "proto=http",
         "for=", "for=\"\"", "for=x;proto=http", "by=192.0.2.1", "192.0.2.1;proto=http", "fe80::1%eth0", "ü",
-        // A last element whose quotes are broken does not make an earlier element count, which a client can have written.
+        // If the quotes of the last element are broken, an earlier element does not count, because a client can have written it.
         "for=6.6.6.6, for=192.0.2.1;host=\"x\"\"", "for=6.6.6.6, for=\"192.0.2.1", "for=6.6.6.6, for=\"192.0.2.1\\\"",
         "for=6.6.6.6;a=b\", for=192.0.2.1\"", "for=6.6.6.6, garbage\"", "for=\"192.0.2.1",
         "6.6.6.6, 192.0.2.1\"", "6.6.6.6, \"192.0.2.1", "6.6.6.6, 192.0.2.1;host=\"x\"\"", "6.6.6.6\", 192.0.2.1\"",

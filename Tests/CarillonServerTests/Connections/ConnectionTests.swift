@@ -170,7 +170,7 @@ struct ConnectionTests {
         }
     }
 
-    // MARK: What has no end
+    // MARK: Endless data
 
     @Test(arguments: [
         ("POST /push/x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5;", "extension", 413),
@@ -185,7 +185,7 @@ struct ConnectionTests {
         try await ServedConnections.run { server in
             let (text, sent) = try await server.flood(start, String(repeating: piece, count: 2000), atMost: 100_000_000)
             #expect(sent < 100_000_000)
-            // The answer may be lost with what was still on its way.
+            // The answer may be lost with unsent data.
             if !text.isEmpty { #expect(ServedConnections.read(text).status == status) }
         }
     }

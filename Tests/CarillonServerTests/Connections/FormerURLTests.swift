@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// A server that had other public URLs: what it gave out under them is still good.
+/// A server that had other public URLs: the addresses under them are still valid.
 @Suite(.timeLimit(.minutes(5)))
 struct FormerURLTests {
     private static let urls = [

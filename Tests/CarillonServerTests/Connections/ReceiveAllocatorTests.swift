@@ -4,7 +4,7 @@ import Testing
 @testable import CarillonServer
 
 struct ReceiveAllocatorTests {
-    /// What NIO keeps of the buffers of one connection.
+    /// The buffers that NIO keeps for one connection.
     private var pool = NIOPooledRecvBufferAllocator(
         capacity: Int(HTTPReceiveAllocator.readsAtOnce), recvAllocator: HTTPReceiveAllocator())
 

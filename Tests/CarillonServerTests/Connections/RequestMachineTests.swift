@@ -147,7 +147,7 @@ struct RequestMachineTests {
         #expect(!machine.isHead)
     }
 
-    // MARK: What the parser passes over
+    // MARK: Data that the parser skips
 
     @Test(arguments: [("/push/x", Limits.messageBodyBytes), ("/v1/apps", Limits.apiBodyBytes)])
     mutating func `chunk extensions are bounded in bytes`(uri: String, limit: Int) {

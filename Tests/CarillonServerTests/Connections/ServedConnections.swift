@@ -83,7 +83,7 @@ struct ServedConnections: Sendable {
         }
     }
 
-    /// Sends this, and gives all that came until the server closed the connection.
+    /// Sends this, and returns all data until the server closed the connection.
     func exchange(_ request: String) async throws -> String {
         let (channel, received) = try await connect()
         channel.writeAndFlush(ByteBuffer(string: request), promise: nil)

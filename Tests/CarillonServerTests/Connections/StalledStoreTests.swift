@@ -9,7 +9,7 @@ import Testing
 /// Requests and sessions while the commits of the store do not return.
 @Suite(.timeLimit(.minutes(5)))
 struct StalledStoreTests {
-    /// Serves with a store whose commits do not come back, from when it is told to stall until it is told to go on.
+    /// Serves with a store whose commits do not return while it is stalled.
     private func run(
         _ body:
             @escaping @Sendable (ServedConnections, _ stall: @Sendable () -> Void, _ goOn: @Sendable () -> Void) async throws
@@ -37,7 +37,7 @@ struct StalledStoreTests {
             let late = try await server.request("POST /v1/apps", fields, #"{"id":"com.example.late"}"#)
             #expect(late.status == 503 && late.body.contains("not_finished"), "\(late.body)")
             #expect(late["retry-after"] != nil && late["connection"] == "close")
-            // What needs no write is answered meanwhile.
+            // A request without a write is answered meanwhile.
             #expect(try await server.request("GET /v1/apps", fields).status == 200)
             goOn()
             while try await !server.request("GET /v1/apps", fields).body.contains("com.example.late") {

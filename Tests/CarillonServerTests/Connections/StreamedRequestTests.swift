@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Requests whose body is as long as it likes.
+/// Requests with a body of any length.
 struct StreamedRequestTests {
     private typealias Action = RequestMachine.Action
 
@@ -42,7 +42,7 @@ struct StreamedRequestTests {
     @Test mutating func `a body with a long announced length is requested all the same`() {
         let long = head("/v1/items/updates", ["content-length": "100000000", "expect": "100-continue"])
         #expect(receive(.head(long)) == .stream(long))
-        // Who sends it is known when the routes take it.
+        // The client address is known when the routes read it.
         #expect(machine.bodyWanted() == .sendContinue)
         #expect(machine.bodyWanted() == .none)
     }
@@ -75,7 +75,7 @@ struct StreamedRequestTests {
             _ = machine.readCompleted(at: second, bytes: 110)
         }
         #expect(code(machine.timePassed(to: 320, .init(sent: 0, waiting: 0))) == .requestTimeout)
-        // The routes answer what they had; the rest is not read.
+        // The routes answer the received part; the rest is not read.
         #expect(!machine.wantsToRead)
         #expect(receive(.body(bytes(10))) == .none)
         #expect(machine.answerBegan(hasLength: true) == "close")

@@ -28,7 +28,7 @@ struct ArrivalStressTests {
         }
     }
 
-    /// Notes what its home tells it.
+    /// Stores the calls of its home.
     private final class ToldSession: LiveSession {
         private struct State {
             var offered: Set<Int64> = []

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Devices that say hello: who is let in, and what becomes of the connection before.
+/// Devices that send hello: which ones are accepted, and the end of the earlier connection.
 @Suite(.timeLimit(.minutes(5)))
 struct ArrivalTests {
     private let load = PageRequest(after: 0, limit: 9, bytes: 10_000)
@@ -128,7 +128,7 @@ struct ArrivalTests {
                     "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
                         + "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
                 _ = try await peer.read(until: "\r\n\r\n")
-                // It goes while it is looked up, or just after.
+                // It ends while its device is read, or just after.
                 let hello = #"{"messageType":"hello","carillon":1,"credential":"\#(channel.credential)"}"#
                 try peer.sendFrame(hello)
                 try peer.sendFrame(0x8)

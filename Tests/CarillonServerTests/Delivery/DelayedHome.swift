@@ -5,7 +5,7 @@ import Testing
 
 /// A link to a home, on which the test delays or loses one call of ``arrive(_:_:_:speaking:as:)``, or its answer.
 final class DelayedHome: Home {
-    /// What becomes of the next arrival.
+    /// The course of the next arrival.
     enum Course: Sendable {
         /// The home connects the device. The answer waits for ``release()``.
         case answeredLate

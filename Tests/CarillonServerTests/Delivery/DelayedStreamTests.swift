@@ -12,7 +12,7 @@ import Testing
 /// Event streams whose home answers late, or not at all.
 @Suite(.timeLimit(.minutes(5)))
 struct DelayedStreamTests {
-    /// Keeps what is written to it until it goes away.
+    /// Stores the data written to it until it ends.
     private final class Peer: ResponseBodyWriter, Sendable {
         private struct Gone: Error {}
 

@@ -23,7 +23,7 @@ struct FailedWriteTests {
 
         /// - Parameters:
         ///   - route: As in ``Routes/names``.
-        ///   - values: What stands for the names in the path.
+        ///   - values: The values for the names in the path.
         @discardableResult func change(
             _ route: String, _ values: [String: String] = [:], query: String = "", key: String? = nil, _ body: String? = nil,
             headers: [HTTPField] = [], sourceLocation: SourceLocation = #_sourceLocation
@@ -330,7 +330,7 @@ struct FailedWriteTests {
             #expect(try await peer.read(until: #""id":7"#).contains(#""status":503"#))
             #expect(try await server.request("GET /message/\(messages[0])").status == 503)
             stores.refuseChanges(of: store, with: nil)
-            // The socket stays open, and says nothing more.
+            // The socket stays open, and sends nothing more.
             for (message, outcome) in zip(messages, ["acknowledged", "acknowledged", "failed"]) {
                 try await eventually {
                     let asked = try await server.request("GET /message/\(message)")

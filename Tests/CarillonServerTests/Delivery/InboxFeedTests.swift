@@ -58,7 +58,7 @@ struct InboxFeedTests {
         }
     }
 
-    /// What a feed brings, one by one.
+    /// The entries of a feed, one by one.
     private struct Items {
         var batches: AsyncStream<InboxFeed.Batch>.Iterator
         var items: [InboxFeed.Item] = []
@@ -218,7 +218,7 @@ struct InboxFeedTests {
         let fixture = try await RouteFixture()
         let world = try await World(fixture)
         async let polled = fixture.request(.get, "/v1/inbox?wait=60", key: world.credential)
-        // The poll waits when it is among those who are called.
+        // The poll waits when it is registered for calls.
         while !world.domain.runtime.sessions.hasWaiters(world.device.serial) { await Task.yield() }
         try await world.domain.devices.delete(world.device)
         let answer = try await polled

@@ -14,7 +14,7 @@ struct SlowReaderTests {
         case stream
     }
 
-    /// What the server gives before it holds back, and the kernel's part on both sides, with a margin.
+    /// The data that the server sends before it stops, and the kernel's part on both sides, with a margin.
     private static let underWayBytes = 65_536 + 65_536 + 128 << 10
 
     private struct World: Sendable {

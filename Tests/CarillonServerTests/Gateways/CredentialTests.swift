@@ -12,7 +12,7 @@ import X509
 
 @testable import CarillonServer
 
-/// What an operator sets for an app to push with, and what is refused.
+/// The push credentials that an operator sets for an app, and the refused ones.
 @Suite(.timeLimit(.minutes(5)))
 struct CredentialTests {
     private static let wrapping = WrappingKey(bytes: Array(repeating: 1, count: 32))
@@ -34,7 +34,7 @@ struct CredentialTests {
         try body(["p8": pem, "keyID": "ABC1234567", "teamID": "DEF1234567", "bundleID": bundleID])
     }
 
-    /// A certificate as Apple's are: the bundle ID is in its subject, and an extension says the environment.
+    /// A certificate like Apple's: the bundle ID is in its subject, and an extension contains the environment.
     private func certificate(
         for bundleID: String = "com.example.app", environment: UInt = 2, from: TimeInterval = -60, until: TimeInterval = 600
     ) throws -> (pem: String, key: String) {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a push meets when something is wrong with the token, the credentials or the service.
+/// A push with a fault of the token, the credentials or the service.
 @Suite(.timeLimit(.minutes(5)))
 struct GatewayFaultTests {
     private func handed(_ id: MessageID, _ device: Device, _ world: GatewayWorld) async throws {
@@ -131,7 +131,7 @@ struct GatewayFaultTests {
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             let requests = world.simulator.totals.requests
-            // Each minute one push looks whether the key is good again.
+            // Each minute one push checks whether the key is valid again.
             for minute in 1...3 {
                 world.advance(seconds: 60)
                 try await eventually { world.simulator.totals.requests == requests + minute }
@@ -223,7 +223,7 @@ struct GatewayFaultTests {
         }
     }
 
-    /// The port may be somebody else's for a moment.
+    /// The port may belong to another process for a moment.
     private static func started(_ configuration: APNsSimulator.Configuration) async throws -> APNsSimulator {
         for _ in 0..<200 {
             let simulator = try APNsSimulator(configuration)

@@ -80,7 +80,7 @@ final class GatewayWorld: Sendable {
         _ = try await domain.gateways.set(body, of: app ?? self.app, for: environment)
     }
 
-    /// A device with a channel, whose token the simulator knows.
+    /// A device with a channel, and a token that the simulator knows.
     func device(
         _ token: String = token, _ environment: PushEnvironment = .production, knownIn known: PushEnvironment? = nil,
         of app: AppID? = nil, wake: WakeMode? = nil
@@ -121,7 +121,7 @@ final class GatewayWorld: Sendable {
         await inbox.flush(device.serial)
     }
 
-    // MARK: What became of it
+    // MARK: Results
 
     func pushes(for id: MessageID, of device: Device) async throws -> [PushRecord] {
         try await domain.pushes.pushes(for: id, of: device.serial, at: now)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What requests for attachments say in their heads.
+/// The headers of requests for attachments.
 struct AttachmentHeaderTests {
     private func headers(_ fields: KeyValuePairs<String, String>) throws -> UploadHeaders {
         var http = HTTPFields()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a device says of itself, and what an operator and another device make of it.
+/// The description that a device reports, and its use by an operator and another device.
 @Suite(.timeLimit(.minutes(5)))
 struct DeviceProfileTests {
     private static let full = """
@@ -142,7 +142,7 @@ struct DeviceProfileTests {
         #expect(try stored?.get().registration.status == .suspended(.tokenDead))
         let alive = try await patch(#"{"pushToken":"abcd04"}"#)
         #expect(alive["status"] == .string("registered") && alive["push"]?["environment"] == .string("test"))
-        // What is said to be removed is removed, and a whole description replaces it.
+        // Removed members are removed, and a complete description replaces it.
         _ = try await patch(#"{"pushToken":null,"platform":null}"#)
         #expect(try await patch(#"{"pushToken":"abcd05"}"#, isRefused: true)["code"] == .string("field_missing"))
         _ = try await put(routes, credential, Self.full)
@@ -212,12 +212,12 @@ struct DeviceProfileTests {
         #expect(envelopes[0]["reason"] == .string("operator"))
         guard case .integer(let at)? = envelopes[0]["at"] else { throw NoInbox() }
         #expect(abs(Int64(at) - routes.domain.time.now().milliseconds) < 60_000)
-        // The newest takes the place of what waits.
+        // The newest one replaces the waiting one.
         #expect(try await routes.request(.post, "/v1/devices/\(id)/resume", key: routes.admin).status == 200)
         let next = try await routes.request(.get, "/v1/inbox?carillon=2", key: credential)
         guard case .array(let later)? = next.json?["envelopes"] else { throw NoInbox() }
         #expect(later.map { $0["event"] } == [.string("registered")])
-        // Who does not know it is not given it, and it waits for nobody any more.
+        // A client that does not know it does not receive it, and it does not wait any more.
         let old = try await routes.request(.get, "/v1/inbox", key: credential)
         #expect(old.json?["envelopes"] == .array([]))
         try await eventually {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Requests that concern things of several homes, and what sockets ask a home of another device.
+/// Requests that concern objects of several homes, and requests of sockets to a home of another device.
 @Suite(.timeLimit(.minutes(5)))
 struct DividedRequestTests {
     // MARK: Updates of items
@@ -266,7 +266,7 @@ struct DividedRequestTests {
         let device = try await domain.devices.find(registered.id)
         let token = try await homes.channel(registered.credential).token
         let channel = try await domain.publisher.channel(of: token)
-        // Of an earlier version, whose positions are numbers in their order.
+        // A message id of an earlier version, whose positions are numbers in their order.
         let (id, now) = (MessageID(position: 1000, secret: Bytes16(high: 1, low: 2)), domain.time.now())
         #expect(TwoHomes.place(of: Shard(of: id.position)) == 1)
         let content = Envelope.Content(body: [1], coding: ContentCoding(.identity))

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// An upload that fails, and that nobody can go on with.
+/// An upload that fails, and that no client can continue.
 @Suite(.timeLimit(.minutes(5)))
 struct FailedUploadTests {
     @Test(arguments: [HTTPField.Name.reprDigest, .contentDigest])

@@ -12,7 +12,7 @@ import Testing
 /// On every route, an object of another app is answered for as one that does not exist.
 @Suite(.timeLimit(.minutes(5)))
 struct ForeignObjectTests {
-    /// What a route names by an id.
+    /// The objects that a route names by an id.
     enum Kind: String, CaseIterable {
         case device, channel, subscription, update, message, attachment, request, item
     }

@@ -49,7 +49,7 @@ struct HomeFinderTests {
             client = try await shared.keys.createKey(role: .client, app: app.id, name: nil).secret.text
         }
 
-        /// Returns the places of the homes that a request reached. No home stands for the process that the request arrived at.
+        /// Returns the places of the homes that a request reached. Nil is the process at which the request arrived.
         func reached(_ route: String, _ names: Names) async throws -> [Int?] {
             let request = try HomeFinderTests.request(route, names)
             let before = links.map(\.events.count)
@@ -68,7 +68,7 @@ struct HomeFinderTests {
         }
     }
 
-    /// What a request names, so that it runs at the home at a place.
+    /// The names in a request that runs at the home at a place.
     private struct Names {
         var parameters: [String: String] = [:]
         var fields: [HTTPField] = []

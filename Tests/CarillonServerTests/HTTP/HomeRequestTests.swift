@@ -120,7 +120,7 @@ struct HomeRequestTests {
         }
         #expect(count(bytes) == 40)
         try await eventually { world.isIdle }
-        // Nobody reads it.
+        // No code reads it.
         do { _ = try await request() }
         try await eventually { world.isIdle && world.domain.answers.used == 0 }
         let whole = try await world.homes.request(.get, "/v1/inbox", key: world.credential)

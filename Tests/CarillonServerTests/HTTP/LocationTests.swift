@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// The addresses of what a request made.
+/// The addresses of created objects.
 @Suite(.timeLimit(.minutes(5)))
 struct LocationTests {
     @Test(arguments: ["https://push.example.com", "https://example.com/push-server"])

@@ -47,7 +47,7 @@ struct MatrixRouteTests {
         }
     }
 
-    /// What a notification without other members becomes for an endpoint.
+    /// The form of a notification without other members for an endpoint.
     private static func least(_ endpoint: String) -> String {
         #"{"notification":{"event_id":"$1","devices":[{"app_id":"a","pushkey":"\#(endpoint)"}]}}"#
     }
@@ -78,7 +78,7 @@ struct MatrixRouteTests {
         #expect(answer.status == 200)
         #expect(String(decoding: answer.body, as: UTF8.self) == Self.rejectsNothing)
         #expect(try await world.received().isEmpty)
-        // A key that is no endpoint is rejected whatever the size.
+        // A key that is not an endpoint is rejected at any size.
         let mixed = try await world.notify(["https://x.example/", channel.endpoint], #","room_id":"\#(Self.pad(5000))""#)
         #expect(mixed.json?["rejected"] == .array([.string("https://x.example/")]))
     }

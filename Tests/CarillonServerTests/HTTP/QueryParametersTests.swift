@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a route answers to parameters that are not its own.
+/// The answer of a route to unknown parameters.
 @Suite(.timeLimit(.minutes(5)))
 struct QueryParametersTests {
     @Test func `an unknown or repeated parameter is refused by every route but those of endpoints`() async throws {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Whether the server says that it can be sent work.
+/// Whether the server reports that it is ready.
 @Suite(.timeLimit(.minutes(5)))
 struct ReadinessTests {
     @Test(arguments: [StoreFault.Kind.full, .unavailable])
@@ -23,7 +23,7 @@ struct ReadinessTests {
         }
         #expect(try await ready() == (200, nil))
         stores.refuseChanges(of: routes.store, with: StoreFault(kind, "no write"))
-        // Nobody tried to write yet.
+        // No write was attempted yet.
         #expect(try await ready() == (200, nil))
         #expect(try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.a"}"#).status == 503)
         let code = kind == .full ? "storage_full" : "storage_unavailable"

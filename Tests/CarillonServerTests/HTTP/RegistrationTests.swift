@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a device and a server say of themselves to each other by HTTP.
+/// The descriptions that a device and a server send to each other by HTTP.
 @Suite(.timeLimit(.minutes(5)))
 struct RegistrationTests {
     private static let secret = String(repeating: "a", count: 43)

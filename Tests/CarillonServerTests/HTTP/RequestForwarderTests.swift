@@ -101,7 +101,7 @@ struct RequestForwarderTests {
 
     // MARK: Bodies
 
-    /// A body in parts that counts how often somebody begins to read it.
+    /// A body in parts that counts how often a reader begins.
     private struct Stream: AsyncSequence, Sendable {
         final class Count: Sendable {
             let value = Mutex(0)

@@ -48,7 +48,7 @@ struct RouteHomeTests {
         #expect(Self.findings([route], [route: home]) == ["\(route) contradicts \(home)"])
     }
 
-    // MARK: What is found
+    // MARK: Findings
 
     private static func findings(_ routes: [String], _ table: [String: RouteHome]) -> [String] {
         let missing = routes.filter { table[$0] == nil }.map { "\($0) has no entry" }
@@ -57,7 +57,7 @@ struct RouteHomeTests {
         return (missing + left + wrong).sorted()
     }
 
-    /// What the parameters of a path show. The first of these that a path has decides which cases its routes can have.
+    /// The kinds of parameters of a path. The first of these that a path has decides which cases its routes can have.
     private static let casesByParameter: [(parameter: String, cases: Set<RouteHome>)] = [
         ("token", [.tokenInPath]), ("id", [.message]), ("device", [.device]), ("item", [.item]),
         ("attachment", [.attachment]),

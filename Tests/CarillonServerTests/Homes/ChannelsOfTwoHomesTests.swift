@@ -7,14 +7,14 @@ import Testing
 /// Channels of devices whose shards move between two homes.
 @Suite(.timeLimit(.minutes(5)))
 struct ChannelsOfTwoHomesTests {
-    /// Calls wait until the test opens or gives the shard, also on a busy machine.
+    /// Calls wait until the test opens or moves the shard, also on a busy machine.
     private let endless = Scheduler { _, _ in }
     private let channel = ChannelID("6f3f1e0e-1111-4222-8333-444455556666")
 
     /// Begins work while the shard of a device is closed.
     ///
-    /// - Parameter isGiven: Whether the home gives the shard away then. Otherwise, the shard stays.
-    /// - Returns: The work, after the shard was given or opened.
+    /// - Parameter isGiven: Whether the home then moves the shard to the other home. Otherwise, the shard stays.
+    /// - Returns: The work, after the shard was moved or opened.
     private func begin<Result: Sendable>(
         _ device: Device, of home: HomeRuntime, isGiven: Bool, _ work: @escaping @Sendable () async throws -> Result
     ) async throws -> Task<Result, any Error> {

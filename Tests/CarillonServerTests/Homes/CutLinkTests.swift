@@ -11,7 +11,7 @@ import Testing
 /// A link to a home that is cut and restored, while a sender sends and the client library receives.
 @Suite(.timeLimit(.minutes(5)))
 struct CutLinkTests {
-    /// What an app has received by the client library.
+    /// The entries that an app has received by the client library.
     private final class Received: Sendable {
         private let texts = Mutex<[String]>([])
         var all: [String] { texts.withLock { $0 } }

@@ -16,7 +16,7 @@ struct LinkQueuesTests {
 
     private func after(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
 
-    /// What a task does next.
+    /// The next action of a task.
     private enum Step: Equatable {
         case waits(untilMilliseconds: Int)
         case takes(Int)

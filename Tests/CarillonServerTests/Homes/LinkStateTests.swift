@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// The room for calls, cuts, and lost answers of a link, without a clock.
+/// The capacity for calls, cuts, and lost answers of a link, without a clock.
 @Suite(.timeLimit(.minutes(5)))
 struct LinkStateTests {
     private final class Caller: FailingCaller {

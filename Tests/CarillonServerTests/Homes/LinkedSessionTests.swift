@@ -9,7 +9,7 @@ import Testing
 /// Calls of a home to a session over a link.
 @Suite(.timeLimit(.minutes(5)))
 struct LinkedSessionTests {
-    /// What a home was answered, in order.
+    /// The answers to a home, in order.
     private final class ResultCollector: Sendable {
         private let all = Mutex<[Bool]>([])
 
@@ -67,7 +67,7 @@ struct LinkedSessionTests {
         #expect(answers.values == [])
         session.answerOffers()
         try await eventually { answers.values == [true] }
-        // Nobody answers before the link is cut.
+        // No answer arrives before the link is cut.
         linked.offerVolatile(LinkWorld.envelope(2)) { answers.add($0) }
         try await eventually { session.events.count == 2 }
         world.link.cut()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What the features of a home do when a shard moves.
+/// The work of a home's features when a shard moves.
 @Suite(.timeLimit(.minutes(5)))
 struct MovedFeaturesTests {
     // MARK: Devices

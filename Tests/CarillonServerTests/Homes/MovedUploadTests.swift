@@ -8,10 +8,10 @@ import Testing
 
 @testable import CarillonServer
 
-/// Uploads at a home that gives a shard up.
+/// Uploads at a home that releases a shard.
 @Suite(.timeLimit(.minutes(5)))
 struct MovedUploadTests {
-    /// A request that uploads four bytes when the test says so.
+    /// A request that uploads four bytes when the test starts it.
     private struct Sender {
         let task: Task<CarillonCore.Attachment, any Error>
         private let started = Signal()

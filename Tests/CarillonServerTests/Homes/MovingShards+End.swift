@@ -2,9 +2,9 @@ import CarillonBasics
 import CarillonWire
 import NIOHTTP1
 
-/// What is known when a scenario is over.
+/// The state at the end of a scenario.
 extension MovingShards {
-    /// Returns everything that was wrong, in words.
+    /// Returns all faults as texts.
     func problems() async -> [String] {
         let waiting = await waiting()
         let findings = findings()
@@ -29,14 +29,14 @@ extension MovingShards {
         return problems
     }
 
-    /// What the scenario did, in one line.
+    /// The counts of the scenario, in one line.
     func summary(_ findings: ScenarioFindings) -> String {
         let counts = record.counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
         return "CARILLON_SEED=\(record.seed), \(record.now()) ms, lag \(record.lag) ms, envelopes that came again before "
             + "their acknowledgement was taken: \(findings.repetitions), " + counts.joined(separator: ", ")
     }
 
-    /// What waits in the inboxes of the phones.
+    /// The waiting entries in the inboxes of the phones.
     private func waiting() async -> [Int: [String]] {
         var waiting: [Int: [String]] = [:]
         for phone in phones {
@@ -58,7 +58,7 @@ extension MovingShards {
         return answer?.description ?? "nothing"
     }
 
-    /// Compares the outcomes of some messages with what became of them.
+    /// Compares the outcomes of some messages with their deliveries.
     private func wrongOutcomes(_ findings: ScenarioFindings) async throws -> [String] {
         var wrong: [String] = []
         var asked = 0

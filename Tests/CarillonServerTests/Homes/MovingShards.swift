@@ -148,7 +148,7 @@ final class MovingShards: Sendable {
         let began = record.now()
         while record.now() - began < record.allowance + 3000, !Task.isCancelled {
             try? await Task.sleep(for: .milliseconds(300))
-            // What comes twice has a while to do so.
+            // A message that is delivered twice has some time for it.
             guard record.now() - began > 2000, findings().losses.isEmpty, phones.allSatisfy(\.hasSaidAll) else { continue }
             guard let unfinished = try? await unfinishedUpdates(), unfinished.isEmpty else { continue }
             return

@@ -1,7 +1,7 @@
 import CarillonBasics
 import CarillonWire
 
-/// What an envelope of a scenario says.
+/// The content of an envelope of a scenario.
 enum ScenarioContent: Hashable, Sendable {
     /// A message, by the number in its body.
     case message(Int)
@@ -49,6 +49,6 @@ enum ScenarioContent: Hashable, Sendable {
         }
     }
 
-    /// Whether the frame tells the device to fetch everything.
+    /// Whether the frame asks the device to fetch everything.
     static func isResync(_ frame: JSONValue) -> Bool { frame["update"]?["payload"]?["action"] == .string("resync") }
 }

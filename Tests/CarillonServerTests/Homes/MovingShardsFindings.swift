@@ -12,7 +12,7 @@ struct ScenarioDue: Sendable {
     var id: MessageID?
 }
 
-/// What a scenario did wrong.
+/// The faults of a scenario.
 struct ScenarioFindings {
     /// Something that did not come.
     struct Loss: Sendable {
@@ -40,12 +40,12 @@ struct ScenarioFindings {
         receipts = logs.map(\.byContent)
     }
 
-    /// - Parameter receipts: What came of it.
+    /// - Parameter receipts: The deliveries.
     mutating func add(_ fault: String, of phone: Int, at: Int64, _ receipts: [PhoneLog.Receipt] = []) {
         faults.append(fault + ". " + history(of: phone, at: at, receipts))
     }
 
-    // MARK: What is lost, or late
+    // MARK: Lost or late entries
 
     mutating func findLosses() {
         for due in dues {
@@ -61,7 +61,7 @@ struct ScenarioFindings {
         }
     }
 
-    // MARK: What a phone got
+    // MARK: Entries of a phone
 
     /// - Parameter messages: Those of TTL 0 have no order.
     mutating func findFaults(of phone: Int, _ messages: [ScenarioMessage]) {
@@ -107,7 +107,7 @@ struct ScenarioFindings {
         }
     }
 
-    /// What is acknowledged does not come again. By a socket, nothing says when the server has the acknowledgement.
+    /// Acknowledged entries are not delivered again. On a socket, it is unknown when the server has the acknowledgement.
     private mutating func findRepetition(of earlier: PhoneLog.Receipt, _ receipt: PhoneLog.Receipt, _ phone: Int) {
         let began = logs[phone].lots[receipt.lot].began
         let acknowledgement = logs[phone].acknowledgements[receipt.id]
@@ -128,7 +128,7 @@ struct ScenarioFindings {
 
     // MARK: History
 
-    /// Returns what happened around a moment: what came, the connections of the phone, and the moves of its shard.
+    /// Returns the events around a moment: the deliveries, the connections of the phone, and the moves of its shard.
     private func history(of phone: Int, at: Int64, _ came: [PhoneLog.Receipt] = []) -> String {
         let (from, to) = ((came.map(\.at).min() ?? at) - 700, max(came.map(\.at).max() ?? at, at) + 1500)
         let log = logs[phone]

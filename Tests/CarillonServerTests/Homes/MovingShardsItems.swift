@@ -121,7 +121,7 @@ extension MovingShards {
     }
 }
 
-// MARK: What must hold
+// MARK: Requirements
 
 extension ScenarioItems {
     func find(_ findings: inout ScenarioFindings) {
@@ -132,7 +132,7 @@ extension ScenarioItems {
                 if case .firing(watch.key, _) = receipt.content { true } else { false }
             }
             findStrangers(came, watch, crossings, &findings)
-            // What crosses while the subscription is made can fire or not.
+            // A crossing while the subscription is created can fire or not.
             let due = crossings.filter { $0.lowSentAt > watch.answeredAt }
             for crossing in item.isDistinct ? due[...] : due.suffix(1) {
                 findings.dues.append(
@@ -144,7 +144,7 @@ extension ScenarioItems {
         }
     }
 
-    /// Finds firings without a crossing. One is possible behind the last crossing that was answered, which nobody sent to its end.
+    /// Finds firings without a crossing. One is possible behind the last answered crossing, whose request was interrupted.
     private func findStrangers(
         _ came: [PhoneLog.Receipt], _ watch: Watch, _ crossings: [Crossing], _ findings: inout ScenarioFindings
     ) {

@@ -1,7 +1,7 @@
 import CarillonWire
 import Synchronization
 
-/// What a phone got, and by which connections.
+/// The entries of a phone, with their connections.
 final class PhoneLog: Sendable {
     /// A connection, or one response to a poll. Its envelopes come in order.
     struct Lot: Sendable {

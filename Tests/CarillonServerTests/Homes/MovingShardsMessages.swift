@@ -5,7 +5,7 @@ import NIOHTTP1
 import Synchronization
 import TestSupport
 
-/// A message of a scenario, and what its sender knows of it.
+/// A message of a scenario, and the knowledge of its sender.
 struct ScenarioMessage: Sendable {
     struct Cancellation: Sendable {
         var askedAt: Int64
@@ -193,7 +193,7 @@ struct ScenarioMessageSender {
     }
 }
 
-// MARK: What must hold
+// MARK: Requirements
 
 extension ScenarioMessages {
     func find(_ findings: inout ScenarioFindings) {
@@ -230,12 +230,12 @@ extension ScenarioMessages {
         return nil
     }
 
-    /// Returns what the phone must get; nil if the message can have gone without having come.
+    /// Returns the entries that the phone must get; nil if the message can have ended without a delivery.
     private func due(_ message: ScenarioMessage, _ log: PhoneLog.Content) -> ScenarioDue? {
         guard let id = message.id, let since = message.answeredAt, message.replacement == nil, !message.mayBeReplaced
         else { return nil }
         if message.ttl == 0 {
-            // What a stream was given and has not written when its device moves is lost.
+            // An entry that a stream has received and not written when its device moves is lost.
             guard message.outcome == "offered", log.hadSocket(from: message.askedAt, to: since + 1000) else { return nil }
         }
         if let cancellation = message.cancellation, cancellation.status.map({ $0 == 204 }) ?? true { return nil }

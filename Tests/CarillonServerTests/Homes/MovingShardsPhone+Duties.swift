@@ -3,18 +3,18 @@ import CarillonWire
 import NIOHTTP1
 import Synchronization
 
-/// What a phone says to the server.
+/// The reports of a phone to the server.
 extension ScenarioPhone {
-    /// Whether the phone has said everything.
+    /// Whether the phone has sent all reports.
     var hasSaidAll: Bool {
         duties.withLock { $0.acknowledgements.isEmpty && $0.results.isEmpty && $0.requests.isEmpty }
     }
 
-    /// Says everything that the phone has to say.
+    /// Sends all reports of the phone.
     ///
     /// - Parameters:
     ///   - socket: Used for results of updates, if there is one.
-    ///   - looks: Whether the phone looks for updates once a second, as a device must do without a socket and a stream.
+    ///   - looks: Whether the phone polls for updates once a second, as a device must do without a socket and a stream.
     func report(by socket: ScenarioSocket? = nil, looks: Bool = false) async throws {
         try await sendAcknowledgements()
         try await sendResults(by: socket, looks: looks)

@@ -6,13 +6,13 @@ import NIOHTTP1
 import Synchronization
 import TestSupport
 
-/// A device of a scenario. It connects in several ways, acknowledges what it gets, and does what it is asked to do.
+/// A device of a scenario. It connects in several ways, acknowledges its entries, and follows their requests.
 final class ScenarioPhone: Sendable {
     enum Way: String, CaseIterable, Sendable {
         case socket, stream, poll, updatePoll, absent
     }
 
-    /// What the phone has to say to the server.
+    /// The pending reports of the phone.
     struct Duties: Sendable {
         var acknowledgements: [MessageID] = []
         var results: [DoneUpdate] = []
@@ -27,12 +27,12 @@ final class ScenarioPhone: Sendable {
         var json: String { #"{"update":"\#(update)","entry":\#(entry),"result":"done"}"# }
     }
 
-    /// What the server said to the phone.
+    /// The entries from the server.
     struct Said: Sendable {
         /// Of the last answer to `POST /v1/inbox`.
         var position = ""
         var polledAt: Int64 = 0
-        /// What shows in a `hello` that the server lost state.
+        /// The signs in a `hello` that the server lost state.
         var hello: [String: JSONValue]?
     }
 
@@ -54,9 +54,9 @@ final class ScenarioPhone: Sendable {
 
     var name: String { "phone \(number)" }
 
-    /// Registers a phone, opens its channel, and says what it is like.
+    /// Registers a phone, opens its channel, and reports its description.
     ///
-    /// - Parameter userToken: Says whose phone it is.
+    /// - Parameter userToken: Identifies the user of the phone.
     init(
         _ number: Int, _ ways: [Way], region: String, clientKey: String, userToken: String, http: ScenarioHTTP, port: Int,
         record: ScenarioRecord
@@ -119,7 +119,7 @@ final class ScenarioPhone: Sendable {
         }
     }
 
-    // MARK: What comes
+    // MARK: Received entries
 
     /// Notes an envelope.
     ///
@@ -146,7 +146,7 @@ final class ScenarioPhone: Sendable {
         return id
     }
 
-    /// Compares a `hello` with the first one: another word makes a client send or fetch everything.
+    /// Compares a `hello` with the first one: another value makes a client send or fetch everything.
     func check(hello: JSONValue) {
         let names = ["carillon", "server", "history", "deviceRevision", "servicesRevision"]
         let words = Dictionary(uniqueKeysWithValues: names.map { ($0, hello[$0] ?? .null) })

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonServer
 import Synchronization
 
-/// What happens in a scenario, in milliseconds since its beginning.
+/// The events of a scenario, in milliseconds since its beginning.
 final class ScenarioRecord: Sendable {
     enum Stage: Sendable {
         case running
@@ -13,7 +13,7 @@ final class ScenarioRecord: Sendable {
 
     struct Move: Sendable, CustomStringConvertible {
         var shard: Shard
-        /// The place of the home that gave the shard, or tried to.
+        /// The place of the home that moved the shard, or tried to.
         var from: Int
         var began: Int64
         var ended: Int64
@@ -32,7 +32,7 @@ final class ScenarioRecord: Sendable {
         var newShards: [Shard] = []
     }
 
-    /// What is chosen by chance depends on it.
+    /// Random choices depend on it.
     let seed: UInt64
     private let state = Mutex(State())
     private let start = TimeSource.system.now().milliseconds
@@ -53,7 +53,7 @@ final class ScenarioRecord: Sendable {
 
     func begin(_ stage: Stage) { state.withLock { $0.stage = stage } }
 
-    // MARK: What happened
+    // MARK: Events
 
     func count(_ name: String, by number: Int = 1) { state.withLock { $0.counts[name, default: 0] += number } }
 
@@ -88,10 +88,10 @@ final class ScenarioRecord: Sendable {
         private static let allowance: Int64 = 5000
     #endif
 
-    /// The longest time that anything may take. It grows by what the machine itself was late.
+    /// The longest time of any step. It grows by the delay of the machine itself.
     var allowance: Int64 { Self.allowance + state.withLock { $0.lag } }
 
-    /// How late this process did what was due, at the most.
+    /// The maximum delay of this process for due work.
     var lag: Int64 { state.withLock { $0.lag } }
 
     /// Measures the lag, until the scenario is over.

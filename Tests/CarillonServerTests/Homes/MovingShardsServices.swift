@@ -102,7 +102,7 @@ extension MovingShards {
     }
 }
 
-// MARK: What must hold
+// MARK: Requirements
 
 extension ScenarioRequests {
     func find(_ findings: inout ScenarioFindings) {

@@ -23,7 +23,7 @@ final class ScenarioSocket: Sendable {
         var end = ""
     }
 
-    /// What the event loop and the phone share.
+    /// The state that the event loop and the phone use.
     private final class Peer: Sendable {
         let state: Mutex<State>
         let now: @Sendable () -> Int64
@@ -90,17 +90,17 @@ final class ScenarioSocket: Sendable {
         return socket
     }
 
-    // MARK: What comes
+    // MARK: Received frames
 
     /// The frames that are no answers to pings and questions. They end with the socket.
     var frames: AsyncStream<Frame> { peer.frames }
 
     var isOver: Bool { peer.state.withLock { $0.isOver } }
 
-    /// Why the server ended the socket, if it said so.
+    /// The reason of the server for the end of the socket, if it sent one.
     var end: String { peer.state.withLock { $0.end } }
 
-    // MARK: What is sent
+    // MARK: Sent frames
 
     func send(_ text: String) { write(Self.frame(0x1, Array(text.utf8))) }
 
@@ -126,7 +126,7 @@ final class ScenarioSocket: Sendable {
         return (status, answer["body"])
     }
 
-    /// Waits a moment until the server has read what was sent, and closes the socket.
+    /// Waits a moment until the server has read the sent frames, and closes the socket.
     func close() async {
         ping()
         let deadline = peer.now() + 2000

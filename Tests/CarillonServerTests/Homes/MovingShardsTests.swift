@@ -7,12 +7,14 @@ import Testing
 
 @testable import CarillonServer
 
-/// Shards move between the homes of a server without pause, while devices and senders use everything.
+/// Shards move between the homes of a server continuously, while devices and senders use everything.
 ///
-/// Nothing is lost, doubled or late, positions ascend, each crossing fires once, and no client is told to send or fetch everything again.
+/// Nothing is lost, doubled or late, positions ascend, each crossing fires once, and no client is asked to send or fetch
+/// everything again.
 ///
-/// `CARILLON_MOVING_SECONDS` is the time for which senders send. Without it, it is 20 seconds; `make test-moves` takes 60. The scenario goes on
-/// until each kind of event has happened often enough. `CARILLON_SEED` repeats what is chosen by chance, not when it happens.
+/// `CARILLON_MOVING_SECONDS` is the time for which senders send. Without it, it is 20 seconds; `make test-moves` takes 60. The
+/// scenario continues until each kind of event has occurred often enough. `CARILLON_SEED` repeats the random choices, but not
+/// their times.
 @Suite(.timeLimit(.minutes(20)))
 struct MovingShardsTests {
     private static let seconds = Int(ProcessInfo.processInfo.environment["CARILLON_MOVING_SECONDS"] ?? "") ?? 20
@@ -70,7 +72,7 @@ struct MovingShardsTests {
         #expect(scenario.untried.isEmpty, "This did not happen often enough: \(scenario.untried). \(summary)")
     }
 
-    /// Returns the last lines of the server's log that need somebody.
+    /// Returns the last lines of the server's log that need an operator.
     private static func faults(in log: LogCatcher) -> String {
         let lines = log.lines.filter { $0.hasPrefix("warning ") || $0.hasPrefix("error ") }
         return "\(lines.count) lines, the last are " + lines.suffix(10).joined(separator: " | ")

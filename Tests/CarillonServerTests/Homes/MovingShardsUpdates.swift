@@ -14,7 +14,7 @@ struct ScenarioUpdate: Sendable {
     let sentAt: Int64
     let answeredAt: Int64
     var withdrawalSentAt: Int64?
-    /// When it was answered that nobody is given the update any more.
+    /// When the answer arrived that no device receives the update any more.
     var withdrawnAt: Int64?
 
     var text: String {
@@ -90,7 +90,7 @@ extension MovingShards {
         record.count("withdrawals")
     }
 
-    /// Returns the updates of which the server does not know that each device of the audience is done, with what it knows.
+    /// Returns the updates for which the server does not know that each device of the audience is done, with the known states.
     func unfinishedUpdates() async throws -> [String] {
         var unfinished: [String] = []
         for update in updates.all where update.withdrawalSentAt == nil {
@@ -105,7 +105,7 @@ extension MovingShards {
     }
 }
 
-// MARK: What must hold
+// MARK: Requirements
 
 extension ScenarioUpdates {
     func find(_ findings: inout ScenarioFindings) {

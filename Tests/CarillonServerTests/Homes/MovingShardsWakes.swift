@@ -68,7 +68,7 @@ extension MovingShards {
         if count != 1 { fault("\(count) pushes were sent to the device for one message", id, since) }
     }
 
-    /// The device fetches what waits, and acknowledges it.
+    /// The device fetches the waiting entries, and acknowledges them.
     private func fetch(_ message: String, by credential: String, _ id: DeviceID, since: Int64) async throws {
         for expected in [[message], []] {
             let read = try await http.repeating(.init(.GET, "/v1/inbox?carillon=6", key: credential), expecting: 200)

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// A session that notes what its home calls.
+/// A session that stores the calls of its home.
 final class NotingSession: LiveSession {
     enum Event: Equatable, Sendable {
         case offered(Int64)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Requests between two devices of one user, whose homes are two.
+/// Requests between two devices of one user that have different homes.
 @Suite(.timeLimit(.minutes(5)))
 struct ServicesOfTwoHomesTests {
     private struct World {
@@ -78,7 +78,7 @@ struct ServicesOfTwoHomesTests {
             }
         }
 
-        /// Does what loses a question or its answer on the way to a home, and then the same again.
+        /// Performs a call whose request or answer is lost on the way to a home, and then the same call again.
         func twice(
             losing loss: TestLink.Loss, of type: any HomeQuestion.Type, to place: Int, _ work: () async throws -> Void
         ) async throws {

@@ -49,7 +49,7 @@ struct SeveralHomesTests {
             return String(try #require(sent.headers.first(name: "location")?.split(separator: "/").last))
         }
 
-        /// Returns the ids of what waits.
+        /// Returns the ids of the waiting entries.
         func poll(_ server: WatchedServer) async throws -> [String] {
             struct Page: Decodable { var envelopes: [WatchedServer.Event] }
             let read = try await server.request(

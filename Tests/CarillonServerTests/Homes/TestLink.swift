@@ -34,7 +34,7 @@ final class TestLink: Home {
 
     init(to home: any Home) { self.home = home }
 
-    // MARK: What passes
+    // MARK: Passed calls
 
     /// The requests, also those that did not reach the home.
     var requests: [HomeRequest] { state.withLock { $0.requests } }
@@ -45,7 +45,7 @@ final class TestLink: Home {
     /// Returns the number of questions of a type, also of those that did not reach the home.
     func count(of type: any HomeQuestion.Type) -> Int { state.withLock { $0.questions[ObjectIdentifier(type)] ?? 0 } }
 
-    // MARK: What is lost
+    // MARK: Lost calls
 
     /// Loses all questions until ``mend()``.
     func cut() { state.withLock { $0.isCut = true } }

@@ -10,7 +10,7 @@ final class TestLinkSession: LiveSession {
     private let isEnded = Mutex(false)
     private let leave: @Sendable () -> Arrival
 
-    /// - Parameter leave: Called when the home gave the device away. Returns how the session arrives at the new home.
+    /// - Parameter leave: Called when the home moved the device to another one. Returns how the session arrives at the new home.
     init(_ session: any LiveSession, leave: @escaping @Sendable () -> Arrival) {
         self.session = session
         self.leave = leave

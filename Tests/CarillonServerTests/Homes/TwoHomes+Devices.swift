@@ -44,7 +44,7 @@ extension TwoHomes {
 
     // MARK: Inboxes
 
-    /// Returns what waits for a device when the homes have nothing left to do.
+    /// Returns the waiting entries of a device when the homes have no more work.
     func waiting(for device: Device) async throws -> [Envelope] {
         for domain in domains {
             while await !domain.itemEngine.isIdle { try await Task.sleep(for: .milliseconds(2)) }
@@ -53,7 +53,7 @@ extension TwoHomes {
         return try await store.waiting(device: device.serial, after: 0, limit: 100, bytes: 1 << 30, at: now) ?? []
     }
 
-    /// Acknowledges what waits for a device.
+    /// Acknowledges the waiting entries of a device.
     func acknowledgeAll(by device: Device) async throws {
         let answers = try await waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
         try await domain(of: device).home.finish(answers, device: device.serial)

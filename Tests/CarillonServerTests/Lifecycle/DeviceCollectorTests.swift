@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Devices that nobody uses are removed, by clocks that the test moves.
+/// Unused devices are removed, by clocks that the test moves.
 @Suite(.timeLimit(.minutes(5)))
 struct DeviceCollectorTests {
     private struct Recorder: LogHandler {

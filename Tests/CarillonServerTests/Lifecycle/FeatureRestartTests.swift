@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What features remember and no table has, after a restart and without one.
+/// The state that features remember and no table has, after a restart and without one.
 @Suite(.timeLimit(.minutes(5)))
 struct FeatureRestartTests {
     // MARK: Outbox
@@ -159,7 +159,7 @@ struct FeatureRestartTests {
         await inbox.flush()
     }
 
-    /// What happens between the crossing and the next update.
+    /// The event between the crossing and the next update.
     enum Interruption: CaseIterable {
         case none, restart
         /// Another item needs the memory.
@@ -173,7 +173,7 @@ struct FeatureRestartTests {
         if after == .removalFromMemory { limits.items = 1 }
         var world = try await EngineWorld(stores.openKept(settings), limits: limits)
         let other = ItemKey(app: world.item.app, name: try #require(ItemName("other")))
-        // A condition that holds when it is armed must not fire before it did not hold.
+        // A condition that is true when it is armed must not fire before it was false.
         try await world.publish(holds ? 12 : 1)
         _ = try await world.subscribe("price > 10.0", .everyCrossing)
         if holds { try await world.publish(1) }

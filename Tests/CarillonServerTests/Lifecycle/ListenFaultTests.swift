@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Why a server cannot listen, in the words of people.
+/// The reason why a server cannot listen, in sentences for people.
 struct ListenFaultTests {
     @Test(arguments: [
         (EADDRINUSE, "the address is in use"), (EADDRNOTAVAIL, "does not have the address"), (EACCES, "permission denied"),

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonCore
 @testable import CarillonServer
 
-/// What a service manager hears of a server.
+/// The messages of a server to its service manager.
 @Suite(.timeLimit(.minutes(5)))
 struct NotifySocketTests {
     private let directory = TemporaryDirectory()

@@ -7,7 +7,7 @@ import TestStores
 import TestSupport
 import Testing
 
-/// What a server writes when it stops.
+/// The log of a server that stops.
 @Suite(.timeLimit(.minutes(5)))
 struct StopTests {
     private struct NotStored: Error {}

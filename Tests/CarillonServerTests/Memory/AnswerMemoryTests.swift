@@ -99,7 +99,7 @@ struct AnswerMemoryTests {
         first?.release()
         first?.release()
         second?.release()
-        // What was refused took nothing of the share.
+        // The refused answers used nothing of the quota.
         #expect(try await memory.place(for: 2 * half, of: nil, or: nil, from: address) != nil)
     }
 

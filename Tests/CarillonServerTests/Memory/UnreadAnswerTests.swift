@@ -84,7 +84,7 @@ struct UnreadAnswerTests {
             #expect(refused.body.contains("overloaded"))
             #expect(refused["carillon-server"] == server.domain.server.description)
             #expect(ContinuousClock.now - began >= .seconds(4))
-            // A device for which nothing waits needs no room.
+            // A device without waiting envelopes needs no memory.
             let (idle, _, _) = try await device(server, messages: 0)
             #expect(try await server.request("GET /v1/inbox", ["Authorization: Bearer \(idle)"]).status == 200)
             async let late = served(server, other)

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct NameResolverTests {
-    /// A resolver whose look-ups end when the test says so.
+    /// A resolver whose look-ups end when the test allows it.
     private func makeResolver(
         threads: Int, gate: DispatchSemaphore, patience: TimeAmount = .seconds(2), slow: TimeAmount = .seconds(60),
         began: @escaping @Sendable (String) -> Void = { _ in }

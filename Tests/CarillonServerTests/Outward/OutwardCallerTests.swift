@@ -11,12 +11,12 @@ import Testing
 /// Calls over true sockets, each to a backend that does one thing wrong.
 @Suite(.timeLimit(.minutes(5)))
 struct OutwardCallerTests {
-    /// What names lead to, and how often each was asked for.
+    /// The addresses of names, and how often each name was resolved.
     private final class Names: Sendable {
         private let answers: Mutex<[String: [[String]]]>
         private let asked = Mutex<[String]>([])
 
-        /// - Parameter answers: for each name what it leads to the first time, the second time, and so on.
+        /// - Parameter answers: for each name its addresses the first time, the second time, and so on.
         init(_ answers: [String: [[String]]]) { self.answers = Mutex(answers) }
 
         var questions: [String] { asked.withLock { $0 } }
@@ -55,7 +55,7 @@ struct OutwardCallerTests {
         if case .failed(let failure, _) = PingVerdict(result) { failure } else { nil }
     }
 
-    // MARK: What goes out
+    // MARK: Sent requests
 
     @Test func `a call is one POST with the headers and the body that were asked for, and nothing else`() async throws {
         let backend = try await ScriptedBackend.start()
@@ -236,7 +236,7 @@ struct OutwardCallerTests {
     }
 
     #if os(Linux)
-        /// Two backends of one port: only the address tells them apart.
+        /// Two backends of one port: only the address distinguishes them.
         @Test func `a name is resolved once a call, and the call goes to the resolved address`() async throws {
             let first = try await ScriptedBackend.start(.status(201))
             let second = try await ScriptedBackend.start(.status(202), host: "127.0.0.2", port: first.port)

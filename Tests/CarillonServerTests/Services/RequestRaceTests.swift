@@ -8,14 +8,14 @@ import Testing
 
 @testable import CarillonServer
 
-/// All that can happen to a request, at once and in any order: whatever comes first, it has one result.
+/// All events of a request, concurrently and in any order: with any first event, it has one result.
 @Suite(.timeLimit(.minutes(5)))
 struct RequestRaceTests {
     private enum Step: CaseIterable, Sendable {
         case ask, received, replyOne, replyOther, cancel, fetch, sweep, passTime
     }
 
-    /// What was answered to the steps of one request.
+    /// The answers to the steps of one request.
     private struct Said: Sendable {
         var asked: [Int] = []
         var replies: [UInt8: [Int]] = [:]
@@ -48,7 +48,7 @@ struct RequestRaceTests {
                 steps: ([.ask, .ask] + (0..<8).map { _ in Step.allCases.randomElement(using: &random) ?? .ask })
                     .shuffled(using: &random))
         }
-        // Of the others, what comes first is likely to find no request.
+        // Of the others, the first one probably finds no request.
         for exchange in exchanges where !exchange.number.isMultiple(of: 3) {
             #expect(await Self.perform(.ask, of: exchange, in: world) == 201)
         }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Servers, front requests and icons by HTTP: who may, and who may not.
+/// Servers, front requests and icons by HTTP, with and without permission.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceClusterRouteTests {
     private typealias World = ServiceWorld
@@ -23,7 +23,7 @@ struct ServiceClusterRouteTests {
         ).status
     }
 
-    /// A server that offers something, a phone of Ada's, and one of nobody's.
+    /// A server that offers a service, a phone of Ada's, and one without a user.
     private func scenario() async throws -> (world: ServiceWorld, server: World.Phone, ada: World.Phone) {
         let world = try await ServiceWorld()
         let server = try await world.phone(Self.files, of: nil)
@@ -60,7 +60,7 @@ struct ServiceClusterRouteTests {
         #expect(
             try await world.ask(3, from: ada, to: server, ["user": .string("bob")]).status == 400, "the server says whose")
 
-        // Its end is that of what it was asked, and of what it asked.
+        // Its deletion ends the requests that it received, and those that it made.
         let gone = try await world.routes.request(
             .delete, "/v1/apps/\(Self.files)/servers/\(server.id)", key: world.routes.admin)
         #expect(gone.status == 204)

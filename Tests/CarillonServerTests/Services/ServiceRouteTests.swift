@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Services by HTTP: who may call whom, how requests come to their one result, and what is refused.
+/// Services by HTTP: which devices can call which, how requests end with one result, and the refusals.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceRouteTests {
     private typealias World = ServiceWorld
@@ -450,11 +450,11 @@ struct ServiceRouteTests {
         #expect(try await world.cancel(1, by: consumer).status == 204)
         #expect(try await world.ask(6, from: consumer, to: provider, ["deadline": .integer(60)]).status == 201)
         #expect(try await world.ask(8, from: consumer, to: provider).code == "inbox_full")
-        // What expired takes no share, also before it was swept.
+        // Expired requests do not count for the quota, also before they were swept.
         world.clock.pass(61)
         #expect(try await world.ask(8, from: consumer, to: provider).status == 201)
         #expect(try await world.events(of: provider).count == 6)
-        // Of bytes, whatever their number.
+        // The limit of bytes, for any number of requests.
         let large = JSONValue.string(Base64URL.encode(Array(repeating: 7, count: 2400)))
         var answers: [Int] = []
         for number in 10...14 {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Devices of users, in apps that may share them; what is sealed is anything.
+/// Devices of users, in apps that can have the same users; the sealed content is arbitrary.
 struct ServiceWorld {
     struct Phone {
         var id: String
@@ -33,7 +33,7 @@ struct ServiceWorld {
         self.clock = clock
         routes = try await RouteFixture(
             rateLimits, store: stores.open(StoreSettings(inbox: inbox)), time: TimeSource { clock.now },
-            // What is used up stays used up.
+            // Used ids stay used.
             ticks: TickSource { 0 })
     }
 
@@ -137,7 +137,7 @@ struct ServiceWorld {
         try await routes.request(.delete, "/v1/services/requests/\(Self.id(number))", key: consumer.credential)
     }
 
-    /// What waits for a device, which has it from then on.
+    /// The waiting entries of a device, which has them from then on.
     func events(of phone: Phone) async throws -> [ServiceEvent] {
         let frames = try await frames(of: phone)
         try await acknowledge(frames, by: phone)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// The frames are masked by NIO, which shares no code with the reader.
+/// The frames are masked by NIO, which has no code in common with the reader.
 struct MessageReaderTests {
     private func frame(
         _ text: String, _ opcode: WebSocketOpcode = .text, fin: Bool = true, rsv1: Bool = false, masked: Bool = true

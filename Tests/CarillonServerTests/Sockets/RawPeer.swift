@@ -10,8 +10,8 @@ import NIOCore
     import Darwin
 #endif
 
-/// A peer of which a test says when it reads, and how much: bytes over a socket of its own, with a small receive buffer, so
-/// that little fits between the server and it. What waits does so on a thread outside of the cooperative pool.
+/// A peer whose test decides when it reads, and how much: bytes over a socket of its own, with a small receive buffer, so that
+/// little fits between the server and it. It waits on a thread outside of the cooperative pool.
 final class RawPeer: Sendable {
     struct Ended: Error {
         /// Before the end.
@@ -43,7 +43,7 @@ final class RawPeer: Sendable {
         guard write(descriptor, bytes, bytes.count) == bytes.count else { throw Ended() }
     }
 
-    /// Sends all of it, if within a moment there is room; answers false when there is none, or the server has closed.
+    /// Sends all of it, if there is space within a moment; returns false without space, or if the server has closed.
     func sendIfPossible(_ bytes: [UInt8]) -> Bool {
         var waits = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         var rest = bytes[...]
@@ -56,7 +56,7 @@ final class RawPeer: Sendable {
         return true
     }
 
-    /// What comes next, at most so many bytes; nothing when the server has closed.
+    /// The next bytes, at most the given number; empty if the server has closed.
     func read(_ limit: Int = 65_536) async -> [UInt8] {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async { [descriptor] in
@@ -67,7 +67,7 @@ final class RawPeer: Sendable {
         }
     }
 
-    /// Reads until a text was seen; what came until then.
+    /// Reads until a text was received; returns all data until then.
     func read(until text: String) async throws -> String {
         var seen: [UInt8] = []
         while true {
@@ -79,7 +79,7 @@ final class RawPeer: Sendable {
         }
     }
 
-    /// Reads until the server closes; what came until then.
+    /// Reads until the server closes; returns all data until then.
     func readToEnd() async -> String {
         var seen: [UInt8] = []
         while true {
@@ -91,7 +91,7 @@ final class RawPeer: Sendable {
 
     // MARK: As a client of the socket
 
-    /// Opens a WebSocket, and says hello as a device.
+    /// Opens a WebSocket, and sends hello as a device.
     func hello(credential: String, version: Int = 1) async throws {
         try send(
             "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What can be asked over the socket: each answer is a frame that a strict client can read.
+/// The requests over the socket: each answer is a frame that a strict client can read.
 @Suite(.timeLimit(.minutes(5)))
 struct SocketRequestTests {
     private static let app = "com.example.app"

@@ -8,10 +8,10 @@ import Testing
 
 @testable import CarillonServer
 
-/// A crossing whose condition holds when it is armed fires when the condition did not hold in between.
+/// A crossing whose condition is true when it is armed fires if the condition was false in between.
 @Suite(.timeLimit(.minutes(5)))
 struct ArmedCrossingTests {
-    /// What arms a subscription whose condition holds.
+    /// The event that arms a subscription whose condition is true.
     enum Arming: CaseIterable {
         case making, change, resumption
     }
@@ -63,7 +63,7 @@ struct ArmedCrossingTests {
         #expect(try await world.titles() == ["5.0"])
     }
 
-    /// What is known of a condition when it is armed after the first update.
+    /// The state of a condition that is armed after the first update.
     enum Found: CaseIterable {
         case holds, doesNotHold, isUnknown
 
@@ -144,7 +144,7 @@ struct ArmedCrossingTests {
         #expect(try await stores.heldConditions(in: world.store) == [true, nil])
     }
 
-    /// What is armed while the commit of an update waits.
+    /// The events that arm subscriptions while the commit of an update waits.
     enum Race: CaseIterable {
         case firstUpdate, crossing
     }
@@ -174,7 +174,7 @@ struct ArmedCrossingTests {
         #expect(try await world.titles() == ["11.0"])
     }
 
-    /// Makes a subscription without telling the engine.
+    /// Creates a subscription without informing the engine.
     @discardableResult private func put(
         _ trigger: String, _ policy: SubscriptionMachine.Policy = .everyCrossing, on world: EngineWorld,
         _ found: [FoundCondition]

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// An app, a device of it, and what a process has over its store.
+/// An app, a device of it, and the parts of a process over its store.
 struct EngineWorld {
     let store: any Store
     let domain: HomeDomain

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What fires, whom it reaches, and what is shown.
+/// The subscriptions that fire, their receivers, and the shown texts.
 @Suite(.timeLimit(.minutes(5)))
 struct FiringTests {
     @Test func `a price that crosses fires once, with the text and the badge, and again when it is armed anew`() async throws
@@ -26,7 +26,7 @@ struct FiringTests {
         #expect(pushes.first?["aps"]?["alert"]?["title"] == .string("stock.ACME: 10.50"))
         #expect(pushes.first?["carillon"]?["subscription"] == .string(id))
         try await world.acknowledgeAll()
-        // An empty change arms it, and the condition holds: it fires at once.
+        // An empty change arms it, and the condition is true: it fires at once.
         let armed = try await world.routes.request(
             .patch, "/v1/device/subscriptions/\(id)", key: world.device, "{}")
         #expect(armed.status == 200)

@@ -11,7 +11,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What waits, what is in memory and what fires at once has a bound each, and an owner.
+/// Waiting updates, memory and concurrent firings have a limit each, and an owner.
 @Suite(.timeLimit(.minutes(5)))
 struct ItemEngineBoundsTests {
     @Test func `an app with waiting updates leaves capacity for others`() async throws {
@@ -165,7 +165,7 @@ struct ItemEngineBoundsTests {
         limits.items = count
         limits.bytes = bytes
         let engine = engine(world, limits)
-        // What each takes is counted out with each 64th.
+        // The use of each is counted anew with each 64th.
         for number in 0..<192 {
             _ = try await publish([(world.device.app, "i\(number)", bytes: 4000)], to: engine)
         }
@@ -175,7 +175,7 @@ struct ItemEngineBoundsTests {
         #expect(try again.first?.get().version == 4)
     }
 
-    /// Otherwise a batch of 256 updates could fire millions before any is told.
+    /// Otherwise a batch of 256 updates could cause millions of firings before any is delivered.
     @Test(arguments: [(limit: 3, rows: 1), (limit: 100, rows: 2)])
     func `a batch that fires enough is written before it goes on`(limit: Int, rows: Int) async throws {
         let store = try await stores.openKept()

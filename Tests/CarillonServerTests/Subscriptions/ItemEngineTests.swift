@@ -101,7 +101,7 @@ struct ItemEngineTests {
             let world = try await EngineWorld(kept)
             try await world.publish(1)
             for number in 0..<5 { ids.append(try await world.subscribe("price > 10.0", key: "\(number)").id) }
-            // As a process leaves it that was killed behind the update's commit: the first two were told.
+            // The state after a kill behind the update's commit: the first two were delivered.
             var state = ItemState(.merge)
             state.apply(.init(["price": ItemValue(.double(11), digits: "11.5")], at: world.domain.time.now()))
             let targets = try await world.store.serials(of: world.device.serial).map {
@@ -120,7 +120,7 @@ struct ItemEngineTests {
         try await world.domain.itemEngine.notifyRest()
         #expect(try await world.titles().count == 3)
         #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
-        // The two that were not told by the list are armed still, and held when the process began.
+        // The two that the list did not deliver are still armed, and were true when the process began.
         try await world.publish(12)
         #expect(try await world.titles() == ["11.5", "11.5", "11.5", "11.5", "11.5"])
         try await stores.close(world.store)

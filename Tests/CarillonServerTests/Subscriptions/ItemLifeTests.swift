@@ -132,7 +132,7 @@ struct ItemLifeTests {
         #expect(try await world.titles() == ["3.0"])
     }
 
-    /// Makes a subscription that delivered one firing and has another one held.
+    /// Creates a subscription that delivered one firing and has another one throttled.
     private func paced(on world: EngineWorld) async throws {
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         _ = try await world.domain.subscriptions.put(
@@ -170,7 +170,7 @@ struct ItemLifeTests {
         let world = try await EngineWorld(stores.open())
         let engine = world.domain.itemEngine
         try await world.publish(1)
-        // After the next update the item is gone, and the app has no room for another.
+        // After the next update the item is removed, and the app has no capacity for another.
         try await stores.loseItemsAfterUpdate(counting: ItemLimits.itemsPerApp, in: world.store)
         let gate = CommitGate(world.store)
         async let first: Void = world.publish(2)
@@ -209,7 +209,7 @@ struct ItemLifeTests {
         let world = try await EngineWorld(stores.open(), limits: limits)
         let engine = world.domain.itemEngine
         try await world.publish(1)
-        // What follows the deleted item cannot be read.
+        // The item after the deleted one cannot be read.
         try await stores.replaceRemovedItems(in: world.store)
         let long = ItemUpdate(["text": ItemValue(.string(String(repeating: "x", count: 4000)))])
         let gate = CommitGate(world.store)
@@ -226,7 +226,7 @@ struct ItemLifeTests {
                     }
                 }
             }
-            // One waits when the other is refused, as both have no room.
+            // One waits when the other is refused, because neither fits.
             let first = try #require(try await group.next())
             #expect((first as? Refusal)?.code == .itemBusy)
             gate.open()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Whose share of an item's limits conditions count for.
+/// The owner whose quota of an item's limits a condition uses.
 @Suite(.timeLimit(.minutes(5)))
 struct ItemQuotaTests {
     private static func body(_ trigger: String, key: String? = nil) -> String {
@@ -57,7 +57,7 @@ struct ItemQuotaTests {
                     .post, "/v1/device/subscriptions", key: other.credential, Self.body(trigger, key: trigger))
                 #expect([200, 201].contains(made.status))
             }
-            // What takes nothing more is no matter of shares.
+            // A change that uses nothing more needs no quota.
             let known = try await routes.request(
                 .post, "/v1/device/subscriptions", key: world.device, Self.body("x0 + y0 < 7.0"))
             #expect(known.status == 201)

@@ -9,8 +9,9 @@ import Testing
 
 @testable import CarillonServer
 
-/// A scenario of items and subscriptions is told once to its end. Then it is told again from what each of its commits left on disk, as by
-/// a process that was killed behind it: whoever was not answered asks again, and all must be as if nothing had happened.
+/// A scenario of items and subscriptions runs once to its end. Then it runs again from the state that each of its commits left on
+/// disk, as in a process that was killed behind it: a caller without an answer repeats its request, and the result must be the
+/// same as without the kill.
 @Suite(.timeLimit(.minutes(4)))
 struct KilledEngineTests {
     @Test func `a server that is killed at any commit goes on as if it had not been`() async throws {
@@ -36,7 +37,7 @@ struct KilledEngineTests {
                     for step in again.steps.indices where step >= snapshot.step { try await again.notify(step) }
                     let (notified, before) = (again.notified.withLock { $0 }, scenario.notified.withLock { $0 })
                     let words: Comment = "commit \(number), step \(snapshot.step)"
-                    // What the device acknowledged just before the kill, it is not told again.
+                    // A firing that the device acknowledged just before the kill is not delivered again.
                     #expect(Set(notified[snapshot.step] ?? []).isSubset(of: before[snapshot.step] ?? []), words)
                     for step in again.steps.indices where step > snapshot.step {
                         #expect(notified[step]?.sorted() == before[step]?.sorted(), "\(words), told in step \(step)")
@@ -50,7 +51,7 @@ struct KilledEngineTests {
         }
     }
 
-    /// Who takes part, whatever process serves them.
+    /// The participants, with any process that serves them.
     private struct Cast: Sendable {
         var id: String
         var device: String
@@ -174,7 +175,7 @@ struct KilledEngineTests {
             while await !routes.domain.itemEngine.isIdle { try await Task.sleep(for: .milliseconds(1)) }
         }
 
-        /// When what a killed process had begun to send was sent by another.
+        /// When the requests that a killed process had begun to send were sent by another.
         func end() async throws -> End {
             setTime(of: steps.count + 360)
             try await push()
@@ -201,7 +202,7 @@ struct KilledEngineTests {
                 isAnythingLeft: left > 0)
         }
 
-        // MARK: What is asked
+        // MARK: Requests
 
         private func ask(_ method: HTTPRequest.Method, _ path: String, key: String, _ body: String? = nil) async throws {
             let answer = try await routes.request(method, path, key: key, body)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Subscriptions whose condition holds already, and that a killed server did not look at any more.
+/// Subscriptions whose condition is already true, and that a killed server did not evaluate any more.
 @Suite(.timeLimit(.minutes(5)))
 struct NeverFiredTests {
     /// A store as a process leaves it that was killed behind the commit of the last subscription.

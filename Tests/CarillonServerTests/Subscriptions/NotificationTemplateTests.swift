@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonAPNs
 @testable import CarillonServer
 
-/// What placeholders show, with the styles of the system.
+/// The values of placeholders, with the styles of the system.
 struct NotificationTemplateTests {
     private let conditions = ItemConditions(zoneOffset: TimeZones.offset)
     private static let fields = ["price", "name", "at", "none", "count"]
@@ -240,7 +240,7 @@ struct NotificationTemplateTests {
     @Test func `its size is the one that Apple counts`() throws {
         for badge in [#""auto""#, "7"] {
             let (payload, size) = try envelope(#"{"title":"é","badge":\#(badge)}"#)
-            // What is counted by the server is taken at its longest.
+            // A number that the server counts has its longest form.
             let slack = badge == "7" ? 0 : String(Int.max).utf8.count - 1
             #expect(size == payload.bytes.count + slack)
         }

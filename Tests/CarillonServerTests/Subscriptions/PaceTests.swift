@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// How often a device is told at the most, and whether it is pushed to whatever it acknowledged.
+/// The maximum rate of firings for a device, and whether it receives pushes despite acknowledgements.
 @Suite(.timeLimit(.minutes(5)))
 struct PaceTests {
     private static func body(
@@ -24,7 +24,7 @@ struct PaceTests {
         for price in prices { try await world.publish(item, #"{"price":\#(price)}"#) }
     }
 
-    /// What the device is told now, and takes.
+    /// The firings that the device receives now, and acknowledges.
     private func notified(_ world: SubscriptionWorld) async throws -> [String] {
         try await world.settle()
         _ = try await world.routes.domain.firings.notifyThrottled()
@@ -338,7 +338,7 @@ struct PaceTests {
         #expect(try await notified(world) == ["0"])
         world.advance(seconds: 1000)
         #expect(try await notified(world).first.flatMap(Int.init) ?? 0 > 10, "the oldest went")
-        // Where nothing of it waits, the new one has no room.
+        // If none of its firings waits, the new one does not fit.
         let second =
             #"{"items":["stock.A"],"fields":["name"],"format":{"body":"${name}"},"policy":"every","maxFrequency":0.001}"#
         try await world.subscribe(second)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What fired, and could not be told: it is not lost, and not told twice.
+/// Firings that could not be delivered: they are not lost, and not delivered twice.
 struct PendingStatusTests {
     private static let crossing = SubscriptionWorld.body("price > 10.0", rest: #","policy":"everyCrossing""#)
 
@@ -157,7 +157,7 @@ struct PendingStatusTests {
         let first = try await EngineWorld(store)
         try await first.publish(11)
         let subscription = try await first.subscribe("price > 20.0", .everyCrossing)
-        // As the look at its making leaves it: since the update that stands there it is armed, and its firing is not told.
+        // The state after the evaluation at its creation: since the stored update it is armed, and its firing is not delivered.
         var state = ItemState(.merge)
         state.apply(.init(["price": ItemValue(.double(21), digits: "21")], at: first.domain.time.now()))
         let target = Firing.Target(subscription: subscription.serial, revision: 1)
@@ -166,7 +166,7 @@ struct PendingStatusTests {
                 key: first.item, item: StoredItem(state: state, version: 1),
                 firings: [Firing(item: first.item.name, app: first.item.app, state: state, targets: [target])]))
         let second = try await EngineWorld(store)
-        // It is loaded before what is left is told.
+        // It is loaded before the pending firings are delivered.
         await #expect(throws: Refusal.self) { try await second.publish(22) }
         try await second.domain.itemEngine.notifyRest()
         try await second.publish(23)

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonCore
 @testable import CarillonServer
 
-/// A crossing that has no room fires once, with a later update at which the condition holds.
+/// A crossing that does not fit fires once, with a later update at which the condition is true.
 @Suite(.timeLimit(.minutes(5)))
 struct RefusedCrossingTests {
     // MARK: Updates of the item
@@ -209,7 +209,7 @@ struct RefusedCrossingTests {
 
     // MARK: Prices
 
-    /// A large notification has no room.
+    /// A large notification does not fit.
     private static let settings = StoreSettings(inbox: InboxLimits(bytes: 2000))
 
     private static func small(_ price: Int) -> ItemValue { ItemValue(.double(Double(price)), digits: "\(price)") }

@@ -3,11 +3,11 @@ import Synchronization
 import TestStores
 import Testing
 
-/// What a process leaves of a store that is killed behind a commit.
+/// The state of a store whose process is killed behind a commit.
 final class Snapshots: Sendable {
     struct Snapshot: Sendable {
         var copy: StoreCopy
-        /// What the test said last of where it was.
+        /// The last position that the test reported.
         var step: Int
     }
 

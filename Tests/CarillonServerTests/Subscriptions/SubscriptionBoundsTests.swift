@@ -80,7 +80,7 @@ struct SubscriptionBoundsTests {
         #expect(try await world.titles() == [])
         let app = try #require(AppID("com.example.app"))
         let serial = try #require(try await world.routes.domain.apps.serial(of: app))
-        // The store has them, whoever set them.
+        // The store has them, with any caller that set them.
         let key = AppDocument.Key(.itemRules, of: serial)
         let rules = Array(Self.rules(cost: 1000).utf8)
         _ = try await world.routes.store.putDocument(rules, as: key, at: Timestamp(milliseconds: 1))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What publishers, devices and operators get wrong, and what they are told.
+/// The errors of publishers, devices and operators, and the answers to them.
 @Suite(.timeLimit(.minutes(5)))
 struct SubscriptionRefusalTests {
     struct Wrong: Sendable, CustomTestStringConvertible {

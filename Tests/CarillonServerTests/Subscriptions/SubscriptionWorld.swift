@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// An app whose items are open, a device of it whose pushes are remembered and not sent, and a publisher, by HTTP and a clock that
+/// An app whose items are open, a device of it whose pushes are stored and not sent, and a publisher, by HTTP and a clock that
 /// the test moves.
 final class SubscriptionWorld: Sendable {
     let routes: RouteFixture
@@ -84,7 +84,7 @@ final class SubscriptionWorld: Sendable {
         try await routes.request(.get, "/v1/device/subscriptions/\(id)", key: device)["status"]
     }
 
-    // MARK: What came of it
+    // MARK: Results
 
     /// Once the engine has nothing left to do, the notifications that wait, the oldest first.
     func fired(by device: String? = nil) async throws -> [JSONValue] {
@@ -105,7 +105,7 @@ final class SubscriptionWorld: Sendable {
         while await !routes.domain.itemEngine.isIdle, .now < deadline { try await Task.sleep(for: .milliseconds(2)) }
     }
 
-    /// Sends what is due, and answers the payloads that the device was sent until now.
+    /// Sends the due pushes, and returns the payloads that the device received until now.
     func pushes() async throws -> [JSONValue] {
         try await settle()
         let domain = routes.domain

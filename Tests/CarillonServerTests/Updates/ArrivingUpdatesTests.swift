@@ -9,7 +9,7 @@ import Testing
 /// Updates that end while a device connects.
 @Suite(.timeLimit(.minutes(5)))
 struct ArrivingUpdatesTests {
-    /// Notes what it is asked to withdraw.
+    /// Stores the requested withdrawals.
     private final class Connection: LiveSession {
         let withdrawn = Mutex<[DeliveryMachine.Withdrawal]>([])
 

@@ -37,7 +37,7 @@ struct EvaluatedUpdatesTests {
         return shown.json?["paused"] == .bool(true)
     }
 
-    /// A world on disk with an update in the first device's inbox, one that it received and is silent about, and one for others.
+    /// A world on disk with an update in the first device's inbox, one that it received without a report, and one for others.
     private func scenario() async throws -> (world: UpdateWorld, received: String, waiting: String, other: String) {
         let world = try await UpdateWorld(store: stores.openKept())
         let received = try await world.publish("definitions", "{}")
@@ -168,7 +168,7 @@ struct EvaluatedUpdatesTests {
     func `content that was missed while it was paused is made up for`(expiresPaused: Bool) async throws {
         var world = try await UpdateWorld(store: stores.openKept())
         _ = try await world.poll()
-        // The device is away: what is in its inbox when the backup is made counts as fetched with everything else.
+        // The device is away: the entries in its inbox when the backup is made count as fetched with everything else.
         world.advance(seconds: 6)
         try await world.sweep()
         #expect(world.routes.domain.updateDelivery.rememberedDevices == 0)

@@ -13,7 +13,7 @@ import Testing
 /// process does that starts after a kill. Requests without a response are sent again, and each run must have the same end.
 @Suite(.timeLimit(.minutes(5)))
 struct KilledUpdatesTests {
-    /// Of pages of one the order is another when a poll is told again, and so is what comes before an update ends.
+    /// The order of pages of one poll differs when the poll is repeated, and so do the events before the end of an update.
     private static let smallPages = 2
 
     @Test(arguments: [0, 1, 2]) func `a scenario with a kill of the server at any commit ends as it does without a kill`(
@@ -50,7 +50,7 @@ struct KilledUpdatesTests {
         }
     }
 
-    /// A phone, as it remembers itself whatever happens to the server.
+    /// A phone with its own memory, which does not depend on the server.
     private struct Phone: Sendable {
         var credential: String
         var region: String
@@ -73,7 +73,7 @@ struct KilledUpdatesTests {
         var actions: [String]
         var isAnythingLeft: Bool
 
-        /// Without updates that ended while devices were being given them.
+        /// Without updates that ended just before their delivery to devices.
         var ofTheUnended: End {
             let unended: Set = ["all", "k1", "k2", "s2"]
             return End(
@@ -151,7 +151,7 @@ struct KilledUpdatesTests {
         func notify(_ step: Int) async throws {
             casts.withLock { $0[step] = cast.withLock { $0 } }
             clock.set(Timestamp(milliseconds: 1_700_000_000_000 + Int64(step) * 10_000 + waited(before: step) * 1000))
-            // Nobody is there any more, as after a kill.
+            // No device is connected any more, as after a kill.
             try await sweep()
             try await steps[step](self)
         }
@@ -189,7 +189,7 @@ struct KilledUpdatesTests {
                 isAnythingLeft: try await stores.count(.envelopes, in: store) > 0)
         }
 
-        // MARK: What is asked
+        // MARK: Requests
 
         private func publish(
             _ label: String, _ kind: String, _ payload: String, _ rest: String = #""mode":"once""#, supersedes: String? = nil
@@ -231,7 +231,7 @@ struct KilledUpdatesTests {
             try await poll(name, 0)
         }
 
-        /// - Parameter results: By labels, of what it holds; nil is done with everything.
+        /// - Parameter results: By labels, of its updates; nil is done with everything.
         private func poll(_ name: String, _ max: Int, _ results: [String: String]? = [:]) async throws {
             let (known, updates) = cast.withLock { ($0.phones[name], $0.updates) }
             guard var phone = known else { return }

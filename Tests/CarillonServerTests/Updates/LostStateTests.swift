@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a server says that it has of what its devices told it, so that they notice when it lost something.
+/// The reports of its devices that a server names as stored, so that the devices notice lost reports.
 @Suite(.timeLimit(.minutes(5)))
 struct LostStateTests {
     @Test func `each answer to a poll has the revision of the parameters that the server stores`() async throws {
@@ -111,7 +111,7 @@ struct LostStateTests {
         for bad in ["\"\"", "\"\(String(repeating: "x", count: 65))\"", "\"ü\"", "7"] {
             #expect(try await ask(.put, "{\(token),\"revision\":\(bad)}").code == "field_invalid", "\(bad)")
         }
-        // Another device takes its token: that is not for it to say again.
+        // Another device takes its token: this is not reported again.
         let other = try await world.device()
         let taken = try await world.routes.request(.put, "/v1/device", key: other.credential, "{\(token)}")
         #expect(taken.status == 200)

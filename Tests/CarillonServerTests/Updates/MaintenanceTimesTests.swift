@@ -4,7 +4,7 @@ import CarillonWire
 import HTTPTypes
 import Testing
 
-/// The times of a maintenance as devices are told them.
+/// The times of a maintenance in the frames for devices.
 @Suite(.timeLimit(.minutes(5)))
 struct MaintenanceTimesTests {
     @Test func `a frame contains the seconds until a maintenance begins and ends, counted from its writing`()

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonCore
 @testable import CarillonServer
 
-/// What is published at the same time, and to those who are there.
+/// Concurrent publications, and publications to connected devices.
 @Suite(.timeLimit(.minutes(5)))
 struct PresentUpdatesTests {
     private let language = AudienceLanguage { _, _ in nil }
@@ -41,7 +41,7 @@ struct PresentUpdatesTests {
         #expect(first.previous == UpdateSerial(0) && second.previous == first.update.serial)
         let both = [first.update.serial, second.update.serial]
         logs.published(second.update, after: second.previous)
-        // Who is evaluated to the second must have met the first.
+        // A device that is evaluated up to the second must have received the first.
         if looksBetween { #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == both) }
         logs.published(first.update, after: first.previous)
         #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == both)
@@ -67,7 +67,7 @@ struct PresentUpdatesTests {
                 logs.published(update, after: previous)
             }
         }
-        // A quarter of the room is what the first counts for.
+        // The first counts as a quarter of the capacity.
         try await publish(9, of: 1)
         for app in 2...4 as ClosedRange<Int64> { try await publish(2, of: app) }
         try await publish(1, of: 5)
@@ -222,7 +222,7 @@ struct PresentUpdatesTests {
         let turns = world.routes.domain.updateDelivery.turns
         let (later, poll) = try await turns.take(binding) {
             let later = try await world.publish("content", refresh)
-            // The device is there, and is told at once.
+            // The device is connected, and is notified at once.
             try await eventually { turns.waiters(for: binding) == 1 }
             let poll = Task { try await world.poll().map(\.update) }
             try await eventually { turns.waiters(for: binding) == 2 }
@@ -242,7 +242,7 @@ struct PresentUpdatesTests {
         let turns = delivery.turns
         let (later, looks, evaluate) = try await turns.take(binding.serial) {
             let later = try await world.publish()
-            // The device is there, and is told at once.
+            // The device is connected, and is notified at once.
             try await eventually { turns.waiters(for: binding.serial) == 1 }
             let evaluate = Task { try await delivery.evaluate(binding, of: device) }
             try await eventually { turns.waiters(for: binding.serial) == 2 }
@@ -326,7 +326,7 @@ struct PresentUpdatesTests {
         let other = try await domain.devices.find(try #require(DeviceID(try await world.device().id)))
         await domain.updateDelivery.connected(other)
         #expect(try await world.counts(update) == ["waiting": 1])
-        // What is due is given with it.
+        // Due updates are delivered with it.
         let copy = try #require(try await world.poll().first)
         try await world.ask(nil, UpdateWorld.result(copy, "failed") + #","max":0"#)
         let again = try #require(try await world.poll().first)
@@ -404,7 +404,7 @@ struct PresentUpdatesTests {
     }
 }
 
-/// A connection that takes nothing, and counts what runs on its executor.
+/// A connection that accepts nothing, and counts the work on its executor.
 private final class CountingConnection: LiveSession, TaskExecutor {
     private let count = Mutex(0)
 

@@ -25,7 +25,7 @@ struct PreviewTurnTests {
     }
 
     @Test func `each of these requests waits for its turn, and is refused with Retry-After`() async throws {
-        // Nobody has a turn, so that each waits in vain.
+        // No caller has a turn, so that each waits in vain.
         let world = try await UpdateWorld(turnLimits: .init(all: 0, wait: .milliseconds(1)))
         let update = try await world.publish()
         for (method, path, key, body) in Self.requests(world, update) {

@@ -42,7 +42,7 @@ struct UpdateAudienceTests {
 
     // MARK: In one transaction
 
-    /// Does something to a world, and looks at what each commit of that leaves on disk.
+    /// Changes a world, and checks the state that each commit of the change leaves on disk.
     private func eachCommit(_ prepare: (UpdateWorld) async throws -> Void, _ act: (UpdateWorld) async throws -> Void)
         async throws
     {
@@ -114,7 +114,7 @@ struct UpdateAudienceTests {
         }
     }
 
-    // MARK: What was received, and what was not
+    // MARK: Received updates, and others
 
     @Test func `an update that was never received is forgotten, however often its user signed out`() async throws {
         let world = try await UpdateWorld()

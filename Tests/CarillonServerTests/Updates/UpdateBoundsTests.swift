@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// How much of updates there may be, and what happens beyond.
+/// The limits of the number of updates, and the behaviour beyond them.
 struct UpdateBoundsTests {
     private func publish(_ world: UpdateWorld, _ body: String) async throws -> RouteFixture.Answer {
         try await world.routes.request(.post, "/v1/updates", key: world.sender, body)
@@ -102,7 +102,7 @@ struct UpdateBoundsTests {
         try await world.ask()
         try await world.publish()
         try await world.ask(nil, #""max":0"#)
-        // The inbox is full of the second, and there is no room for the first once more.
+        // The inbox is full of the second, and the first does not fit once more.
         #expect(try await world.poll(nil, UpdateWorld.result(copies[0], "failed") + #","max":0"#).isEmpty)
         #expect(try await world.counts(first) == ["failed": 1])
         try await world.sweep()

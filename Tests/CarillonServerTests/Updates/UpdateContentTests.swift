@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Later content stands for earlier content, and what was missed is made up for by everything.
+/// Later content replaces earlier content, and a request to fetch everything replaces missed content.
 @Suite(.timeLimit(.minutes(5)))
 struct UpdateContentTests {
     private static func refresh(_ object: String, children: Int = 0) -> String {
@@ -18,7 +18,7 @@ struct UpdateContentTests {
 
     private static let roots = #"{"action":"roots"}"#
 
-    /// What of its updates tells a device to fetch everything: the counts of the app's own update for that.
+    /// The updates that ask a device to fetch everything: the counts of the app's own update for that.
     private func resyncs(_ world: UpdateWorld) async throws -> [String: Int] {
         guard let update = try await resync(world) else { return [:] }
         return try await world.counts(update)
@@ -34,7 +34,7 @@ struct UpdateContentTests {
         return nil
     }
 
-    /// Publishes when nobody is there, so that nothing is given before a device asks.
+    /// Publishes while no device is connected, so that nothing is delivered before a device polls.
     private func publish(
         _ world: UpdateWorld, _ payload: String? = nil, audience: String? = nil, _ rest: String = ""
     ) async throws -> String {
@@ -43,7 +43,7 @@ struct UpdateContentTests {
         return try await world.publish("content", payload, audience: audience, rest)
     }
 
-    // MARK: Absorbing
+    // MARK: Coalescing
 
     @Test func `later content replaces earlier content that waits, and nothing else`() async throws {
         let world = try await UpdateWorld()
@@ -64,14 +64,14 @@ struct UpdateContentTests {
     @Test func `content that waits in the inbox is removed when later content replaces it`() async throws {
         let world = try await UpdateWorld()
         let first = try await publish(world, Self.roots)
-        // It is put into the inbox, and nobody takes it.
+        // It is stored in the inbox, and not acknowledged.
         try await world.ask(nil, #""max":0"#)
         #expect(try await world.counts(first) == ["waiting": 1])
         let second = try await publish(world, Self.roots)
         try await world.ask(nil, #""max":0"#)
         #expect(try await world.counts(first) == ["superseded": 1])
         #expect(try await world.poll().map(\.update) == [second])
-        // What the device has is its own to coalesce.
+        // The device itself coalesces its own content.
         let third = try await publish(world, Self.roots)
         #expect(try await world.poll().map(\.update) == [third])
         #expect(try await world.counts(second) == ["stored": 1])
@@ -183,7 +183,7 @@ struct UpdateContentTests {
         for update in [first, second] { #expect(try await world.counts(update) == [:]) }
         try await world.sweep()
         #expect(try await world.poll().isEmpty)
-        // When it is back, the later stands for the earlier again.
+        // When it is back, the later one replaces the earlier one again.
         #expect(
             try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "3")).map(\.update) == [second])
     }
@@ -193,7 +193,7 @@ struct UpdateContentTests {
         let world = try await UpdateWorld(store: store)
         try await world.ask()
         for _ in 0..<2 { try await world.publish("popup", #"{"style":"failure","title":"t"}"#) }
-        // One lives, and has no room; a later one, that is for others, expires first.
+        // One is live, and does not fit; a later one, that is for others, expires first.
         _ = try await publish(world, nil, #","ttl":600"#)
         _ = try await publish(world, nil, audience: "region == 'none'", #","ttl":60"#)
         try await world.ask(nil, #""max":0"#)
@@ -229,7 +229,7 @@ struct UpdateContentTests {
         #expect(copies.map(\.update) == [popup, resync])
         #expect(try await world.counts(content[0]) == ["superseded": 1])
         #expect(try await world.counts(content[500]) == ["superseded": 1])
-        // The device has it: what comes now comes by itself, and again after another order.
+        // The device has it: new content is delivered by itself, and again after another order.
         let later = try await publish(world)
         #expect(try await world.poll(nil, UpdateWorld.result(copies[1])).map(\.update) == [later])
         #expect(try await resyncs(world) == ["done": 1])
@@ -247,7 +247,7 @@ struct UpdateContentTests {
         let north = UpdateWorld.parameters(#""region":"north""#)
         let other = try await world.device()
         for device in [world.first, other] { try await world.ask(device, north) }
-        // Not held, and held but not received.
+        // Not delivered, and delivered but not received.
         let update = try await publish(world, audience: "region == 'north'", #","ttl":60"#)
         try await world.ask(other, #""max":0"#)
         #expect(try await world.counts(update) == ["waiting": 1])
@@ -280,7 +280,7 @@ struct UpdateContentTests {
         try await world.sweep()
         #expect(try await world.poll().isEmpty, "not before, nor after it came")
         #expect(try await resync(world) == nil)
-        // Nor is what was withdrawn.
+        // Nor is withdrawn content.
         let withdrawn = try await publish(world)
         try await world.withdraw(withdrawn)
         #expect(try await world.poll().isEmpty)
@@ -329,7 +329,7 @@ struct UpdateContentTests {
         #expect(try await world.counts(done) == ["done": 1])
         try await world.ask()
         #expect(try await world.poll().isEmpty, "once")
-        // One that lost everything begins anew, and is given what it had not finished.
+        // A device that lost everything begins anew, and receives its unfinished updates.
         #expect(Set(try await world.poll(position: .some(nil)).map(\.update)).contains(open))
         #expect(try await resyncs(world) == ["waiting": 1])
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// The bounds of what a device says in a poll, and of what a sender says of an update.
+/// The limits of a device's report in a poll, and of a sender's update.
 @Suite(.timeLimit(.minutes(5)))
 struct UpdateMemberBoundsTests {
     private static func text(_ count: Int) -> String { "\"" + String(repeating: "x", count: count) + "\"" }

@@ -9,8 +9,8 @@ import Testing
 
 @testable import CarillonServer
 
-/// Devices that lose answers, change what they say of themselves, stay away, fail and are brought back to what they were, and a server that
-/// is, too; beside what a naive eye sees: each ends with exactly what it should.
+/// Devices that lose answers, change their reports, disconnect, fail and are restored from backups, and a server with the same
+/// faults, beside a naive model: each device ends with exactly the expected updates.
 final class UpdateModel {
     struct Settings {
         /// The first of them has two users by turns.
@@ -22,7 +22,7 @@ final class UpdateModel {
         var entries = 10_000
         /// Whether the store is brought back from a backup, and phones are, from theirs; clocks step back; kinds come and go.
         var isRough = false
-        /// After how many steps the store is looked at.
+        /// The number of steps after which the store is checked.
         var violationsEvery = 1
     }
 
@@ -46,13 +46,13 @@ final class UpdateModel {
         func matches(_ region: String) -> Bool { self.region == nil || self.region == region }
     }
 
-    /// What a phone knows, and what its backup takes along.
+    /// The state of a phone, and its backup.
     struct Memory {
-        /// What its last poll was answered with.
+        /// The answer to its last poll.
         var position: String?
         /// Of each object, how much was published when the app fetched it last.
         var fetched = Array(repeating: 0, count: objects)
-        /// What it holds, and has not reported.
+        /// The updates that it has, and has not reported.
         var evaluated: [UpdateWorld.Copy] = []
     }
 
@@ -65,7 +65,7 @@ final class UpdateModel {
         var region = "north"
         var revision = 0
         var kinds = UpdateWorld.kinds
-        /// By update and entry, what the app did with it: it lasts.
+        /// By update and entry, the app's handling of it: it is durable.
         var processed: [String: Set<Int>] = [:]
         /// Updates for which it was asked in a region that matches, ever.
         var mayHave: Set<String> = []
@@ -74,7 +74,7 @@ final class UpdateModel {
         var matching: Set<String> = []
         /// Updates to which it belonged ever since they were published.
         var steady: Set<String> = []
-        /// Of these, by order key, the numbers of those that are given once, as the app processed them.
+        /// Of these, by order key, the numbers of those that are delivered once, in the order of their processing.
         var order: [String: [Int]] = [:]
         /// A position of some polls ago.
         var former: String?
@@ -110,7 +110,7 @@ final class UpdateModel {
         }
         if settings.isRough {
             checkOrder()
-            // What was parked is put back, and comes late.
+            // Parked updates are requeued, and are late.
             for index in phones.indices { phones[index].order = [:] }
         }
         try await end()
@@ -146,7 +146,7 @@ final class UpdateModel {
 
     private func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
 
-    // MARK: What happens to all
+    // MARK: Events for all
 
     private func advance(_ seconds: Int64) async throws {
         world.advance(seconds: seconds)
@@ -194,7 +194,7 @@ final class UpdateModel {
         let restored = try await stores.restore(backup.copy, holdsUpdates: false, at: world.now, limits)
         world = try await UpdateWorld(world, goingOnWith: restored.store)
         restores += 1
-        // What was published since nobody knows; what was withdrawn since is not.
+        // It is unknown what was published since; withdrawals since are known.
         for index in published.indices {
             if index < backup.published.count {
                 published[index].isOver = backup.published[index].isOver
@@ -207,7 +207,7 @@ final class UpdateModel {
         try await sweep()
     }
 
-    // MARK: What phones do
+    // MARK: Actions of phones
 
     private func move(_ index: Int) {
         phones[index].region = Self.regions.randomElement(using: &random) ?? "north"
@@ -233,7 +233,7 @@ final class UpdateModel {
         var phone = phones[index]
         defer { phones[index] = phone }
         if let user = phone.user, try await signIn(user, on: phone.device) {
-            // What another left at the device is gone, and his own with it.
+            // Entries that another user left at the device are removed, and the user's own with them.
             (phone.memory.position, phone.former, phone.memory.evaluated) = (nil, nil, [])
         }
         note(&phone)
@@ -260,7 +260,7 @@ final class UpdateModel {
         let parameters = UpdateWorld.parameters(#""region":"\#(phone.region)""#, revision: "\(phone.revision)")
         let said = #","results":[\#(results.joined(separator: ","))]"#
         let copies = try await world.poll(phone.device, parameters + said, kinds: phone.kinds, position: .some(position))
-        // Where nobody got it, the client knows what it knew.
+        // If no device received it, the client has its earlier knowledge.
         if !isCalm, chance(4) { return }
         phone.memory.position = phone.device.position.withLock { $0 }
         phone.memory.evaluated.removeAll { copy in finished.contains { $0.update == copy.update && $0.entry == copy.entry } }
@@ -281,7 +281,7 @@ final class UpdateModel {
         return true
     }
 
-    /// The app fetches what is there now, and everything where it is told so.
+    /// The app fetches the current content, and everything if it is asked to.
     private func process(_ copy: UpdateWorld.Copy, _ phone: inout Phone) {
         guard let number = published.firstIndex(where: { $0.id == copy.update }) else {
             phone.memory.fetched = Array(repeating: published.count, count: Self.objects)
@@ -289,7 +289,7 @@ final class UpdateModel {
         }
         let update = published[number]
         let isNew = phone.processed[copy.update, default: []].insert(copy.entry).inserted
-        // What the device did not know holds up nothing.
+        // An update that the device did not know delays nothing.
         let isKnown = !settings.isRough || update.object != nil
         if isNew, isKnown, let key = update.orderKey, !update.isStanding, phone.steady.contains(update.id) {
             phone.order[key, default: []].append(number)
@@ -310,7 +310,7 @@ final class UpdateModel {
 
     // MARK: The end
 
-    /// Everybody comes, and is done with what is there.
+    /// Every device connects, and completes its updates.
     private func end() async throws {
         for _ in 0..<6 {
             try await advance(7 * 3600)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Updates of one order key, of which one ends while a device is about to be given it.
+/// Updates of one order key, of which one ends just before its delivery to a device.
 @Suite(.timeLimit(.minutes(5)))
 struct UpdateOrderTests {
     enum End: CaseIterable {
@@ -28,7 +28,7 @@ struct UpdateOrderTests {
             world = try await UpdateWorld()
             try await world.publish("definitions", "{}", #","orderKey":"k""#)
             first = try #require(try await world.poll().first)
-            // The device is away: what is published is evaluated for it when the test says so.
+            // The device is away: published updates are evaluated for it when the test starts it.
             world.advance(seconds: 6)
             try await world.sweep()
             #expect(world.routes.domain.updateDelivery.rememberedDevices == 0)
@@ -63,7 +63,7 @@ struct UpdateOrderTests {
                 isFull: false, adding: completions, at: world.now)
         }
 
-        /// What the device is given when it is done with the first.
+        /// The updates that the device receives when it is done with the first.
         func rest() async throws -> [String] {
             var given: [String] = []
             for copy in try await world.poll(nil, UpdateWorld.result(first)) where copy.attempt > 0 {

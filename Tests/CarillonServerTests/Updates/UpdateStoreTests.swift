@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What the store refuses, as it was found before something else happened.
+/// The refusals of the store, in the state before another event.
 struct UpdateStoreTests {
     private func present(_ world: UpdateWorld) async throws -> UpdateBinding {
         let device = try await world.routes.domain.devices.find(try #require(DeviceID(world.first.id)))
@@ -21,7 +21,7 @@ struct UpdateStoreTests {
         return try #require(try await world.routes.store.update(id, of: AppSerial(1)))
     }
 
-    /// Whether it gets into the inbox, offered as what matched the binding of a revision.
+    /// Whether it is stored in the inbox, offered for the binding at a revision.
     private func offer(
         _ update: Update, to binding: UpdateBinding, revision: Int64, isAgain: Bool = false, attempt: Int = 1,
         in world: UpdateWorld

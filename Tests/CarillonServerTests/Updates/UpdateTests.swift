@@ -126,7 +126,7 @@ struct UpdateTests {
     @Test func `leaving the audience before receipt takes the update away, and after it nothing`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "region == 'north'")
-        // It is put into the inbox, and not given.
+        // It is stored in the inbox, and not delivered.
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#) + #","max":0"#)
         #expect(try await world.counts(update) == ["waiting": 1])
         #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#, revision: "2")).isEmpty)
@@ -392,7 +392,7 @@ struct UpdateTests {
         let (first, second) = try await (one, two)
         let names = Set((first + second).map(\.version))
         #expect(Set((first + second).map(\.update)).count == 5)
-        // One of both may have had them given anew.
+        // One of both may have had them delivered anew.
         let entries = try await stores.count(.completions, in: world.routes.store)
         #expect(entries == 5 && names.count >= 5)
     }
@@ -463,7 +463,7 @@ struct UpdateTests {
         #expect(try await world.poll(kinds: ["content"]).map(\.update) == [content])
         #expect(try await world.counts(popup) == ["unsupported": 1])
         #expect(try await world.poll(kinds: ["content", "popup"]).map(\.update) == [popup])
-        // One that it has and did not finish is not given again.
+        // An update that it has and did not finish is not delivered again.
         try await world.ask(nil, #""max":0"#, kinds: ["content", "popup"])
         try await world.ask(nil, #""max":0"#, kinds: ["content"])
         world.advance(seconds: 90_000)
@@ -645,7 +645,7 @@ struct UpdateTests {
 }
 
 extension UpdateWorld {
-    /// Content with more to say of it.
+    /// Content with more members.
     @discardableResult func publish(_ rest: String) async throws -> String {
         try await publish("content", nil, audience: nil, rest)
     }

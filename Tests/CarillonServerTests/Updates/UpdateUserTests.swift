@@ -114,7 +114,7 @@ struct UpdateUserTests {
         #expect(try await stores.countResyncs(in: world.routes.store) == 1)
     }
 
-    /// - Parameter says: Of what he had, before he signed out.
+    /// - Parameter says: The result of an update from before the sign-out.
     @Test(arguments: [nil, "done", "deferred"])
     func `content that a user had and that expired is made up for when he is back, unless he was done`(
         says: String?
@@ -194,7 +194,7 @@ struct UpdateUserTests {
         #expect(one.map(\.version) != two.map(\.version))
         try await world.ask(nil, #""profile":"b","# + UpdateWorld.result(two[0]))
         #expect(try await world.counts(update)["done"] == 1)
-        // What was for the first is its own again.
+        // The updates of the first user belong to it again.
         let again = try await world.poll(nil, #""profile":"a""#, position: .some(nil))
         #expect(again.map(\.update) == [update])
         try await world.ask(nil, #""profile":"a","# + UpdateWorld.result(again[0]))
@@ -207,7 +207,7 @@ struct UpdateUserTests {
             try await world.ask(nil, #""profile":"\#(number)""#, position: .some(nil))
             world.advance(seconds: 1)
         }
-        // The profile that was used least recently makes room.
+        // The least recently used profile is removed.
         try await world.ask(nil, #""profile":"0""#, position: .some(nil))
         world.advance(seconds: 1)
         try await world.ask(nil, #""profile":"more""#, position: .some(nil))
@@ -223,7 +223,7 @@ struct UpdateUserTests {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         for number in 0..<UpdateBinding.mostOfDevice {
-            // What was not received is unfinished; the last profiles processed it.
+            // An update that was not received is unfinished; the last profiles processed it.
             let copies = try await world.poll(nil, #""profile":"\#(number)""#, position: .some(nil))
             world.advance(seconds: 1)
             #expect(copies.map(\.update) == [update])

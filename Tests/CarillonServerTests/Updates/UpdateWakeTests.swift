@@ -8,12 +8,12 @@ import Testing
 @testable import CarillonCore
 @testable import CarillonServer
 
-/// Devices that sleep are woken for what is for them, and others are not.
+/// Sleeping devices are woken for their updates, and others are not.
 @Suite(.timeLimit(.minutes(5)))
 struct UpdateWakeTests {
     private static let north = UpdateWorld.parameters(#""region":"north""#)
 
-    /// A device that said where it is, can be pushed to, and sleeps.
+    /// A device that reported its location, can receive pushes, and sleeps.
     private func sleeper(_ world: UpdateWorld, _ token: String, _ parameters: String = north) async throws
         -> UpdateWorld.Device
     {
@@ -26,7 +26,7 @@ struct UpdateWakeTests {
         return device
     }
 
-    /// Nobody is there any more.
+    /// No device is connected any more.
     private func sleep(_ world: UpdateWorld) async throws {
         world.advance(seconds: 10)
         try await world.sweep()
@@ -34,7 +34,7 @@ struct UpdateWakeTests {
 
     private func wakes(_ world: UpdateWorld) async throws -> Int { try await stores.count(.wakes, in: world.routes.store) }
 
-    /// Looks at everybody.
+    /// Evaluates all devices.
     private func wakeAll(_ world: UpdateWorld) async throws -> Int {
         var steps = 0
         while try await world.routes.domain.updateDelivery.wakeSome() { steps += 1 }
@@ -45,7 +45,7 @@ struct UpdateWakeTests {
         let world = try await UpdateWorld()
         let device = try await sleeper(world, "0001")
         _ = try await sleeper(world, "0002", UpdateWorld.parameters(#""region":"south""#))
-        // Nobody can push to this one.
+        // This one cannot receive pushes.
         try await world.ask(world.first, Self.north)
         try await sleep(world)
         let quiet = try await world.publish(audience: "region == 'north'")

@@ -26,7 +26,7 @@ final class UpdateWorld: Sendable {
     final class Device: Sendable {
         let id: String
         let credential: String
-        /// What its last poll was answered with.
+        /// The answer to its last poll.
         let position = Mutex<String?>(nil)
 
         init(id: String, credential: String) {
@@ -35,7 +35,7 @@ final class UpdateWorld: Sendable {
         }
     }
 
-    /// An update as a device was given it.
+    /// An update as it was delivered to a device.
     struct Copy: Equatable {
         var update: String
         var kind: String
@@ -118,9 +118,9 @@ final class UpdateWorld: Sendable {
 
     // MARK: Senders
 
-    /// Answers the update's identifier.
+    /// Returns the update's identifier.
     ///
-    /// - Parameter payload: Unless it is given, a refresh of an object of its own.
+    /// - Parameter payload: By default, a refresh of an object of its own.
     @discardableResult func publish(
         _ kind: String = "content", _ payload: String? = nil, audience: String? = nil, _ rest: String = ""
     ) async throws -> String {
@@ -168,7 +168,7 @@ final class UpdateWorld: Sendable {
         return answer
     }
 
-    /// What a poll was given.
+    /// The updates of a poll.
     func poll(_ device: Device? = nil, _ members: String = "", kinds: [String] = kinds, position: String?? = .none)
         async throws -> [Copy]
     {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a server that was killed left to be done for devices, and what is kept to the day.
+/// The work that a killed server left pending for devices, and the state that is stored to the day.
 @Suite(.timeLimit(.minutes(5)))
 struct FormerChannelsTests {
     private final class Clock: Sendable {
@@ -45,7 +45,7 @@ struct FormerChannelsTests {
             PublishRequest(
                 body: [1], coding: ContentCoding(.identity), ttl: 600, urgency: .normal, topic: nil), to: channel)
         await first.runtime.inbox.flush()
-        // The user is another's in the store, and the server gone before it could say so.
+        // The device has another user in the store, and the server ended before it could report it.
         let signOut = RegistrationRequest.reports(DeviceProfile(), confirms: false, user: .signedOut)
         _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signOut }
         try await stores.close(store)

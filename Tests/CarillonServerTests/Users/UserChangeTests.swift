@@ -13,7 +13,7 @@ import Testing
 /// The next user of a device receives nothing of the former one.
 @Suite(.timeLimit(.minutes(5)))
 struct UserChangeTests {
-    /// Notes what it is asked to withdraw.
+    /// Stores its withdrawals.
     private final class Connection: LiveSession {
         let withdrawn = Mutex<[DeliveryMachine.Withdrawal]>([])
         func offer(_ envelope: Envelope) {}

@@ -14,7 +14,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct UserRoutesTests {
     private final class World: Sendable {
-        /// What the key set's address answers, and how often it was asked.
+        /// The answer of the key set's address, and how often it was called.
         let answer = Mutex<UserKeyFetcher.Answer>(.failed("nothing was published"))
         let asked = Mutex(0)
         let now = Mutex(Timestamp(milliseconds: 1_800_000_000_000))
@@ -215,7 +215,7 @@ struct UserRoutesTests {
         #expect(try await say("\"\(world.token("bob", by: next, "two"))\"", routes, device.credential).status == 200)
         world.pass(301)
         #expect(try await say("\"\(world.token("bob", by: next, "two"))\"", routes, device.credential).status == 503)
-        // What is no token asks nobody.
+        // An invalid token causes no call.
         world.pass(301)
         let asked = world.asked.withLock { $0 }
         #expect(try await say("\"a.b.c\"", routes, device.credential).status == 401)

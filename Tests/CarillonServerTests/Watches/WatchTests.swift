@@ -7,14 +7,14 @@ import Testing
 
 @testable import CarillonServer
 
-/// A real server, its store, its doors, and backends that do what the test says.
+/// A real server, its store, its routes, and backends with the behaviour that the test sets.
 @Suite(.timeLimit(.minutes(5)))
 struct WatchTests {
     private let names = NameLookup { name in
         name == "back.example" ? .addresses([.v4(0x7F00_0001)]) : .notFound("no such name")
     }
 
-    /// Waits until another backend was pinged so often that whatever was due within two seconds had its turn.
+    /// Waits until another backend was pinged often enough that all work due within two seconds had its turn.
     private func letTimePass(_ server: WatchedServer) async throws {
         let other = try await ScriptedBackend.start()
         _ = try await server.watch(try await server.openChannel(), ping: "http://127.0.0.1:\(other.port)")
@@ -177,7 +177,7 @@ struct WatchTests {
             }
         }
         let before = backend.received.count
-        // An hour goes by: what was set when the server ran was set an hour ago.
+        // An hour passes: the times that were set when the server ran are an hour old.
         let opened = try stores.factory.open(directory: directory, makesMissing: false, settings: StoreSettings())
         try await opened.store.bringBackWork(in: .all, at: TimeSource.system.now().adding(seconds: -3600))
         try opened.close()
@@ -245,7 +245,7 @@ struct WatchTests {
                 _ = try await server.watch(channel, ping: "http://hangs\(number).example:\(hangs.port)")
             }
             _ = await hangs.received(3)
-            // That a call was given up may be known here before it is known there.
+            // The end of a call may be known here before it is known there.
             #expect(hangs.mostUnderWay <= 2)
         }
     }

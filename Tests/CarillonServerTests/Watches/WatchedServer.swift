@@ -141,7 +141,7 @@ struct WatchedServer: Sendable {
         var version: String
     }
 
-    /// What waits for the device, as soon as something does.
+    /// The waiting entries of the device, as soon as there are any.
     func events(_ channel: Channel, wait: Int = 10) async throws -> [Event] {
         struct Page: Decodable { var envelopes: [Event] }
         let answer = try await request(

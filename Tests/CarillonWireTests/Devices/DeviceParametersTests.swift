@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonWire
 import Testing
 
-/// The limits of what an app says of its install.
+/// The limits of an app's description of its install.
 struct DeviceParametersTests {
     private static func object(_ members: [(String, JSONValue)]) -> JSONValue {
         .object(members.map { JSONValue.Member(name: $0.0, value: $0.1) })
@@ -47,7 +47,7 @@ struct DeviceParametersTests {
     }
 }
 
-/// What a vendor calls a device.
+/// The vendor's name for a device.
 struct PushTokenTests {
     @Test func `digits of either case, in pairs`() throws {
         #expect(try PushToken(hexadecimal: "00FFab").hexadecimal == "00ffab")

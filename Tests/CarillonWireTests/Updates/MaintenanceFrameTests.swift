@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonWire
 import Testing
 
-/// What a frame says of a maintenance when it is written.
+/// The content of a frame about a maintenance when it is written.
 struct MaintenanceFrameTests {
     private static let now: Int64 = 1_700_000_000_000
 

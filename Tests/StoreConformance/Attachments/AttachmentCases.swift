@@ -184,7 +184,7 @@ private func unfinishedCountLittle(_ stores: any StoreMaker) async throws {
         try await store.addAttachment(request(4, fixture, by: .senders, length: 501, limits), at: start)
             == .overApp(limit: 2000))
     let small = try await add(request(4, fixture, by: .senders, length: 50, limits), fixture)
-    // The whole of the first has no room any more; what came stays counted, and nothing beside.
+    // The whole of the first does not fit any more; the received bytes stay counted, and nothing else.
     #expect(try await store.reserve(first.serial, received: 420, limits) == .overApp(limit: 2000))
     // 420, 650, 400 and 50 are counted.
     #expect(
@@ -231,7 +231,7 @@ private func reservationsAreBounded(_ stores: any StoreMaker) async throws {
     let apart = try await add(request(4, fixture, by: stranger, length: 900, limits), fixture)
     #expect(try await store.removeAttachment(apart.serial))
     _ = try await add(request(4, fixture, by: .senders, length: 900, limits), fixture)
-    // What came is used, and reserved no more: of the first 60 are.
+    // The received bytes are used, and not reserved any more: of the first 60 are.
     #expect(try await store.reserve(first.serial, received: 840, limits) == .reserved)
     #expect(try await store.noteSynced(first.serial, upTo: 840, expiresAt: first.expiresAt))
     #expect(try await store.addAttachment(more, at: start) == .overReserved(limit: 200))

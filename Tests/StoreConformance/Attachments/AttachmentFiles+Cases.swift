@@ -8,7 +8,7 @@ extension AttachmentID {
 }
 
 extension AttachmentFiles {
-    /// Adds bytes to an upload that has as many bytes as the offset says, and makes them durable.
+    /// Adds bytes to an upload that has as many bytes as the offset, and makes them durable.
     func append(_ text: String, to id: AttachmentID, at offset: Int64 = 0) async throws {
         let file = try #require(try await openGrowing(id, at: offset))
         try await file.write(SomeBytes(text), at: offset)

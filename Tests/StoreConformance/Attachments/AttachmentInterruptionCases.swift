@@ -50,7 +50,7 @@ private func publicationIsRepeated(_ maker: any AttachmentFilesMaker) async thro
     #expect(try await last.listed().isEmpty)
 }
 
-/// Writes bytes for which a full place has no room.
+/// Writes bytes that do not fit on a full disk.
 private func writeTooMuch(to file: any GrowingFile, at offset: Int64) async throws {
     try await file.write(SomeBytes(Array(repeating: 7, count: AttachmentPlaceLimits.room)), at: offset)
     try await file.sync()

@@ -132,7 +132,7 @@ private func attachmentExpiresByBothClocks(_ stores: any StoreMaker) async throw
     #expect(try await removed(50, served: 1050 + lag) == [whole.id])
     #expect(try await removed(limit, -1, served: late).isEmpty)
     #expect(try await removed(limit, served: late - 1).isEmpty)
-    // Without a time nothing expires, and what was left ends all the same.
+    // Without a time nothing expires, and unfinished uploads end all the same.
     let left = try await add(request(3, of: .senders, in: device.app, readers: [.device(device.serial)]), to: store)
     _ = try await store.deleteDevice(device.serial, at: start)
     let step = try await store.removeEndedAttachments(by: nil, unfinishedSeconds: limit, limit: 9)

@@ -115,7 +115,7 @@ private func removalBesideWrites(_ stores: any StoreMaker) async throws {
             return kind == nil
         }
         #expect(try await append(1))
-        // The removal is one of the calls. It finds what was stored.
+        // The removal is one of the calls. It finds the stored state.
         let results = try await atOnce(16) { number -> (isStored: Bool, found: Int) in
             guard number == 4 else { return (try await append(number + 10), 0) }
             _ = try await store.removeIncarnation(fence)

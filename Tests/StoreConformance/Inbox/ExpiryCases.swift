@@ -135,7 +135,7 @@ private func volatileIsDroppedAtStart(_ stores: any StoreMaker) async throws {
     // The fraction of this second that is still to come counts as well.
     let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970) * 1000 + 999)
     _ = try await fixture.append(fixture.envelope(1, ttl: 0, at: now), claim: claim)
-    // Elsewhere, so that its time is not what the other is found by.
+    // In another inbox, so that the other is not found by its time.
     _ = try await fixture.append(fixture.envelope(200_000))
     #expect(try await fixture.outcome(1, at: now) == nil)
     guard let store = try await stores.restart(fixture.store) else { return }

@@ -75,7 +75,7 @@ private func alertsAreBounded(_ stores: any StoreMaker) async throws {
     }
     #expect(alerts == Array(1...20))
     #expect(wakes == 1)
-    // There is room again.
+    // There is space again.
     try await fixture.commit(fixture.append(31, .alert, at: start.after(50), urgency: .high))
     #expect(try await fixture.lease(at: start.after(50)).count == 1)
 }

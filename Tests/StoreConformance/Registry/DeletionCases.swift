@@ -52,7 +52,7 @@ private func longInboxGoesInSteps(_ stores: any StoreMaker) async throws {
     let removed = try #require(try await store.deleteDevice(device, at: start))
     #expect(Set(removed.channels) == [fixture.first.serial, fixture.second.serial])
     #expect(try await store.waitingInAll().envelopes == 800)
-    // Nobody sees the difference.
+    // No caller sees the difference.
     #expect(try await store.waiting(device: device, after: 0, limit: 9, bytes: 999, at: start) == nil)
     for position in [1, 600, 1300] as [Int64] { #expect(try await fixture.outcome(position) == .gone) }
     #expect(try await fixture.append(fixture.envelope(2000)) == .originGone)
@@ -100,7 +100,7 @@ private func appGoesInSteps(_ stores: any StoreMaker) async throws {
         )
             == .deviceGone)
     #expect(try await fixture.outcome(1) == .gone)
-    // Its name is free before the rest of it is gone, and what has it now is another app.
+    // Its name is free before the rest of it is removed, and another app can have it.
     let other = try #require(try await store.createApp(try StoreFixture.appID, at: start))
     let (steps, removed) = try await finish(store, limit: 100)
     #expect(steps > 14)

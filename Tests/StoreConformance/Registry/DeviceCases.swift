@@ -321,7 +321,7 @@ private func statusIsTold(_ stores: any StoreMaker) async throws {
     }
     try await say("de")
     #expect(try await store.pendingStatuses(limit: 10) == [pending], "it is still to be told")
-    // What is old news is not told.
+    // An outdated status is not reported.
     #expect(try await store.commit([news(1, start)]) == [.originGone])
     #expect(try await store.commit([news(2, at)]) == [.stored(replaced: nil)])
     #expect(try await store.pendingStatuses(limit: 10).isEmpty)

@@ -147,7 +147,7 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
 private func tokenTransfersOutliveTheirDevice(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let owner = try await another(1, fixture, reporting: profile("aa01"))
-    // Whoever takes it and lets go of it, by another token or by leaving, has taken it all the same.
+    // A device that acquires and releases a token, by another token or by its removal, counts as a transfer all the same.
     for number in UInt64(2)...3 {
         let thief = try await another(number, fixture, reporting: profile("aa01"))
         if number == 2 {

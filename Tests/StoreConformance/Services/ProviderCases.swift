@@ -150,7 +150,7 @@ private func serverIsFound(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.found(by: elsewhere) == [], "its app is not in the realm")
     let named = try await store.serviceProviders(for: phone.serial, ServiceQuery(device: server.id), limit: 10)
     #expect(named?.providers.map(\.cluster) == [place])
-    // What the server finds.
+    // The devices that the server finds.
     let reach = try await store.serviceProviders(for: server.serial, everyone, limit: 10)
     #expect(reach?.caller == .server && reach?.providers.map(\.id) == [second.id])
     let ada = try ServiceFixture.user("ada")

@@ -40,7 +40,7 @@ private func requestIsMade(_ stores: any StoreMaker) async throws {
     #expect(request.state == .waiting && !request.isUnwanted && !request.isAbandoned && request.fault == nil)
     #expect(try await store.serviceRequest(id) == request)
     #expect(try await store.serviceRequest(ServiceFixture.id(2)) == nil)
-    // The id names the request for everybody: whoever asks compares the consumer.
+    // The id names the request for every device: the caller compares the consumer.
     for caller in [phone, elsewhere, fixture.base.device] {
         #expect(try await asking(caller, tablet, of: tablet) == .made(request))
     }
@@ -119,7 +119,7 @@ private func stepsCountOnce(_ stores: any StoreMaker) async throws {
     #expect(try await store.serviceRequest(request.id) == request)
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == 0)
     #expect(try await store.unfinishedRequests(of: phone.serial, to: tablet.serial, limit: 9).isEmpty)
-    // What did not count left no envelope.
+    // A request that did not count left no envelope.
     #expect(try await store.waitingCount(device: phone.serial, at: start) == 2)
     #expect(try await store.waitingCount(device: tablet.serial, at: start) == 2)
 }

@@ -67,7 +67,7 @@ struct ServiceFixture {
         for device in devices { _ = try await store.putServiceProfile(profile, of: device.serial) }
     }
 
-    /// The devices that a device finds; nil if it may call nobody.
+    /// The devices that a device finds; nil if it may not call any.
     func found(by caller: Device, _ query: ServiceQuery = .init(), limit: Int = 10) async throws -> Set<DeviceID>? {
         let reach = try await store.serviceProviders(for: caller.serial, query, limit: limit)
         return reach.map { Set($0.providers.map(\.id)) }
@@ -117,7 +117,7 @@ struct ServiceFixture {
         return request
     }
 
-    /// The append that carries a step of a request to the device that is told.
+    /// The append that carries a step of a request to the notified device.
     static func operation(
         _ step: RequestStep, of request: ServiceRequest, at position: Int64, isShared: Bool = false
     ) -> InboxOperation {

@@ -172,7 +172,7 @@ private func coolDownEnds(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.store.subscription(made.id, of: fixture.device)?.machine.lastFiredAt == end)
 }
 
-/// Returns that a condition holds on each of some items after an update.
+/// Returns that a condition is true on each of some items after an update.
 private func holding(_ items: [String], version: Int64, in fixture: SubscriptionFixture) throws -> [FoundCondition] {
     try items.map { FoundCondition(item: try fixture.item($0).name, version: version, holds: true) }
 }

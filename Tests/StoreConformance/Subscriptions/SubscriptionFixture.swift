@@ -119,10 +119,10 @@ package struct SubscriptionFixture {
             ItemCommit(key: key, item: StoredItem(state: state, version: version), firings: firings))
     }
 
-    // MARK: Telling
+    // MARK: Delivery
 
     /// - Parameters:
-    ///   - topic: What waits of this topic is replaced.
+    ///   - topic: The waiting envelope of this topic is replaced.
     ///   - mode: How the device is woken.
     func notified(
         _ position: Int64, _ subscription: Subscription, _ effect: Effect, replacing topic: String? = nil,

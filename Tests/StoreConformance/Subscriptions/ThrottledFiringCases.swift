@@ -19,7 +19,7 @@ extension StoreCase {
     ]
 }
 
-/// A subscription that was told of its item at the start, with numbers of further firings of the item.
+/// A subscription that fired for its item at the start, with numbers of further firings of the item.
 private struct Notified {
     let fixture: SubscriptionFixture
     let subscription: Subscription

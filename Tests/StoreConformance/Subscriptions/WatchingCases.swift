@@ -105,7 +105,7 @@ private func itemsNeverFiredAreFound(_ stores: any StoreMaker) async throws {
             found += part.items
             place = part.end
         }
-        // "b" has no value, "d" has fired, and the condition on "e" holds.
+        // "b" has no value, "d" has fired, and the condition on "e" is true.
         #expect(Set(found) == Set([try fixture.item("a"), try fixture.item("c")]))
     }
 }

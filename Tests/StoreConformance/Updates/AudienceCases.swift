@@ -39,7 +39,7 @@ private func neverReceivedIsForgotten(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.base.waiting().map(\.position) == [2])
     #expect(try await store.completions(of: binding.serial, updates.map(\.serial)).map(\.key.update) == [updates[1].serial])
     #expect(try await store.leftAudience(names, of: binding.serial, revision: binding.revision, at: start).isEmpty)
-    // It is given as if it were new when the device returns.
+    // It is delivered like a new one when the device returns.
     try await fixture.give(4, updates[0], to: binding)
 }
 
@@ -222,7 +222,7 @@ private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
     let due = try #require(try await store.dueCompletions(of: binding.serial, at: start, limit: 9).first)
     #expect(due.update.isResync && due.update.kind == .content && due.update.body.first == 9)
     #expect(try await fixture.base.waiting().isEmpty)
-    // An entry that the device has stands for nothing that comes later.
+    // An entry that the device has replaces no later one.
     try await fixture.give(1, due.update, to: binding, isAgain: true)
     try await fixture.receive(1, of: binding)
     _ = try await store.resync(binding.serial, resyncRequest(fixture, 9), at: start)
@@ -250,7 +250,7 @@ private func resyncStandsForContent(_ stores: any StoreMaker) async throws {
     #expect(!present.needsResync && present.seenTo >= popup.serial)
     let unreceived = try await store.unreceivedContent(of: binding.serial)
     #expect(unreceived.completions.isEmpty && unreceived.resync == resync.update)
-    // What tells the device to fetch everything stands for the content even if it comes to nothing.
+    // A request to fetch everything replaces the content even if it fails.
     let key = CompletionKey(update: resync.update, binding: binding.serial, entry: 1)
     try await store.endCompletions([(key, .withdrawn)], at: start)
     #expect(try await store.completions(of: binding.serial, [resync.update]).map(\.machine.state) == [.withdrawn])

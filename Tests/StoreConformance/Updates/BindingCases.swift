@@ -253,7 +253,7 @@ private func bindingThatBeganAgainIsKept(_ stores: any StoreMaker) async throws 
     let again = try await fixture.bind("one", at: later)
     #expect(try await !store.bindingsToRelease(limit: 9).map(\.binding).contains(again.serial))
     #expect(try await store.release(binding.serial, limit: 9, at: later) == nil)
-    // What the release had ended is due again, and the rest goes on.
+    // Entries that the release had ended are due again, and the others continue.
     #expect(try await fixture.state(first, again) == .waiting)
     #expect(try await fixture.completion(first, again)?.machine.dueAt == later)
     #expect(try await fixture.state(second, again) == .waiting)
@@ -276,7 +276,7 @@ private func contentIsMissed(_ stores: any StoreMaker) async throws {
     let states = try await store.completions(of: again.serial, [content, popup, live].map(\.serial)).map(\.machine.state)
     #expect(states == [.expired, .gone, .waiting])
     #expect(try await !fixture.bind("other", at: later).needsResync, "it had nothing")
-    // What a device was given before it came with another profile is lost, unless it reported a result.
+    // Updates that were delivered to a device before it connected with another profile are lost, unless it reported a result.
     let reports: [(UInt64, UpdateResult?)] = [(4, nil), (5, .done)]
     for (number, result) in reports {
         let profile = "p\(number)"

@@ -228,7 +228,7 @@ private func receivedPlacesRise(_ stores: any StoreMaker) async throws {
     #expect(try await receive(5, 3) == ReceivedTo(all: 5, updates: 3))
     #expect(try await receive(4, 7) == ReceivedTo(all: 5, updates: 7))
     #expect(try await receive(6, 1) == ReceivedTo(all: 6, updates: 7))
-    // A device that lost what it had begins anew.
+    // A device that lost its data begins anew.
     let updates = [try await fixture.publish(1), try await fixture.publish(2), try await fixture.publish(3)]
     try await fixture.give(1, updates[0], to: binding)
     try await fixture.receive(1, of: binding)
@@ -409,7 +409,7 @@ private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
     let last = try await fixture.publish(fixture.request(9, fixture.definition(orderKey: "k")))
     try await fixture.evaluate([last], binding)
     #expect(try await due() == [fixture.name(last, binding)])
-    // Of several that are written together the first holds up the others.
+    // Of several that are written together the first delays the others.
     var together: [Update] = []
     for number in UInt64(10)...12 {
         together.append(try await fixture.publish(fixture.request(number, fixture.definition(orderKey: "l"))))

@@ -103,7 +103,7 @@ private func expiredContentIsKnown(_ stores: any StoreMaker) async throws {
     let other = try await fixture.anotherApp()
     #expect(try await store.lastExpiredContent(of: other) == UpdateSerial(0))
     try await finish(fixture)
-    // The first is forgotten: what came before it may have been forgotten as well.
+    // The first is forgotten: earlier ones may have been forgotten as well.
     #expect(try await !store.forgetUpdates(UpdateLimits(ended: 4), by: nil, limit: 9))
     #expect(try await store.forgetUpdates(UpdateLimits(ended: 4), by: nil, limit: 9))
     #expect(try await ids(after: UpdateSerial(0), limit: 9) == nil)

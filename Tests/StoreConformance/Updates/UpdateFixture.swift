@@ -129,7 +129,7 @@ struct UpdateFixture {
         try #require(results == [.stored(replaced: nil)])
     }
 
-    /// The device receives what was given to it.
+    /// The device receives the deliveries.
     func receive(_ position: Int64, of binding: UpdateBinding, at now: Timestamp = start) async throws {
         let settle = InboxOperation.finish(
             base.envelope(position).id, device: binding.device, FinalOutcome(.acknowledged, at: now))

@@ -62,7 +62,7 @@ private func formerChannels(_ stores: any StoreMaker) async throws {
     #expect(try await store.channelsOfFormerUsers(of: nil, limit: 1) == [hers])
     #expect(try await store.channelsOfFormerUsers(of: hers.device, limit: 10) == [hers, his])
     #expect(try await store.channelsOfFormerUsers(of: DeviceSerial(hers.device.rawValue + 1), limit: 10).isEmpty)
-    // Nobody's, again.
+    // Without a user again.
     let free = try await StoreFixture.open(5, of: fixture.device, in: store)
     _ = try await say(.signedIn(user("ada")), fixture)
     _ = try await say(.signedOut, fixture)

@@ -62,7 +62,7 @@ private func callbacksAreLimited(_ stores: any StoreMaker) async throws {
     for number in 11...12 { try await end(number, "http://two.example") }
     for number in 13...17 { try await end(number, "http://one.example") }
     #expect(try await waiting() == ["msg_11", "msg_12", "msg_15", "msg_16", "msg_17"])
-    // There is room again when they were answered.
+    // There is space again when they were answered.
     for number in 21...27 { try await end(number, "http://host\(number).example") }
     #expect(try await waiting() == (22...27).map { "msg_\($0)" })
 }

@@ -105,7 +105,7 @@ private func newsThatWasDeliveredOrReplacedIsNotKept(_ stores: any StoreMaker) a
     #expect(try await fixture.base.waiting().isEmpty)
 }
 
-/// A watch whose channel was told that its backend fails.
+/// A watch whose channel was notified that its backend fails.
 private struct FailedWatch {
     static let due = start.adding(seconds: 60)
     static let next = due.adding(seconds: 60)
@@ -147,7 +147,7 @@ private func resultAfterBackend(_ stores: any StoreMaker) async throws {
     let pinged = try watch.recovered(3, .pinged(watch.result(notified: .tokenLost)))
     #expect(try await fixture.store.commit([vouched, pinged]) == [.stored(replaced: watch.news.id), .originGone])
     #expect(try await watch.notified == nil)
-    // The lease has ended, and the standing of the peer is stored.
+    // The lease has ended, and the trust of the peer is stored.
     let again = try await fixture.lease(at: FailedWatch.due)
     #expect(again.map(\.health.failures) == [3])
 }

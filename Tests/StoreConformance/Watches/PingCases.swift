@@ -77,7 +77,7 @@ private func watchThatIsPutWhileItIsCalled(_ stores: any StoreMaker) async throw
     #expect(try await fixture.lease(at: start).isEmpty)
     _ = try await fixture.put(fixture.request(ping: "http://other.example", due: start))
     #expect(try await fixture.lease(at: start).isEmpty)
-    // It was changed meanwhile: what was found out does not count, and it is pinged again.
+    // It was changed meanwhile: the result does not count, and it is pinged again.
     #expect(try await !fixture.store.record(fixture.record(call, notified: .noConnection, due: WatchFixture.aMonth)))
     let watch = try #require(try await fixture.store.watch(of: fixture.base.first.serial))
     #expect(watch.machine.notified == nil)

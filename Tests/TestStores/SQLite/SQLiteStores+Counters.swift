@@ -34,7 +34,7 @@ extension SQLiteStores {
         return wrong + unknown.map { "a number that is not known, of \($0)" }
     }
 
-    /// The patterns of the names of numbers, and what each number counts.
+    /// The patterns of the names of numbers, and the counted rows of each.
     private static let counted: [(name: String, rows: String)] = [
         ("envelopes", "SELECT 0 AS app, 'envelopes' AS name, 1 AS value FROM envelope"),
         ("envelope_bytes", "SELECT 0 AS app, 'envelope_bytes' AS name, size AS value FROM envelope"),

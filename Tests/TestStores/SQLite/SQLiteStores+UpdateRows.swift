@@ -101,7 +101,7 @@ extension SQLiteStores {
         try await number("SELECT coalesce(max(attempt), 0) FROM completion", in: store)
     }
 
-    // MARK: What must not be
+    // MARK: Forbidden states
 
     package func countDueAgain(in store: any Store) async throws -> Int {
         try await count("completion", where: "state = 0 AND attempt > 0 AND due_at NOT NULL", in: store)

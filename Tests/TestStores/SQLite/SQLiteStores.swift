@@ -17,7 +17,7 @@ package struct SQLiteStores: StoreMaker, CustomStringConvertible {
 
     package static let memory = SQLiteStores("memory", isInMemory: true)
     package static let file = SQLiteStores("file")
-    /// What is gathered in memory is on its way to the table all the time.
+    /// Entries that are collected in memory are written to the table continuously.
     package static let moving = SQLiteStores("moving", indexCapacity: 2)
     /// So few entries are gathered in memory that a short run moves some to the table.
     package static let gathering = SQLiteStores("gathering", indexCapacity: 16)

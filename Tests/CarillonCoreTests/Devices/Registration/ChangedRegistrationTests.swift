@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// What is written of a device that says something else, is suspended, or is removed.
+/// The rows that are written for a device that reports other values, is suspended, or is removed.
 struct ChangedRegistrationTests {
     private typealias Sample = RegistrationSample
     private let now = Sample.now

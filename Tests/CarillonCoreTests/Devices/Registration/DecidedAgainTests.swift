@@ -62,7 +62,7 @@ struct DecidedAgainTests {
     }
 }
 
-/// Has one registration, and answers writes as it is told.
+/// Has one registration, and answers writes as the test sets.
 private final class ScriptedDeviceStore: DeviceStore {
     private struct State {
         var registration: DeviceRegistration?

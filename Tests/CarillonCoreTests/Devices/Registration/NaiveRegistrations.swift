@@ -1,8 +1,8 @@
 import CarillonCore
 import CarillonWire
 
-/// Devices of two apps, told step after step, without knowledge of ``RegistrationRules``: who has which token, and how often each token
-/// went from one device to another on each day.
+/// Devices of two apps, changed step after step, without knowledge of ``RegistrationRules``: which device has which token, and
+/// how often each token moved from one device to another on each day.
 struct NaiveRegistrations {
     enum Status {
         case registered, taken, dead, stopped
@@ -89,7 +89,7 @@ struct NaiveRegistrations {
         tokenTransfers[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0]
     }
 
-    /// - Parameter word: Nil if nothing is said of the token, and `.some(nil)` if the device has none.
+    /// - Parameter word: Nil if the report does not mention the token, and `.some(nil)` if the device has none.
     /// - Returns: False if it is refused.
     private mutating func say(_ place: Int, _ claim: UInt8??, _ confirms: Bool, _ user: UserClaim?, at now: Timestamp)
         -> Bool
@@ -133,7 +133,7 @@ enum RegistrationOperation {
         var app: Int64
         var secret: UInt8?
         var address: UInt32?
-        /// Nil if the device says nothing of itself.
+        /// Nil if the device has no report.
         var token: UInt8??
         var user: UserClaim?
     }

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// Which devices are stored, and what is written of them.
+/// Which devices are stored, and their rows.
 struct NewDeviceRulesTests {
     private typealias Sample = RegistrationSample
     private let now = Sample.now
@@ -57,7 +57,7 @@ struct NewDeviceRulesTests {
         #expect(try decided(insert(new, known)).changes.new?.address == .v4(9))
         known.devicesOfAddress = 3
         guard case .refused(.addressFull) = insert(new, known) else { throw Undecided() }
-        // The limit of the app comes first, and a device that is there takes no room.
+        // The limit of the app comes first, and an existing device does not count.
         #expect(refusal(insert(new, limit: 0, facts())) == .devicesTooMany)
         #expect(try decided(insert(new, facts(known: Sample.known()))).changes.new == nil)
     }

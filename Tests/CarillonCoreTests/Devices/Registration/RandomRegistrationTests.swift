@@ -44,7 +44,7 @@ struct RandomRegistrationTests {
         }
     }
 
-    /// What is compared of a device.
+    /// The compared values of a device.
     private struct Line: Equatable {
         var app: Int64
         var token: UInt8?

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// Whose a push token is, and who may be pushed to.
+/// The owner of a push token, and the devices that can receive pushes.
 struct RegistrationRulesTests {
     private static let now = Timestamp(milliseconds: 1_800_000_000_000)
     private static let one = DeviceSerial(1)
@@ -129,7 +129,7 @@ struct RegistrationRulesTests {
         #expect(decision.registration.status == .suspended(.tokenDead))
         #expect(decision.registration.confirmedAt == current.confirmedAt)
         #expect(decision.registration.profile.locale == "de")
-        // A device whose token was taken has said none again.
+        // A device whose token was taken has no token again.
         let taken = try RegistrationRules.register(
             try Self.profile(2), over: try Self.registered(Self.other, nil), tokenHolder: try Self.registered(Self.one, 2),
             at: Self.now)

@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// Rows as a store has them, changed as ``RegistrationRules`` says.
+/// Rows as a store has them, changed according to ``RegistrationRules``.
 struct TableRegistrations {
     struct Token: Hashable {
         var app: AppSerial

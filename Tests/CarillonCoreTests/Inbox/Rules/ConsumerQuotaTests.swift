@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// The share of a consumer in the inbox of a provider: two of twenty envelopes, and 10,000 of 100,000 bytes.
+/// The quota of a consumer in the inbox of a provider: two of twenty envelopes, and 10,000 of 100,000 bytes.
 struct ConsumerQuotaTests {
     private let rules = InboxRules(limits: InboxLimits(envelopes: 20, bytes: 100_000))
     private let device = DeviceSerial(1)
@@ -17,7 +17,7 @@ struct ConsumerQuotaTests {
             acceptedAt: now, expiresAt: now.adding(seconds: 60))
     }
 
-    /// - Parameter stored: What waits of the consumer; nil before the rules ask for it.
+    /// - Parameter stored: The waiting envelopes of the consumer; nil before the rules read them.
     private func verdict(_ waiting: InboxUsage.Waiting, stored: InboxUsage.Waiting? = nil) -> InboxRules.Verdict {
         let operation = InboxOperation.append(envelope, AppendRules(effects: [step], consumer: quotaKey.consumer))
         var (asked, facts) = (rules.questions(for: [operation]), InboxFacts())

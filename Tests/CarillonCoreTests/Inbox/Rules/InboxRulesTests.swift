@@ -108,7 +108,7 @@ struct InboxRulesTests {
                 Issue.record("after this batch the rows differ, seed \(seed): \(batch)")
                 return
             }
-            // What is counted on the way is what there is.
+            // The running count equals the stored number.
             for device in [DeviceSerial(1), DeviceSerial(2)] {
                 let waiting = naive.rows.values.filter { $0.device == device && $0.finalOutcome == nil }
                 let counted = tables.usage[device] ?? .init()
@@ -189,7 +189,7 @@ struct InboxRulesTests {
         #expect(EnvelopeKind.allCases.map(\.rawValue) == Array(0...11))
         #expect(Origin.Kind.allCases.map(\.rawValue) == [0, 1, 2, 3, 4])
         for kind in EnvelopeKind.allCases where kind.behaviour.keepsOutcome { #expect(kind == .message) }
-        // Whoever tells of an end outlives it.
+        // A rule with an end outlives it.
         for kind in EnvelopeKind.allCases where kind.behaviour.endsOrigin { #expect(!kind.behaviour.endsWithOrigin) }
     }
 }

@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// The rules in the words of docs/guarantees.md: one operation after the other, over everything that is known.
+/// The rules according to docs/guarantees.md: one operation after the other, over the complete state.
 struct NaiveInbox {
     let limits: InboxLimits
     var rows: [Int64: InboxRow] = [:]
@@ -164,7 +164,7 @@ struct NaiveInbox {
 }
 
 extension Sequence<Effect> {
-    /// The channels whose backends spoke for themselves.
+    /// The channels whose backends called the server themselves.
     var vouchedChannels: [ChannelSerial] {
         compactMap { effect -> ChannelSerial? in
             guard case .vouchedFor(let channel)? = effect.value as? WatchEffect else { return nil }

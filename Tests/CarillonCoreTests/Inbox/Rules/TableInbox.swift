@@ -1,15 +1,15 @@
 import CarillonCore
 import CarillonWire
 
-/// A store in dictionaries, which looks up what the rules ask and writes what they say.
+/// A store in dictionaries, which reads the facts that the rules request and writes the changes that they return.
 struct TableInbox {
     let rules: InboxRules
     var rows: [Int64: InboxRow] = [:]
     var channels: Set<OriginKey>
     var claims: [ClaimKey: UsedClaim] = [:]
-    /// Channels whose backend was said not to answer.
+    /// Channels whose backend was reported as unreachable.
     var notified: Set<ChannelSerial>
-    /// As the changes say, from the beginning.
+    /// All changes, from the beginning.
     var usage: [DeviceSerial: InboxUsage.Change] = [:]
     /// How often the rules had to ask again.
     var secondLooks = 0

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// What an envelope that begins to wait does.
+/// The effect of an envelope that begins to wait.
 struct ArrivalRulesTests {
     private let now = WakeSample.now
     private let rules = WakeRules()

@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// Wakes of one device, the simple way: everything that waits is looked through each time.
+/// Wakes of one device, the simple way: all waiting envelopes are searched each time.
 struct NaiveWakes {
     struct Waiting: Equatable {
         var position: Int64
@@ -73,7 +73,7 @@ struct NaiveWakes {
 
     private func wakes(at now: Int64) -> Bool { waiting.contains { $0.wake == .background && $0.end > now } }
 
-    // MARK: What happens
+    // MARK: Events
 
     mutating func append(_ position: Int64, _ mode: WakeMode, isFired: Bool, wanted: Int64, end: Int64, at now: Int64) {
         waiting.append(Waiting(position: position, wake: .none, end: end))

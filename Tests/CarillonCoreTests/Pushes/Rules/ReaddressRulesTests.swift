@@ -2,7 +2,7 @@ import CarillonCore
 import TestSupport
 import Testing
 
-/// What becomes of pushes when their device has another address, or can be reached again.
+/// The changes of pushes when their device has another address, or can be reached again.
 struct ReaddressRulesTests {
     private let now = WakeSample.now
     private let queue = WakeSample.queue

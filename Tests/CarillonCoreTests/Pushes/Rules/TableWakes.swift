@@ -118,7 +118,7 @@ struct TableWakes {
         wake?.pushed = new.pace.pushedAt?.milliseconds
     }
 
-    // MARK: What happens
+    // MARK: Events
 
     mutating func append(_ envelope: Envelope, _ request: WakeRequest) {
         var mode = WakeMode.none
@@ -179,7 +179,7 @@ struct TableWakes {
     mutating func endAlert(_ place: Int, at now: Timestamp) {
         let kind = alerts[place].isOfMessage ? PushKind.alert : .trigger
         alerts.remove(at: place)
-        // What is not remembered is read later, without the push.
+        // A value that is not remembered is read later, without the push.
         guard isRemembered else { return }
         _ = decide(at: now) { [rules] in rules.pushEnded(kind, .handed, at: now, knowing: $0) }
     }

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-/// What becomes of wakes that are there.
+/// The changes of existing wakes.
 struct WakeRulesTests {
     private let now = WakeSample.now
     private let queue = WakeSample.queue

@@ -23,7 +23,7 @@ enum WakeSample {
         return envelope
     }
 
-    /// What is known of a device that can be reached.
+    /// The facts of a device that can be reached.
     static func reach(_ wake: DeviceWake? = nil) -> PushReach { PushReach(queue: queue, wake: wake) }
 
     static func pace(_ unanswered: Int, pushed seconds: Int64) -> WakePace {

@@ -110,7 +110,7 @@ struct WakeScenarioTests {
             "started out of reach": 20,
         ]
 
-        /// What happened too rarely until now.
+        /// The events that occurred too rarely until now.
         var untried: [String] {
             ScenarioTurns.untried(tables.written, least: Self.leastWritten)
                 + ScenarioTurns.untried(counted, least: Self.leastCounted)

@@ -66,7 +66,7 @@ struct FiringRows {
         throttled[first].dueAt = dueAt
     }
 
-    /// Whether both contain the same, whatever the numbers of throttled firings are.
+    /// Whether both contain the same, with any numbers of throttled firings.
     func isLike(_ other: FiringRows) -> Bool {
         subscriptions == other.subscriptions && watches == other.watches
             && throttled.count == other.throttled.count

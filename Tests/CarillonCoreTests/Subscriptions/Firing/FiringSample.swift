@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// A subscription on one item, as rules are told of it.
+/// A subscription on one item, as the facts of the rules.
 struct FiringSample {
     static let now = Sample.now
     static let subscription = SubscriptionSerial(7)

@@ -6,7 +6,7 @@ import Testing
 struct FiringScenarioTests {
     private static let limits = ThrottledLimits(firings: 6, bytes: 60)
 
-    /// What a store does with the rules.
+    /// The work of a store with the rules.
     private struct Tables {
         var rows = FiringRows()
         /// Batches of which an effect did not count after those before it.
@@ -120,7 +120,7 @@ struct FiringScenarioTests {
         }
     }
 
-    /// What happened, so that a scenario in which little happens is found.
+    /// The counts of events, so that a scenario with few events is found.
     private struct Tally {
         var notified = 0
         var pending = 0

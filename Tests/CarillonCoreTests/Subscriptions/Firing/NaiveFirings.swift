@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// The rules in the words of docs/guarantees.md: one firing after the other, over everything that is known.
+/// The rules according to docs/guarantees.md: one firing after the other, over the complete state.
 struct NaiveFirings {
     let limits: ThrottledLimits
     var rows = FiringRows()

@@ -1,14 +1,14 @@
 import CarillonCore
 import Testing
 
-/// Firings that are held until their subscription may be told again.
+/// Firings that wait until their subscription can fire again.
 struct ThrottlingRulesTests {
     private let now = FiringSample.now
     private let item: ItemName
 
     init() throws { item = try #require(ItemName("a")) }
 
-    /// A subscription that was told of its item some milliseconds ago.
+    /// A subscription that fired for its item some milliseconds ago.
     private func notified(_ ago: Int64?, _ policy: SubscriptionMachine.Policy = .every(coolDownSeconds: 0)) -> FiringSample {
         var sample = FiringSample(item, policy)
         sample.facts.watches[sample.key]?.notifiedAt = ago.map { now.adding(milliseconds: -$0) }
@@ -81,7 +81,7 @@ struct ThrottlingRulesTests {
         #expect(result == .due && rules.changes == FiringChanges())
     }
 
-    /// Returns what is asked for before a firing is held, in rounds, over the facts of a sample.
+    /// Returns the facts that are requested before a firing is throttled, in rounds, over the facts of a sample.
     private func rounds(_ sample: FiringSample, _ firings: [ThrottledFiring]) -> [FiringQuestions] {
         var (facts, asked, rounds) = (FiringFacts(), FiringQuestions(), [FiringQuestions]())
         while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {

@@ -5,7 +5,7 @@ import Testing
 
 /// Random beginnings, changes and ends, by the rules and by ``NaiveBindings``.
 struct BindingScenarioTests {
-    /// What happened in a scenario.
+    /// The events of a scenario.
     private struct Counts {
         var begun = 0
         var begunAgain = 0
@@ -101,7 +101,7 @@ struct BindingScenarioTests {
         }
     }
 
-    /// What happens beside the bindings: updates are published, expire and are finished; the app is deleted for a while.
+    /// The changes beside the bindings: updates are published, expire and are finished; the app is deleted for a while.
     private func befall(_ naive: inout NaiveBindings, _ random: inout SeededRandom) {
         naive.lastUpdate += Int64.random(in: 0...2, using: &random)
         if Int.random(in: 0..<6, using: &random) == 0 { naive.lastExpired = naive.lastUpdate }

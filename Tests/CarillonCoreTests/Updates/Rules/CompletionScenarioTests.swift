@@ -21,7 +21,7 @@ struct CompletionScenarioTests {
 
         private static func orderKey(_ update: UpdateSerial) -> String? { orderKeys[Int(update.rawValue) % 4] }
 
-        /// Updates 1 to 12 of a new binding. The last one tells to fetch everything.
+        /// Updates 1 to 12 of a new binding. The last one asks to fetch everything.
         mutating func publish() {
             var world = CompletionWorld()
             for number in Int64(1)...12 {
@@ -190,7 +190,7 @@ struct CompletionScenarioTests {
             return Dictionary(uniqueKeysWithValues: names.map { ($0, 21) }).merging(["missed": 11]) { $1 }
         }()
 
-        /// What happened too rarely until now.
+        /// The events that occurred too rarely until now.
         var untried: [String] { ScenarioTurns.untried(counts, least: Self.least) }
 
         var isSame: Bool {

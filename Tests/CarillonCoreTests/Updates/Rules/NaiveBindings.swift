@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// A binding in the words of the documentation, with what became of its updates.
+/// A binding according to the documentation, with the results of its updates.
 struct NaiveBinding: Equatable {
     var serial: Int64
     var device: Int64

@@ -7,16 +7,16 @@ struct CompletionRow: Equatable {
     var coalescedBy: UpdateSerial?
 }
 
-/// What is beside the completions: the updates and the binding.
+/// The state beside the completions: the updates and the binding.
 struct CompletionWorld {
     var updates: [UpdateSerial: UpdateState] = [:]
-    /// Those that tell to fetch everything.
+    /// The updates that ask to fetch everything.
     var resyncs: Set<UpdateSerial> = []
     var revision: Int64 = 1
     var isBindingEnded = false
 }
 
-/// What becomes of updates at one binding, one operation after the other, over all rows.
+/// The results of updates at one binding, one operation after the other, over all rows.
 struct NaiveCompletions {
     static let binding = BindingSerial(1)
 
@@ -131,7 +131,7 @@ struct NaiveCompletions {
         }
     }
 
-    // MARK: What follows
+    // MARK: Consequences
 
     private mutating func write(_ machine: CompletionMachine, to place: Int, at now: Timestamp) {
         let before = rows[place].completion
@@ -150,7 +150,7 @@ struct NaiveCompletions {
         }
     }
 
-    /// The first of an order key is due, if it was never given.
+    /// The first of an order key is due, if it was never delivered.
     private mutating func goOn(_ orderKey: String?, at now: Timestamp) {
         guard let orderKey else { return }
         let holding = rows.indices.filter { rows[$0].completion.machine.blocksOthers }
@@ -162,7 +162,7 @@ struct NaiveCompletions {
         }
     }
 
-    /// What an update stood for is given by itself, or was missed.
+    /// The content that an update replaced is delivered by itself, or was missed.
     private mutating func comeToNothing(_ update: UpdateSerial, at now: Timestamp) {
         if world.resyncs.contains(update) { return }
         for place in rows.indices where rows[place].coalescedBy == update {

@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// A store of bindings that answers what ``BindingRules`` ask and writes what they decide.
+/// A store of bindings that reads the facts that ``BindingRules`` request and writes their changes.
 struct TableBindings {
     private let rules: BindingRules
     var rows: [BindingSerial: NaiveBinding] = [:]

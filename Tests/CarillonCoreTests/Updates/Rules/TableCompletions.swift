@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// A store of completions of one binding that answers what ``CompletionRules`` ask and writes what they decide.
+/// A store of completions of one binding that reads the facts that ``CompletionRules`` request and writes their changes.
 struct TableCompletions {
     private let rules = CompletionRules()
     var world = CompletionWorld()

@@ -20,7 +20,7 @@ struct ChannelEndRulesTests {
 
     private struct Undecided: Error {}
 
-    /// The facts of watches whose callbacks go to the hosts.
+    /// The facts of watches whose callbacks have these hosts.
     private func facts(
         _ hosts: [String?], waiting: [CallbackQueue: Int], usage: WatchUsage = WatchUsage(watches: 9, callbacks: 9)
     ) -> ChannelEndFacts {
@@ -102,7 +102,7 @@ struct ChannelEndRulesTests {
             ]
         ]
         facts.oldestOfQueues = [one: [21, 23]]
-        // The first new one removes 21 for the app, so that the peer has room for the second one.
+        // The first new one removes 21 for the app, so that the peer has space for the second one.
         let changes = try decided(facts, perApp: 3, perPeer: 3)
         #expect(changes.removedCallbacks == [21, 22])
         #expect(changes.callbacks.count == 2)

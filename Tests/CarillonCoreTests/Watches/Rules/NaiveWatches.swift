@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// Watches as they would be if nothing were counted or asked for: each change looks at everything there is.
+/// Watches without counts and queries: each change reads the complete state.
 struct NaiveWatches {
     struct Row {
         var serial: Int64

@@ -74,7 +74,7 @@ struct RandomWatchTests {
         """
     }
 
-    /// The counts of apps, as the rows say.
+    /// The counts of apps according to the rows.
     private func usage(_ naive: NaiveWatches) -> [AppSerial: WatchUsage] {
         var usage: [AppSerial: WatchUsage] = [:]
         for row in naive.rows { usage[AppSerial(WatchScenario.app(of: row.channel)), default: WatchUsage()].watches += 1 }

@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// A store in memory that reads facts and writes changes as ``WatchRules`` says, and decides nothing.
+/// A store in memory that reads facts and writes changes for ``WatchRules``, and decides nothing.
 struct TableWatches {
     struct CallbackRow {
         var callback: WatchChanges.NewCallback

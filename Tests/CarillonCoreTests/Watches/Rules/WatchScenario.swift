@@ -2,9 +2,9 @@ import CarillonCore
 import CarillonWire
 import TestSupport
 
-/// One change of watches, as a store and a naive model are told of it.
+/// One change of watches, as the input of a store and a naive model.
 enum WatchOperation {
-    /// The ping of a watch, or the callback with a name: what can be leased.
+    /// The ping of a watch, or the callback with a name: the work that can be leased.
     enum Work: Hashable {
         case ping(Int64)
         case callback(String)
@@ -34,7 +34,7 @@ enum WatchOperation {
 struct WatchScenario {
     var random: SeededRandom
     private(set) var now = Sample.now
-    /// What was leased: the fence and the revision.
+    /// A lease: the fence and the revision.
     var leases: [(work: WatchOperation.Work, fence: Int64, revision: Int64)] = []
     private var numbers = 0
 
@@ -46,7 +46,7 @@ struct WatchScenario {
     static func device(of channel: Int64) -> Int64 { channel <= 3 ? 1 : channel <= 5 ? 2 : 3 }
     static func app(of channel: Int64) -> Int64 { channel <= 5 ? 1 : 2 }
 
-    /// - Parameter work: What can be leased.
+    /// - Parameter work: The work that can be leased.
     mutating func next(_ work: [WatchOperation.Work]) throws -> WatchOperation {
         now = now.adding(milliseconds: number(0...20_000))
         numbers += 1

@@ -7,16 +7,16 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// Every row counts against somebody, and the oldest go first.
+/// Every row counts against a quota, and the oldest are removed first.
 @Suite(.timeLimit(.minutes(5)))
-struct RowAllowanceTests {
+struct RowQuotaTests {
     private let start = StoreFixture.start
 
     private func rows(_ sql: String, in fixture: StoreFixture) async throws -> Int {
         try await fixture.sqlite.read { try Int.fetchOne($0, sql: sql) ?? 0 }
     }
 
-    /// What is kept of messages, waiting or final.
+    /// The stored rows of messages, waiting or final.
     private func allRows(in fixture: StoreFixture) async throws -> Int {
         try await rows("SELECT (SELECT count(*) FROM envelope) + (SELECT count(*) FROM outcome)", in: fixture)
     }

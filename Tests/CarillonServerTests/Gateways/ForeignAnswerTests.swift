@@ -6,9 +6,9 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a push meets when a program on the way answers in place of the service.
+/// A push with an answer of another program in place of the service.
 @Suite(.timeLimit(.minutes(5)))
-struct StrangerTests {
+struct ForeignAnswerTests {
     private func handed(_ id: MessageID, _ device: Device, _ world: GatewayWorld) async throws {
         try await eventually { try await world.standings(id, of: device).contains(.state(.handed)) }
     }

@@ -4,9 +4,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Pushes that come to no good end: each ends in time, and says whether it may have been processed.
+/// Pushes that fail: each ends in time, and reports whether it may have been processed.
 @Suite(.serialized, .timeLimit(.minutes(5)))
-struct GivingUpTests {
+struct AbandonedPushTests {
     @Test func `a service that refuses without end does not outlast the deadline`() async throws {
         let clock = ManualTime()
         let stage = try await Stage(configure: {
@@ -24,7 +24,7 @@ struct GivingUpTests {
         try await stage.end()
     }
 
-    /// A server that accepts pushes to "ab", and a client whose pushes have three seconds.
+    /// A server that accepts pushes to "ab", and a client with a time limit of three seconds for pushes.
     private static func stage(_ time: APNsTimeSource, _ script: @escaping ScriptedServer.Script) async throws -> Stage {
         try await Stage(configure: {
             $0.timeSource = time
@@ -110,7 +110,7 @@ struct GivingUpTests {
     @Test func `tens of thousands of cancelled pushes are taken back at once`() async throws {
         let few = try await cancel(4000)
         let many = try await cancel(40_000)
-        // On a slow machine, in a time that grows with their number: ten times as many, and four times that for what else runs.
+        // On a slow machine the time grows with their number: ten times as many, and four times that for other processes.
         #expect(many < .seconds(15) || many < few * 40, "\(few), \(many)")
     }
 
