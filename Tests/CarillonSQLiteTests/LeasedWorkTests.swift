@@ -250,7 +250,7 @@ struct LeasedWorkTests {
         let world = try await World()
         _ = try await makeBusy(world)
         let peers = try await world.makeRounds().due().map(\.address.peer)
-        #expect(peers.count(where: { $0.hasPrefix("crowd") }) == 2, "a device on trial has half of its share")
+        #expect(peers.count(where: { $0.hasPrefix("crowd") }) == 2, "a device on trial has half of its quota")
         #expect(peers.contains("other.example:80"))
     }
 

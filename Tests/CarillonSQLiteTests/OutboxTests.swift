@@ -207,7 +207,7 @@ struct OutboxTests {
         for _ in 0..<3600 {
             for push in try await world.due() {
                 tried += 1
-                #expect(push.attempt == 1, "what was tried in vain counts nothing")
+                #expect(push.attempt == 1, "a failed attempt does not count")
                 _ = await world.outbox.ended(
                     push, .credentialsRefused(reason: "InvalidProviderToken"), hasOther: false)
             }
@@ -276,7 +276,7 @@ struct OutboxTests {
         }
         let rules = AppendRules(wake: WakeRequest(.background, dueAt: StoreFixture.start))
         _ = try await store.commit([.append(fixture.envelope(50), rules)])
-        #expect(store.memory.pushes[device]?.quietBefore == 50, "what was written later than what is behind it")
+        #expect(store.memory.pushes[device]?.quietBefore == 50, "a message that was written after later ones")
         let queue = PushQueue(app: fixture.device.app, environment: .sandbox)
         let due = try await store.leasePushes(
             of: queue, limit: 9, at: StoreFixture.start, until: StoreFixture.start.adding(seconds: 60))
@@ -290,7 +290,7 @@ struct OutboxTests {
         _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in
             .reports(DeviceProfile(), confirms: true)
         }
-        #expect(store.memory.pushes[device]?.quietBefore == 200, "what came wakes")
+        #expect(store.memory.pushes[device]?.quietBefore == 200, "a new message wakes")
     }
 
     @Test func `a push queue without a gateway is left alone`() async throws {

@@ -145,7 +145,7 @@ struct PushModelTests {
             let room = isShown ? max(0, PushLimits.alertsPerDevice - before.count) : 0
             let shown = Array(positions.prefix(room))
             let after = try await alerts(of: phones[index])
-            #expect(after == before + shown, "twenty wait, and a wake stands for the others")
+            #expect(after == before + shown, "twenty wait, and a wake replaces the others")
             phones[index].alerts += shown
             phones[index].waiting += positions.dropFirst(room)
         }
@@ -175,7 +175,7 @@ struct PushModelTests {
             for push in try await store.leasePushes(of: queue, limit: limit, at: now, until: until).pushes {
                 let index = try #require(phones.firstIndex { $0.device.serial == push.device })
                 let phone = phones[index]
-                #expect(phone.isReachable, "what cannot be reached is not pushed to")
+                #expect(phone.isReachable, "an unreachable device receives no push")
                 #expect(try push.token == (PushToken(hexadecimal: Self.token(phone.token))), "nor an earlier token")
                 flights.removeAll { $0.until <= now }
                 switch push.content {
@@ -188,7 +188,7 @@ struct PushModelTests {
 
         private func leasedWake(_ push: LeasedPush, _ phone: Phone) {
             let isWoken = phone.waiting.contains { !isOver($0) }
-            #expect(isWoken, "who has everything is not woken")
+            #expect(isWoken, "a device without waiting messages is not woken")
             let isUnderWay = flights.contains { $0.push.device == push.device && $0.push.content == .wake }
             #expect(!isUnderWay, "one at a time")
             if push.attempt == 1, let handedAt = phone.handedAt {
@@ -198,7 +198,7 @@ struct PushModelTests {
 
         private mutating func leasedAlert(_ push: LeasedPush, _ position: Int64, _ index: Int) {
             let waits = phones[index].alerts.contains(position) && !isOver(position)
-            #expect(waits, "what was acknowledged or is over is not shown")
+            #expect(waits, "an acknowledged or expired message is not shown")
             let isUnderWay = flights.contains { $0.push.lease.work == push.lease.work }
             #expect(!isUnderWay)
             if let last = phones[index].alertLeasedAt {

@@ -44,7 +44,7 @@ struct RegistrarTests {
         #expect(again.serial == first.serial)
         #expect(listener.changed == [first.serial])
         _ = try await registrar.register(app: app, registration: secret)
-        #expect(listener.changed == [first.serial], "a device that says nothing did not change")
+        #expect(listener.changed == [first.serial], "a device without a report did not change")
     }
 
     @Test func `a device is in the shard of its registration or of its user agent, by its id and its number`() async throws {

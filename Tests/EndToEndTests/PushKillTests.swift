@@ -78,7 +78,7 @@ struct PushKillTests {
             accepted += sent.tokens
             if kill % 10 == 9 { print("kills: \(kill + 1), accepted: \(accepted.count)") }
         }
-        #expect(accepted.count >= Self.kills * Self.devicesAtOnce / 4, "a run that sent little says little")
+        #expect(accepted.count >= Self.kills * Self.devicesAtOnce / 4, "a run with few messages tests little")
         // Pushes that were pending at the last kill are sent when their lease ends.
         let wanted = Set(accepted)
         let deadline = ContinuousClock.now + .seconds(180)

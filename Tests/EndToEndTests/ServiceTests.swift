@@ -202,7 +202,7 @@ struct ServiceTests {
         #expect(await code(.init("com.example.echo", "1.0", "shout")) == .serviceMethodNotFound)
         #expect(await code(Self.echo, .init(app: "com.example.none")) == .applicationNotFound)
         #expect(await code(Self.echo, by: bob) == .applicationNotFound)
-        #expect(await code(Self.echo, by: nobody) == .callForbidden, "it may call nobody")
+        #expect(await code(Self.echo, by: nobody) == .callForbidden, "it may not call any device")
         #expect(await code(.init("com.Example.echo", "1.0", "echo")) == .serviceIDInvalid)
         #expect(await code(.init("com.example.echo", "1.x", "echo")) == .serviceIDInvalid)
         await service.setMethod(Self.echo, isDisabled: true)

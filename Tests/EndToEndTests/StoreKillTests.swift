@@ -46,7 +46,7 @@ struct StoreKillTests {
             for run in runs { tally.add(run.store.tally) }
         }
         print("kills: \(kills), \(tally)")
-        #expect(tally.answered >= Self.kills, "a run that did little says little")
+        #expect(tally.answered >= Self.kills, "a run with few operations tests little")
         guard Self.kills >= 100 else { return }
         #expect(tally.found > 0 && tally.found < tally.unanswered, "kills must find changes before and after their commit")
         let idle = Self.idle(tally)

@@ -42,7 +42,7 @@ struct UserTests {
         try client.start()
         let orders = try client.channel("orders")
         let address = try await orders.ensureOpen(wake: .alert)
-        #expect(!client.device.isUserPending, "a channel is opened when it is known whose it is")
+        #expect(!client.device.isUserPending, "a channel is opened when its user is known")
         #expect(try await devices(of: "ada").count == 1)
         _ = try await server.send("for ada", to: address.endpoint)
         try await eventually { client.channels.first?.waitingMessages == 1 }

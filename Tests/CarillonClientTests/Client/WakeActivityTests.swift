@@ -107,7 +107,7 @@ struct WakeActivityTests {
         let (client, channel, socket, id) = try await base.makeOpen(server)
         socket.notify(id, "a")
         #expect(try await socket.receive() == .ack([.init(version: "a", code: 100)]))
-        #expect(!client.runner.isHandlingMessages, "nobody reads it")
+        #expect(!client.runner.isHandlingMessages, "it has no reader")
         var events = channel.events.makeAsyncIterator()
         guard case .message(let message)? = try await events.next() else { throw ServerSocket.Ended() }
         #expect(client.runner.isHandlingMessages)

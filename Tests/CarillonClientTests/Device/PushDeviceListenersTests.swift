@@ -122,7 +122,7 @@ struct PushDeviceListenersTests {
         var events = client.device.events.makeAsyncIterator()
         await #expect(throws: PushError.self) { try await client.device.resetBadge() }
         guard case .badgeResetFailed(let error) = await events.next() else {
-            Issue.record("it was not told")
+            Issue.record("it was not notified")
             return
         }
         #expect(error.code == .deviceUnknown)

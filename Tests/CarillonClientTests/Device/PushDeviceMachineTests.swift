@@ -64,11 +64,11 @@ struct PushDeviceMachineTests {
             #expect(answer == isLost && (machine.report != nil) == isLost, "\(revision ?? "nil") \(isRestored)")
             #expect(machine.status == .registered)
             let again = machine.serverHas("other", isRestored: false)
-            #expect(again == !isLost, "what is to be said anyway is not lost")
+            #expect(again == !isLost, "a pending report is not lost")
         }
         var fresh = machine(.registered)
         let early = fresh.serverHas("r", isRestored: true)
-        #expect(!early, "this run has not said anything yet")
+        #expect(!early, "this run has not sent a report yet")
         let report = try #require(fresh.report)
         var details = PushDeviceDetails()
         details.locale = "de"
@@ -124,7 +124,7 @@ struct PushDeviceMachineTests {
         #expect(events == [.registrationFailed(refusal)] + (status == .unknown ? [] : [.statusChanged(.unknown)]))
         #expect(machine.status == .unknown && machine.statusAt == nil && machine.report == nil)
         _ = machine.tokenSet("aa")
-        #expect(machine.report != nil, "who says it again wants it said again")
+        #expect(machine.report != nil, "a repeated call causes another report")
     }
 
     @Test func `a refusal of an earlier report does not concern the current one`() throws {

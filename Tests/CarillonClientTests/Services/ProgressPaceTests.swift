@@ -30,7 +30,7 @@ struct ProgressPaceTests {
         #expect(pace.moved(0, to: 10, at: start + .seconds(3)) == nil, "it is not of the second file")
         #expect(pace.moved(1, to: 5, at: start + .seconds(4)) == 15)
         #expect(pace.moved(1, to: 6, at: start + .seconds(4) + .milliseconds(100)) == nil, "too soon")
-        #expect(pace.finished(20, at: start + .seconds(4) + .milliseconds(110)) == 30, "the end is told at once")
+        #expect(pace.finished(20, at: start + .seconds(4) + .milliseconds(110)) == 30, "the end is reported at once")
         #expect(pace.moved(2, to: 1, at: start + .seconds(9)) == nil)
     }
 

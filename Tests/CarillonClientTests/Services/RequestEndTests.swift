@@ -91,7 +91,7 @@ struct RequestEndTests {
         try await fixture.running { try await eventually { await fixture.engine.outgoing.timers.count == 1 } }
         #expect(await fixture.engine.outgoing.timers.isEmpty)
         try await Task.sleep(for: .milliseconds(12_200))
-        #expect(delegate.ids.isEmpty, "a client that was stopped tells nothing")
+        #expect(delegate.ids.isEmpty, "a stopped client notifies no delegate")
         try await fixture.running { try await eventually { delegate.ids == [id] } }
     }
 

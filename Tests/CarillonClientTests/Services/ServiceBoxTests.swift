@@ -181,7 +181,7 @@ struct ServiceBoxTests {
         #expect(try await box.call(call.id) == nil)
         #expect(try await box.events(after: 0, at: 1, limit: 1).events.isEmpty)
         try await box.save(call, body: [1], claiming: [], keptUntil: 1000)
-        #expect(try await box.unsent(at: 1001).isEmpty, "nobody waits for it any more")
+        #expect(try await box.unsent(at: 1001).isEmpty, "no call waits for it any more")
         #expect(try await box.call(call.id) == nil)
     }
 

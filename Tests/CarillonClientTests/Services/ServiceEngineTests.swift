@@ -122,7 +122,7 @@ struct ServiceEngineTests {
         }
         #expect(await code(call(service: "com.example.x3"), engine) == nil)
         #expect(try await client.identities().map(\.fingerprint) == [offered])
-        #expect(delegate.changed.withLock { $0.count } == 2, "it is told once")
+        #expect(delegate.changed.withLock { $0.count } == 2, "it is reported once")
     }
 
     @Test func `a server that names another user does not replace the identity of a device`() async throws {

@@ -89,7 +89,7 @@ struct ServiceProgressTests {
             #expect(code(heard) == error?.code)
             #expect(arrivals(heard) == 1)
             guard case .didFinishSending(_, _, let parameters, let id)? = heard.first else {
-                Issue.record("it is not told before the result")
+                Issue.record("it is not reported before the result")
                 return
             }
             #expect(parameters == 7 && id == call().id)
@@ -208,7 +208,7 @@ struct ServiceProgressTests {
         try await fixture.running { try await eventually { try await box.withdrawnCalls().isEmpty } }
         let asked = fixture.web.asked
         #expect(asked.suffix(2) == ["DELETE /v1/services/requests/\(id)", "DELETE /v1/attachments/7"])
-        #expect(try await box.results().isEmpty, "nobody waits for a result")
+        #expect(try await box.results().isEmpty, "no call waits for a result")
     }
 
     @Test func `the files of a request that was sent are removed from the server when it is cancelled`() async throws {

@@ -285,7 +285,7 @@ struct ServiceStorageTests {
         } catch let error as ServiceError {
             #expect(error == ServiceError(.storageUnavailable, "full"))
         }
-        #expect(fixture.store.health.isFailing, "nothing shows that there is room")
+        #expect(fixture.store.health.isFailing, "there is no sign of free space")
         fixture.store.health.fileWritten()
         #expect(ServiceError(PushError(.storageUnavailable, "full")).code == .storageUnavailable)
         let waiting = Task { [engine = fixture.engine] in try await engine.fail(within: 1000) }

@@ -319,7 +319,7 @@ struct ClientSessionTests {
         #expect(
             Self.receive(.channelEvent(frame), &session, handled: 100)
                 == [.send(.ack([.init(version: "e", code: 100)]))])
-        #expect(Self.receive(.channelEvent(frame), &session) == first, "another one like it is told")
+        #expect(Self.receive(.channelEvent(frame), &session) == first, "another one like it is reported")
     }
 
     @Test(arguments: [nil, ContentCoding(.identity)])

@@ -141,7 +141,7 @@ struct ClientStoreTests {
     {
         do {
             let (store, state) = try open()
-            #expect(!state.isRestored, "it is nobody yet")
+            #expect(!state.isRestored, "it has no identity yet")
             try await commit([.saveIdentity(Self.identity), .saveRenewal("s")], to: store)
         }
         do {

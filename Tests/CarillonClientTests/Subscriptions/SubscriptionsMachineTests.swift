@@ -137,7 +137,7 @@ struct SubscriptionsMachineTests {
         let patch = try #require(JSONValue(parsing: second.body))
         #expect(patch["trigger"] == .string("price > 4.0") && patch["format"]?["title"] == .string("other"))
         let refused = try answer(second, 400)
-        #expect(Self.requests(refused).isEmpty, "all of it was said")
+        #expect(Self.requests(refused).isEmpty, "all requests were sent")
         let error = PushError(.subscriptionRefused, "field_invalid: no")
         #expect(
             Self.events(refused) == [
@@ -204,7 +204,7 @@ struct SubscriptionsMachineTests {
             numbers.append(number)
         }
         _ = machine.disconnected()
-        #expect(machine.connected(version: 3).isEmpty, "nobody asked what there is")
+        #expect(machine.connected(version: 3).isEmpty, "no list was requested")
         _ = machine.disconnected()
         let list = try Self.request(machine.connected(version: 3, isRestored: true))
         #expect(list.method == "GET")
@@ -213,7 +213,7 @@ struct SubscriptionsMachineTests {
             Self.body("09", Self.definition("removed since")),
         ]
         let listed = try answer(list, 200, SubscriptionList(subscriptions: old, next: nil))
-        #expect(!listed.contains { if case .found = $0 { true } else { false } }, "nobody asked for others")
+        #expect(!listed.contains { if case .found = $0 { true } else { false } }, "no others were requested")
         #expect(!Self.events(listed).contains(.unsubscribed))
         var asked: [ClientFrame.Request] = Self.requests(listed)
         while let last = asked.last, asked.count < 5 {

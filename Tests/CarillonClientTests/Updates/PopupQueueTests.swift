@@ -69,7 +69,7 @@ struct PopupQueueTests {
             ])
         #expect(queue.pressed(key("a")).isEmpty, "there is nothing to open yet")
         #expect(queue.progressed(key("a"), to: 0.5) == [.show(key("a"), one, .downloading(0.5))])
-        #expect(queue.progressed(key("a"), to: 0.501).isEmpty, "nobody sees that")
+        #expect(queue.progressed(key("a"), to: 0.501).isEmpty, "the step is not visible")
         #expect(queue.progressed(key("a"), to: 0.2).isEmpty, "it does not go back")
         #expect(queue.progressed(key("a"), to: .nan).isEmpty)
         #expect(queue.progressed(key("a"), to: 7) == [.show(key("a"), one, .downloading(1))])

@@ -126,7 +126,7 @@ struct ProcessingTests {
         fixture.content.state.withLock { $0.fault = ContentFault.retryable("busy") }
         try await fixture.receive(Fixture.frame("b", "content", roots, attempt: 2))
         try await fixture.process()
-        #expect(fixture.presenter.seen.failures.count == 2, "the same is told once")
+        #expect(fixture.presenter.seen.failures.count == 2, "the same failure is reported once")
     }
 
     @Test func `a withdrawn update is not processed`() async throws {
@@ -161,10 +161,10 @@ struct ProcessingTests {
             Fixture.frame("d", "popup", #"{"style":"notification","title":"t"}"#))
         try await fixture.receive(Fixture.frame("e", "content", #"{"action":"resync"}"#, orderKey: "other"))
         try await fixture.process()
-        #expect(fixture.presenter.seen.notified.count == 1, "a resynchronisation stands for content alone")
+        #expect(fixture.presenter.seen.notified.count == 1, "a resynchronisation replaces content alone")
         #expect(
             try await fixture.results() == ["a deferred mode (preparing)", "d done", "e deferred mode (preparing)"],
-            "nothing is done before what stands for it is")
+            "nothing is processed before its replacement")
         fixture.content.state.withLock { $0.content.mode = .manual }
         try await fixture.worker().happened(.modeChanged(.manual))
         try await fixture.process()

@@ -399,7 +399,7 @@ struct PushUpdatesTests {
         world.updates.isInForeground = false
         await world.run(for: .milliseconds(3500), asked: door)
         let before = door.count
-        #expect(before <= 2, "what was under way, and what said that it is in the background")
+        #expect(before <= 2, "the update under way, and the one that reports that it is in the background")
         world.updates.isInForeground = true
         await world.run { door.count >= before + 2 }
         #expect(door.count >= before + 2)
@@ -448,7 +448,7 @@ struct PushUpdatesTests {
         await world.run { try await world.inbox.next() == nil }
         await world.run(for: .milliseconds(200))
         #expect(door.count == 0)
-        #expect(try await world.inbox.next() == nil, "and what was somebody's is gone")
+        #expect(try await world.inbox.next() == nil, "the updates of the user are removed")
         let signedIn = try World(door, user: "ada")
         signedIn.updates.settings.needsUser = true
         signedIn.begin()
@@ -511,7 +511,7 @@ struct PushUpdatesTests {
             return presenter.seen.shown?.id.key.update == "b"
         }
         #expect(presenter.seen.all.map(\.id.key.update) == ["a", "b"])
-        #expect(presenter.seen.shown == nil, "nobody is there any more")
+        #expect(presenter.seen.shown == nil, "no presenter is left")
         #expect(presenter.seen.dismissed == 2)
     }
 }

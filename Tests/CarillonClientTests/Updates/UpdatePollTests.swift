@@ -40,7 +40,7 @@ struct UpdatePollTests {
         let region = ["region": UpdateParameter.text("north")]
         for (hours, isSame) in [(11, true), (12, false)] as [(Int64, Bool)] {
             let later = ParameterSet(["region": .text("north"), "place": here, "level": .integer(2)], at: hours * 3_600_000)
-            #expect((later.revision == one.revision) == isSame, "where it stands is said again before a day is over")
+            #expect((later.revision == one.revision) == isSame, "the location is reported again before a day is over")
             #expect(ParameterSet(region, at: hours * 3_600_000) == ParameterSet(region, at: 0))
         }
         let without = ParameterSet(["region": .text("north"), "level": .integer(2)], at: 0)

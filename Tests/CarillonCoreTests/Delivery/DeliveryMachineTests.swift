@@ -265,7 +265,7 @@ struct DeliveryMachineTests {
         while turns.next(unless: model.givenCount > 20) { model.step() }
         model.windDown()
         #expect(model.faults.isEmpty, "seed \(seed): \(model.faults.prefix(3))")
-        #expect(model.givenCount > 20, "seed \(seed) gave too little to mean anything")
+        #expect(model.givenCount > 20, "seed \(seed) delivered too few messages")
     }
 }
 

@@ -28,7 +28,7 @@ struct SessionCallsTests {
         #expect(add(&calls, .withdrew(.envelope(1), done: {})) == .waits)
         #expect(makeNext(&calls) == 3)
         #expect(session.events == [.offered(1), .withdrew(.envelope(1))] && other.events == [.finished(1)])
-        #expect(add(&calls, .end(.serverStops)) == .waits, "the thread has not looked for further calls")
+        #expect(add(&calls, .end(.serverStops)) == .waits, "the thread has not searched for further calls")
         #expect(makeNext(&calls) == 1)
         #expect(makeNext(&calls) == 0)
         #expect(calls.isIdle)

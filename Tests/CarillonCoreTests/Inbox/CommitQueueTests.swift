@@ -224,7 +224,7 @@ struct CommitQueueTests {
         _ = queue.enqueue(append(2), urgency: .now, waiter: nil, at: Self.start)
         #expect(queue.enqueue(append(3), urgency: .now, waiter: nil, at: Self.start) == .refused)
         guard case .queued = queue.finished(Sample.id(9), device: Sample.device, acknowledged) else {
-            Issue.record("an outcome frees what a message took")
+            Issue.record("an outcome frees the space of a message")
             return
         }
     }

@@ -81,7 +81,7 @@ struct ItemIndexTests {
         let later = try world.add(6, "price > 100.0", .every)
         #expect(world.index.look(at: [one] + others).fired.map(\.subscription).sorted() == [2, 3])
         #expect(world.index.look(at: others).fired.isEmpty)
-        #expect(world.index.handles(of: world.index.unseen) == [later], "nobody asked for it")
+        #expect(world.index.handles(of: world.index.unseen) == [later], "it was not named")
         #expect(world.update(.double(102)) == [3, 4, 5, 6])
     }
 
@@ -138,7 +138,7 @@ struct ItemIndexTests {
         #expect(world.update(.int(101)) == [2, 3, 4])
         world.index.remove(always)
         _ = try world.add(5, "price > 100.0")
-        #expect(world.update(.int(101)) == [3, 5], "what is armed while it holds fires with the next update")
+        #expect(world.update(.int(101)) == [3, 5], "a condition that is true when it is armed fires with the next update")
     }
 
     @Test func `a firing that was not stored occurs again, and no other does`() throws {
@@ -151,7 +151,7 @@ struct ItemIndexTests {
         #expect(world.update(.double(101)) == [1])
         world.index.takeBack(one)
         #expect(world.update(.double(99)).isEmpty)
-        #expect(world.update(.double(101)) == [1, 2], "both are armed as long as nobody took them out")
+        #expect(world.update(.double(101)) == [1, 2], "both stay armed until they are removed")
     }
 
     @Test func `a restart knows the conditions that were true before it`() throws {
@@ -242,7 +242,7 @@ struct ItemIndexTests {
         #expect(world.index.update(Self.bindings(["price": .int(1)])).errors == 1)
         #expect(world.index.update(Self.bindings(["price": .int(1), "name": .string("ab")])).fired.count == 1)
         #expect(world.index.update(Self.bindings(["price": .int(1), "name": .int(1)])).errors == 1)
-        #expect(world.index.update(Self.bindings(["price": .int(-1)])).errors == 0, "its comparison does not hold")
+        #expect(world.index.update(Self.bindings(["price": .int(-1)])).errors == 0, "its comparison is false")
     }
 
     @Test func `many that come and go between updates leave nothing behind`() throws {

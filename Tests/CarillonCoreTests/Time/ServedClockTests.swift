@@ -37,7 +37,7 @@ struct ServedClockTests {
         #expect(read(&clock, after: 9601) == -step, "it is set right")
         #expect(!clock.isSettled(at: ticks(13_200)))
         #expect(clock.isSettled(at: ticks(13_201)))
-        #expect(clock.served(at: ticks(13_201)) == 13_201, "whatever the wall clock says")
+        #expect(clock.served(at: ticks(13_201)) == 13_201, "the wall clock has no effect")
     }
 
     @Test func `small corrections count when they add up`() {

@@ -50,7 +50,7 @@ struct CallbackMachineTests {
         var machine = CallbackMachine(attempts: 2)
         let late = endedAt.adding(seconds: 1_000_000)
         guard case .retry(let next) = machine.called(.notMade(reason: ""), endedAt: endedAt, at: late, chance: 9) else {
-            Issue.record("it was given up")
+            Issue.record("it was dropped")
             return
         }
         #expect(next <= late.adding(seconds: 7))

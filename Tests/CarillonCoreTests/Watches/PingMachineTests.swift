@@ -25,7 +25,7 @@ struct PingMachineTests {
     @Test(arguments: [101, 199, 300, 301, 302, 307, 308, 400, 401, 404, 409, 411, 418, 429, 500, 502, 503])
     func `every other status is an invalid answer`(status: Int) {
         guard case .failed(.invalidAnswer, let detail) = PingVerdict(.answered(status: status)) else {
-            Issue.record("\(status) is not told as an invalid answer")
+            Issue.record("\(status) is not reported as an invalid answer")
             return
         }
         #expect(detail.contains("\(status)"))

@@ -31,7 +31,7 @@ struct AttachmentFolderTests {
         let whole = try #require(try await folder.open(id))
         try await folder.remove([id])
         #expect(!exists(path))
-        #expect(try await whole.read(at: 0, count: 1) == Array("h".utf8), "who reads it reads on")
+        #expect(try await whole.read(at: 0, count: 1) == Array("h".utf8), "a reader continues to read it")
     }
 
     @Test func `links are not followed`() async throws {

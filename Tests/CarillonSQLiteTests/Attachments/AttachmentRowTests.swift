@@ -214,7 +214,7 @@ struct AttachmentRowTests {
         let one = try await count { _ = try await store.removeAttachment(first) }
         #expect(one == 2, "both rows stay")
         let last = try await count { _ = try await store.removeAttachment(second) }
-        #expect(last == 3, "the row of the allowance is removed")
+        #expect(last == 3, "the row of the quota is removed")
         let all = try await count { _ = try await store.removeAttachment(third) }
         #expect(all == 4)
     }

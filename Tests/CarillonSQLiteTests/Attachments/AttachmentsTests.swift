@@ -161,7 +161,7 @@ struct AttachmentsTests {
         let id = try await world.begin(10)
         #expect(try await world.append(id, ["ab", "cde"], at: 0).synced == 5)
         #expect(await world.code { _ = try await world.content(id) } == .attachmentUnknown)
-        #expect(try await world.append(id, ["fghij"], at: 5).isComplete == false, "nobody said that it was whole")
+        #expect(try await world.append(id, ["fghij"], at: 5).isComplete == false, "no request marked it as complete")
         #expect(try await world.append(id, [], at: 10, isLast: true).isComplete)
         #expect(try await world.content(id) == "abcdefghij")
         #expect(try await world.append(id, [], at: 10, isLast: true).isComplete, "the answer was lost")
@@ -232,7 +232,7 @@ struct AttachmentsTests {
         let id = try await world.begin(10)
         world.files.free.withLock { $0 = 999 }
         #expect(await world.code { try await world.append(id, ["abc", "def"], at: 0) } == .attachmentStorageFull)
-        #expect(try await world.state(id).synced == 3, "what came is kept")
+        #expect(try await world.state(id).synced == 3, "the received bytes are kept")
         world.files.free.withLock { $0 = 1000 }
         #expect(try await world.append(id, ["defghij"], at: 3, isLast: true).isComplete)
     }

@@ -81,7 +81,7 @@ struct RequestMemoryTests {
             let read = try await store.serviceRequest(request.id)
             #expect(counts && read?.isUnwanted == true)
         }
-        #expect(unknown == 1, "the transaction remembers what it read")
+        #expect(unknown == 1, "the transaction remembers its reads")
         let row = try await world.row(request.id)
         #expect(world.known(request.id) == row)
     }

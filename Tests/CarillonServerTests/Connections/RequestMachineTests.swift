@@ -114,7 +114,7 @@ struct RequestMachineTests {
         ])
     mutating func `the spellings of a target are one`(uri: String, path: String) {
         guard case .answer(let request) = receiveWhole(head(.GET, uri)) else {
-            Issue.record("it was not given to the routes")
+            Issue.record("it was not passed to the routes")
             return
         }
         #expect(request.head.uri == path)
@@ -132,7 +132,7 @@ struct RequestMachineTests {
     @Test(arguments: [("60 \t", "60"), (" \t ", ""), ("\t a b", "a b"), ("a b ", "a b"), ("a", "a"), ("", "")])
     mutating func `white space around a field's value belongs to no value`(value: String, meant: String) {
         guard case .answer(let request) = receiveWhole(head(.POST, "/push/x", ["ttl": value, "x": "y"])) else {
-            Issue.record("it was not given to the routes")
+            Issue.record("it was not passed to the routes")
             return
         }
         #expect(request.head.headers["ttl"] == [meant])
@@ -170,7 +170,7 @@ struct RequestMachineTests {
             #expect(machine.readCompleted(at: 0, bytes: 6) == .none)
         }
         guard case .answer = receive(.end(nil)) else {
-            Issue.record("it was not given to the routes")
+            Issue.record("it was not passed to the routes")
             return
         }
     }
@@ -239,7 +239,7 @@ struct RequestMachineTests {
         var headers = Self.handshake
         headers.replaceOrAdd(name: name, value: value)
         guard case .answer = receiveWhole(head(.GET, "/", headers)) else {
-            Issue.record("it was not given to the routes")
+            Issue.record("it was not passed to the routes")
             return
         }
         #expect(machine.answerBegan(hasLength: true) == "close")

@@ -130,7 +130,7 @@ struct StreamedRequestTests {
         #expect(!machine.wantsToRead)
         #expect(machine.answerEnded(at: 1) == .open)
         #expect(machine.bufferedAction(at: 1, admitsSocket: { true }) == .stream(head()))
-        #expect(!machine.wantsToRead, "what is held comes first")
+        #expect(!machine.wantsToRead, "the waiting requests come first")
         machine.writabilityChanged(false)
         #expect(machine.bufferedAction(at: 1, admitsSocket: { true }) == nil)
         #expect(receive(.body(bytes(3))) == .none)

@@ -81,7 +81,7 @@ struct PushFactTests {
         let scheduled = try #require(try await world.facts(id).first)
         #expect(scheduled["state"] == .string("scheduled") && scheduled["dueAt"] != nil && scheduled["apnsID"] == nil)
         let push = try await world.lease()
-        #expect(try await world.states(id) == [.string("scheduled")], "what is on its way is not for sure")
+        #expect(try await world.states(id) == [.string("scheduled")], "the result of a pending push is not known")
         try await world.end(push, .handed)
         let handed = try #require(try await world.facts(id).first)
         #expect(handed["state"] == .string("handed") && handed["apnsID"] == .string(push.id.uuidText))

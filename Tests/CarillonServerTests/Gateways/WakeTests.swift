@@ -101,7 +101,7 @@ struct WakeTests {
             #expect(payload["aps"]?["alert"]?["title-loc-key"] == .string("NEW"))
             #expect(payload["aps"]?["mutable-content"] == .integer(1))
             #expect(payload["carillon"]?["message"] == .string(MessageHash.text(of: id.description)))
-            #expect(payload["carillon"]?["body"] == nil, "what is in the clear stays here")
+            #expect(payload["carillon"]?["body"] == nil, "a body that is not encrypted is not pushed")
             #expect(!String(decoding: push.payload, as: UTF8.self).contains(id.description))
             #expect(push.collapseID.map { !id.description.contains($0) && $0.utf8.count == 32 } == true)
             // One that replaces another does so on the screen, too.

@@ -45,7 +45,7 @@ struct FiringsOfTwoHomesTests {
         #expect(try await world.titles(0) == ["11.0"])
         #expect(try await world.titles(1) == (loss == .answer ? ["11.0"] : []))
         #expect(try await stores.count(.firings, in: world.homes.store) == 1)
-        await #expect(throws: Refusal.self, "what follows waits") { try await world.publish(12, to: item) }
+        await #expect(throws: Refusal.self, "later firings wait") { try await world.publish(12, to: item) }
 
         // The other home has neither the item nor its firing.
         try await world.homes.domains[1].itemEngine.notifyRest()

@@ -52,7 +52,7 @@ struct LinkStateTests {
         #expect(pass(&state, Caller()) == true)
         #expect(take(&state) == .refused)
         #expect(pass(&state, Caller(), bytes: 0) == false)
-        #expect(take(&state, bytes: 0, isOfHome: true) == .waits, "a call of the home needs no room")
+        #expect(take(&state, bytes: 0, isOfHome: true) == .waits, "a call of the home needs no capacity")
         #expect(state.waitingCalls == 2)
         #expect(run(&state, queue) == 2)
         #expect(state.waitingCalls == 1)
@@ -77,7 +77,7 @@ struct LinkStateTests {
         for caller in callers { caller.fail() }
         #expect([waiting, passing, answered].map(\.failures) == [1, 1, 0])
         #expect(sessions.isEmpty && state.cuts == 1)
-        #expect(state.waitingCalls == 2, "calls that wait for no other call give their room back themselves")
+        #expect(state.waitingCalls == 2, "calls that wait for no other call return their capacity themselves")
         #expect(take(&state) == .refused)
         #expect(pass(&state, Caller(), bytes: 0) == false)
         #expect(take(&state, bytes: 0, isOfHome: true) == .waits)

@@ -27,7 +27,7 @@ struct FeatureRestartTests {
         let again = try await world.due()
         let expected = isRestarted ? [push.id] : []
         #expect(again.map(\.id) == expected)
-        #expect(again.allSatisfy { $0.attempt == 1 }, "what was tried in vain spends no attempt")
+        #expect(again.allSatisfy { $0.attempt == 1 }, "a failed attempt does not count")
     }
 
     @Test(arguments: [false, true])
@@ -206,7 +206,7 @@ struct FeatureRestartTests {
         #expect(try await world.titles() == [after == .none ? "13.0" : "12.0"])
         try await acknowledgeAll(world)
         try await world.publish(15)
-        #expect(try await world.titles().isEmpty, "the condition holds still")
+        #expect(try await world.titles().isEmpty, "the condition is still true")
         try await world.publish(1)
         try await world.publish(14)
         #expect(try await world.titles() == ["14.0"], "the next crossing")

@@ -36,6 +36,6 @@ struct ReturningDeviceTests {
         #expect(try await stores.count(.devices, in: store) == 1)
         #expect(try await collect() == 0)
         try await stores.stopSeeingDevices(in: store)
-        #expect(try await collect() == 1, "nobody came")
+        #expect(try await collect() == 1, "no device connected")
     }
 }

@@ -279,7 +279,7 @@ struct SweeperTests {
     func `a running server does the due work`(work: Work) async throws {
         let world = try await World()
         let isDone = try await world.prepare(work)
-        #expect(try await !isDone(), "nobody has done it yet")
+        #expect(try await !isDone(), "it is not done yet")
         let sweeper = world.sweep()
         defer { sweeper.cancel() }
         try await eventually { try await isDone() }

@@ -58,7 +58,8 @@ struct ServiceClusterRouteTests {
         }
         #expect(header.user == "ada" && from == ada.peer)
         #expect(
-            try await world.ask(3, from: ada, to: server, ["user": .string("bob")]).status == 400, "the server says whose")
+            try await world.ask(3, from: ada, to: server, ["user": .string("bob")]).status == 400,
+            "the server determines the user")
 
         // Its deletion ends the requests that it received, and those that it made.
         let gone = try await world.routes.request(

@@ -35,7 +35,9 @@ struct ServiceRouteTests {
         #expect(try await world.find(by: provider).isEmpty, "itself")
         for stranger in [other, nobody, elsewhere] { #expect(try await world.find(by: stranger).isEmpty) }
         let refused = try await world.routes.request(.get, "/v1/services?app=com.example.files", key: nobody.credential)
-        #expect(refused.status == 403 && refused["code"] == "call_forbidden", "who looks for an app wants to call it")
+        #expect(
+            refused.status == 403 && refused["code"] == "call_forbidden",
+            "a query for an app needs the permission to call it")
         #expect(try await world.find("?app=com.example.files", by: other).isEmpty)
         try await world.share("another house", "com.example.game")
         #expect(try await world.find(by: elsewhere).isEmpty)
@@ -87,7 +89,7 @@ struct ServiceRouteTests {
         let text = body.replacingOccurrences(of: "KEYS", with: keys)
         let answer = try await world.routes.request(.put, "/v1/device/services", key: provider.credential, text)
         #expect(answer.status == 400)
-        #expect(try await world.find(by: consumer) == [provider.id], "what was before is left")
+        #expect(try await world.find(by: consumer) == [provider.id], "the earlier profile remains")
         let many = (0...64).map { ("com.example.s\($0)", "1") }
         #expect(try await world.offer(provider, many).status == 400)
         #expect(try await world.offer(provider, many.dropLast()).status == 204)
@@ -126,7 +128,7 @@ struct ServiceRouteTests {
             #expect(try await world.routes.request(.post, received, key: provider.credential).status == 204)
         }
         let id = try #require(ServiceRequestID(World.id(1)))
-        #expect(try await world.events(of: consumer) == [.received(id)], "said once")
+        #expect(try await world.events(of: consumer) == [.received(id)], "reported once")
 
         #expect(try await world.reply(1, by: consumer).code == "request_unknown", "not the consumer's to answer")
         #expect(try await world.reply(1, by: provider).status == 204)
@@ -270,13 +272,13 @@ struct ServiceRouteTests {
         #expect(try await world.cancel(1, by: consumer).status == 204)
         #expect(try await world.events(of: provider).isEmpty)
         #expect(try await world.reply(1, by: provider).code == "request_finished")
-        #expect(try await world.events(of: consumer).isEmpty, "whoever cancelled hears nothing more")
+        #expect(try await world.events(of: consumer).isEmpty, "the consumer that cancelled receives nothing more")
 
         _ = try await world.ask(2, from: consumer, to: provider)
         #expect(try await world.events(of: provider).count == 1)
         for _ in 0..<2 { #expect(try await world.cancel(2, by: consumer).code == "already_delivered") }
         let id = try #require(ServiceRequestID(World.id(2)))
-        #expect(try await world.events(of: provider) == [.cancelled(id)], "told once")
+        #expect(try await world.events(of: provider) == [.cancelled(id)], "notified once")
         #expect(try await world.reply(2, by: provider).status == 204, "its result comes all the same")
     }
 
@@ -339,7 +341,7 @@ struct ServiceRouteTests {
         #expect(ends.count == 2)
         #expect(ends.contains(.failed(ids[0], code: "application_not_found")))
         #expect(ends.contains(.failed(ids[1], code: "user_mismatch")))
-        #expect(try await world.events(of: second).isEmpty, "what was for the one before is not given to the next")
+        #expect(try await world.events(of: second).isEmpty, "events for the former user are not delivered to the next")
         #expect(try await world.find(by: consumer).isEmpty)
     }
 
@@ -351,7 +353,7 @@ struct ServiceRouteTests {
         let first = try #require(try await world.frames(of: provider).first)
         try await world.acknowledge([first], by: provider)
         try await world.signIn("bob", on: consumer)
-        #expect(try await world.reply(1, by: provider).code == "request_finished", "nobody waits for it")
+        #expect(try await world.reply(1, by: provider).code == "request_finished", "no consumer waits for it")
         #expect(try await world.cancel(1, by: consumer).code == "request_unknown", "it is not his")
         #expect(try await world.ask(1, from: consumer, to: provider).status != 201)
         try await world.sweep()
@@ -408,7 +410,7 @@ struct ServiceRouteTests {
             if number % 50 == 0 { _ = try await world.events(of: provider) }
         }
         #expect(try await world.ask(most + 1, from: consumer, to: provider).code == "quota_exceeded")
-        #expect(try await world.ask(1, from: consumer, to: provider).status == 201, "what was made is made")
+        #expect(try await world.ask(1, from: consumer, to: provider).status == 201, "an existing request stays")
         let second = try await world.phone("com.example.mail", of: "ada")
         #expect(try await world.ask(most + 1, from: second, to: provider).status == 201, "another has its own")
         #expect(try await world.reply(1, by: provider).status == 204)
@@ -434,7 +436,7 @@ struct ServiceRouteTests {
         world.clock.pass(60)
         try await world.sweep()
         let events = try await world.events(of: consumer)
-        #expect(events.count == 3, "its end was told")
+        #expect(events.count == 3, "its end was reported")
         #expect(try await world.reply(3, by: provider).code == "request_finished")
     }
 
@@ -445,7 +447,7 @@ struct ServiceRouteTests {
         for number in 1...5 { #expect(try await world.ask(number, from: consumer, to: provider).status == 201) }
         let refused = try await world.ask(6, from: consumer, to: provider)
         #expect(refused.status == 429 && refused.code == "inbox_full" && refused.headers[.retryAfter] == "60")
-        #expect(try await world.ask(1, from: consumer, to: provider).status == 201, "what was made is made")
+        #expect(try await world.ask(1, from: consumer, to: provider).status == 201, "an existing request stays")
         #expect(try await world.ask(7, from: second, to: provider).status == 201, "another has its own")
         #expect(try await world.cancel(1, by: consumer).status == 204)
         #expect(try await world.ask(6, from: consumer, to: provider, ["deadline": .integer(60)]).status == 201)

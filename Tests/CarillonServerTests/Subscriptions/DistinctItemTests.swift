@@ -33,7 +33,7 @@ struct DistinctItemTests {
         #expect(due.count == 200)
         for push in due {
             guard case .alert(_, let topic, _) = push.content else {
-                Issue.record("a wake stands for an event")
+                Issue.record("a wake replaces an event")
                 continue
             }
             #expect(topic == nil)

@@ -79,7 +79,7 @@ struct FiringTests {
         #expect(try await world.status(of: each) == "subscribed")
         #expect(try await world.status(of: once) == "triggered")
         let back = try await world.routes.request(.patch, path, key: world.device, #"{"trigger":"price > 9.0"}"#)
-        #expect(back["policy"] == "every", "what it was is said, and stays")
+        #expect(back["policy"] == "every", "the earlier value is returned, and stays")
     }
 
     @Test func `the same with its members in another order changes nothing`() async throws {
@@ -126,7 +126,7 @@ struct FiringTests {
         let shown = due.compactMap { push -> Int? in if case .alert(_, _, let badge) = push.content { badge } else { nil } }
         #expect(shown.count == PushLimits.triggersPerDevice)
         #expect(shown.reduce(0, +) == 1)
-        #expect(due.count == PushLimits.triggersPerDevice + 1, "one wake tells of the rest")
+        #expect(due.count == PushLimits.triggersPerDevice + 1, "one wake covers the others")
     }
 
     @Test func `a cool-down delays firings`() async throws {

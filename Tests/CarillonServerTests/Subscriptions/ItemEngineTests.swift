@@ -29,7 +29,7 @@ struct ItemEngineTests {
             _ = try await world.domain.items.publish(large, to: world.item.name, of: world.device.app)
         }
         try await stores.freeDisk(of: world.store)
-        #expect(try await world.titles().isEmpty, "nothing is told of what is not on disk")
+        #expect(try await world.titles().isEmpty, "nothing is delivered that is not on disk")
         let item = try await world.domain.items.item(world.item.name, of: world.device.app)
         #expect(item.version == 1 && item.state.fields["price"]?.text == "1.0")
         try await world.publish(12)
@@ -158,7 +158,7 @@ struct ItemEngineTests {
         }
         let world = try await EngineWorld(stores.reopen(kept))
         _ = try await world.subscribe("price > 100.0", key: "b")
-        #expect(try await world.titles() == ["11.0"], "another is no reason to look at this one")
+        #expect(try await world.titles() == ["11.0"], "another update causes no evaluation of this one")
         try await stores.close(world.store)
     }
 
@@ -336,7 +336,7 @@ struct ItemEngineTests {
         _ = try await world.domain.devices.resume(world.device)
         #expect(try await world.titles().isEmpty)
         try await world.publish(12)
-        #expect(try await world.titles().isEmpty, "it held when the device was resumed")
+        #expect(try await world.titles().isEmpty, "it was true when the device was resumed")
         try await world.publish(5)
         try await world.publish(13)
         #expect(try await world.titles() == ["13.0"])
@@ -394,7 +394,7 @@ struct ItemEngineTests {
         _ = try await world.subscribe("price < 20.0", key: "c")
         #expect(try await rows(.conditionShapes) == 2)
         _ = try await world.subscribe("price == 20.0", key: "c")
-        #expect(try await rows(.conditionShapes) == 2, "the one before is nobody's any more")
+        #expect(try await rows(.conditionShapes) == 2, "the former one is not used any more")
         _ = try await world.domain.subscriptions.remove(.init(key: "a"), of: world.device)
         #expect(try await rows(.conditionShapes) == 2)
         _ = try await world.domain.subscriptions.remove(.init(), of: world.device)

@@ -40,7 +40,7 @@ struct KilledEngineTests {
                     // A firing that the device acknowledged just before the kill is not delivered again.
                     #expect(Set(notified[snapshot.step] ?? []).isSubset(of: before[snapshot.step] ?? []), words)
                     for step in again.steps.indices where step > snapshot.step {
-                        #expect(notified[step]?.sorted() == before[step]?.sorted(), "\(words), told in step \(step)")
+                        #expect(notified[step]?.sorted() == before[step]?.sorted(), "\(words), delivered in step \(step)")
                     }
                     let end = try await again.end()
                     #expect(end == expected, words)

@@ -42,7 +42,7 @@ struct PaceTests {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
-        #expect(try await notified(world) == ["1"], "the first is not held up")
+        #expect(try await notified(world) == ["1"], "the first is not delayed")
         try await publish([2, 3, 4], to: world)
         #expect(try await held(world) == 1)
         for _ in 0..<2 {
@@ -52,12 +52,12 @@ struct PaceTests {
         #expect(try await notified(world) == ["4"])
         #expect(try await held(world) == 0)
         try await publish([5], to: world)
-        #expect(try await notified(world) == [], "two seconds count from the last that was told")
+        #expect(try await notified(world) == [], "two seconds count from the last delivery")
         world.advance(seconds: 2)
         #expect(try await notified(world) == ["5"])
         world.advance(seconds: 2)
         try await publish([6], to: world)
-        #expect(try await notified(world) == ["6"], "nobody waits for what comes slowly")
+        #expect(try await notified(world) == ["6"], "slow updates do not wait")
     }
 
     @Test func `of distinct updates all are delivered in their order, or as many as fit into the buffer`()
@@ -400,7 +400,7 @@ struct PaceTests {
             #expect(push["aps"]?["alert"]?["title"] == .string("11") && push["aps"]?["badge"] == .integer(1))
             #expect(push["carillon"]?["message"] != nil && push["a"] == .integer(1))
         }
-        #expect(try await kept(world) == 0, "what was shown is not kept")
+        #expect(try await kept(world) == 0, "a shown firing is not stored")
     }
 
     @Test func `a push that is always sent, and that Apple found fault with, goes out when it is tried again`() async throws

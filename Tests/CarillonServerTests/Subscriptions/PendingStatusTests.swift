@@ -86,7 +86,7 @@ struct PendingStatusTests {
         try await world.acknowledgeAll()
         // As other subscriptions of the device leave it.
         let store = world.routes.store
-        #expect(try await stores.heldConditions(in: store) == [true], "it held when the subscription was made")
+        #expect(try await stores.heldConditions(in: store) == [true], "it was true when the subscription was created")
         try await stores.addThrottledFirings(SubscriptionLimits.throttledFirings, in: store)
         for price in [1, 12] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()
@@ -98,7 +98,7 @@ struct PendingStatusTests {
         try await world.publish("stock.ACME", #"{"price":13}"#)
         #expect(try await world.titles() == ["stock.ACME: 13"])
         try await world.publish("stock.ACME", #"{"price":14}"#)
-        #expect(try await world.titles() == ["stock.ACME: 13"], "it holds still")
+        #expect(try await world.titles() == ["stock.ACME: 13"], "it is still true")
     }
 
     @Test(arguments: [true, false])

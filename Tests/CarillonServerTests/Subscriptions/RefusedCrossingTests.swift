@@ -18,7 +18,7 @@ struct RefusedCrossingTests {
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .everyCrossing)
         for result in await publish([Self.large(11)], in: world) { _ = try result.get() }
-        #expect(try await world.titles().isEmpty, "it has no room")
+        #expect(try await world.titles().isEmpty, "it does not fit")
         let prices = [Self.small(5), Self.large(11), Self.small(5), Self.small(12)]
         for result in await publish(prices, in: world) { _ = try result.get() }
         #expect(try await world.titles() == ["12"])

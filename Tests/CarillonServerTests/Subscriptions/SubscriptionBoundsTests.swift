@@ -116,7 +116,7 @@ struct SubscriptionBoundsTests {
             let refused = try await refused(world, SubscriptionWorld.body(trigger, key: "other"))
             #expect(refused.code == "trigger_forbidden", "\(trigger)")
         }
-        #expect(await world.routes.domain.itemEngine.population.shapes == shapes, "what was refused leaves nothing")
+        #expect(await world.routes.domain.itemEngine.population.shapes == shapes, "a refused subscription leaves nothing")
         // Those with a part that no index decides have a bound of their own.
         for number in 0..<2 {
             try await world.subscribe(
@@ -210,7 +210,7 @@ struct SubscriptionBoundsTests {
         var taken = TakenUpdates()
         for line in 1...150 { taken.refuse(line, Refusal(.itemBusy, "busy")) }
         guard case .array(let notified)? = taken.json["refusals"] else {
-            Issue.record("none is told")
+            Issue.record("none is reported")
             return
         }
         #expect(notified.count == 100 && taken.json["refused"] == .integer(150))

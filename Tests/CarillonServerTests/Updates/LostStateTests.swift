@@ -84,7 +84,7 @@ struct LostStateTests {
             return answer.json?["kinds"]
         }
         #expect(try await kinds("") == .array([]))
-        #expect(try await kinds(#","kinds":["popup","content"]"#) == nil, "it says them itself")
+        #expect(try await kinds(#","kinds":["popup","content"]"#) == nil, "it reports them itself")
         #expect(try await kinds("") == .array([.string("content"), .string("popup")]))
     }
 

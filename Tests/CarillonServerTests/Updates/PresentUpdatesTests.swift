@@ -79,11 +79,11 @@ struct PresentUpdatesTests {
         for app in 2...6 as ClosedRange<Int64> { _ = try await logs.log(of: AppSerial(app)) }
         #expect(logs.reads == reads, "only the largest was forgotten")
         #expect(try await logs.log(of: AppSerial(1)).live.weight == 900)
-        #expect(logs.knownLogs == 5, "one of the others made room")
+        #expect(logs.knownLogs == 5, "one of the others was removed")
         for serial in try await logs.log(of: AppSerial(1)).live.serialsInOrder { logs.ended(serial, of: AppSerial(1)) }
         #expect(try await logs.log(of: AppSerial(1)).live.weight == 0)
         for app in 2...5 as ClosedRange<Int64> { _ = try await logs.log(of: AppSerial(app)) }
-        #expect(logs.knownLogs == 6, "what ended weighs nothing")
+        #expect(logs.knownLogs == 6, "ended updates use no memory")
     }
 
     @Test func `logs that more recent ones replaced use no memory`() async throws {
@@ -252,7 +252,7 @@ struct PresentUpdatesTests {
             #expect(changed?.revision == binding.revision + 1)
             return (later, delivery.evaluations, evaluate)
         }
-        #expect(try await evaluate.value, "the first of the two calls held the log")
+        #expect(try await evaluate.value, "the first of the two calls evaluated the log")
         #expect(delivery.evaluations == looks + 1)
         #expect(try await world.counts(later) == ["waiting": 1])
         #expect(try await world.poll().map(\.update) == [later])
@@ -400,7 +400,7 @@ struct PresentUpdatesTests {
         #expect(delivery.evaluations > before)
         let after = delivery.evaluations
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
-        #expect(delivery.evaluations == after + 1, "it says something else of itself")
+        #expect(delivery.evaluations == after + 1, "it reports other parameters")
     }
 }
 

@@ -135,7 +135,7 @@ struct UpdateContentTests {
         try await world.ask(nil, #""max":0"#)
         world.advance(seconds: 61)
         try await world.sweep()
-        #expect(try await resync(world) == nil, "the second stands for it")
+        #expect(try await resync(world) == nil, "the second replaces it")
         try await world.withdraw(second)
         try await world.sweep()
         _ = try await world.poll()
@@ -213,7 +213,7 @@ struct UpdateContentTests {
         let first = try await publish(world, Self.refresh("a"), key)
         try await world.ask(nil, #""max":0"#)
         let second = try await publish(world, #"{"action":"remove","object":"a"}"#, key)
-        #expect(try await world.poll().map(\.update) == [second], "what held it up is no more")
+        #expect(try await world.poll().map(\.update) == [second], "its predecessor has ended")
         #expect(try await world.counts(first) == ["superseded": 1])
     }
 
@@ -259,7 +259,7 @@ struct UpdateContentTests {
             #expect(try await world.poll(device, UpdateWorld.result(try #require(copies.first))).isEmpty)
         }
         #expect(try await resyncs(world) == ["done": 2])
-        #expect(try await world.poll(try await world.device()).isEmpty, "who comes new has missed nothing")
+        #expect(try await world.poll(try await world.device()).isEmpty, "a new device has missed nothing")
     }
 
     @Test func `expired content that was for others, or was received, does not concern a device`() async throws {
@@ -360,7 +360,7 @@ struct UpdateContentTests {
         let answer = try await world.routes.request(.delete, "/v1/updates/\(id)", key: world.sender)
         #expect(answer.status == 409 && answer.code == "update_final")
         for _ in 0..<2 { _ = try await publish(world) }
-        #expect(try await world.poll(try await world.device()).count == 2, "nobody else is told")
+        #expect(try await world.poll(try await world.device()).count == 2, "no other device is notified")
     }
 
     @Test func `a device that moves to and fro keeps no more than a number of entries`() async throws {
@@ -393,10 +393,10 @@ struct UpdateContentTests {
         #expect(second.attempt == 2)
         #expect(try await say(1) != nil)
         #expect(try await say(2) == nil)
-        #expect(try await say(2) != nil, "it waits to be given again")
+        #expect(try await say(2) != nil, "it waits for another delivery")
         #expect(try await failures(world, update) == 2)
         try await world.ask(nil, UpdateWorld.result(first, "done", #","attempt":1"#))
-        #expect(try await world.counts(update) == ["done": 1], "what was done is done")
+        #expect(try await world.counts(update) == ["done": 1], "a completed update stays completed")
         try await world.ask(nil, UpdateWorld.result(first, "done", #","attempt":0"#), expecting: 400)
     }
 

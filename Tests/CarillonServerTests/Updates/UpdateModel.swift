@@ -337,7 +337,7 @@ final class UpdateModel {
                 let processed = phone.processed[update.id] ?? []
                 #expect(
                     processed.isEmpty || phone.mayHave.contains(update.id),
-                    "\(update) reached who never matched, seed \(seed)")
+                    "\(update) reached a device that never matched, seed \(seed)")
                 #expect(
                     processed.count <= (update.isStanding ? phone.entries[update.id] ?? 0 : 1),
                     "\(update) \(processed), seed \(seed)")

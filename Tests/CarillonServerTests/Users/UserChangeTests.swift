@@ -129,7 +129,7 @@ struct UserChangeTests {
         #expect(try await world.find(by: consumer).isEmpty)
         _ = try await store.removeEndedAttachments(
             by: .uninterrupted(at: world.clock.now), unfinishedSeconds: 86_400, limit: 10)
-        #expect(try await stores.count(.attachments, in: store) == 0, "nobody is left who reads it")
+        #expect(try await stores.count(.attachments, in: store) == 0, "it has no reader left")
     }
 
     @Test(arguments: Way.allCases)
@@ -347,7 +347,7 @@ struct UserChangeTests {
         _ = try await add(5, by: senders, for: user.principal)
         for number in [1, 2, 3, 5] as [UInt64] { #expect(try await can(number, user)) }
         try await world.signIn("ben", on: phone)
-        for number in [1, 2] as [UInt64] { #expect(try await can(number, user), "which was nobody's") }
+        for number in [1, 2] as [UInt64] { #expect(try await can(number, user), "channels without a user") }
         for number in [3, 5] as [UInt64] {
             #expect(try await !can(number, user))
             #expect(try await can(number, senders))

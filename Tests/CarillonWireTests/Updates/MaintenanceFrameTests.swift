@@ -22,7 +22,7 @@ struct MaintenanceFrameTests {
         #expect(frame.written(at: Self.now + 900_000).startsIn == -300, "it has begun")
         let json = try #require(JSONValue(parsing: ServerFrame.update(written).text))
         #expect(json["startsIn"] == .integer(600) && json["endsIn"] == .integer(2400))
-        #expect(json["update"]?["payload"]?["from"] == .string(moment(600_000)), "beside what was published")
+        #expect(json["update"]?["payload"]?["from"] == .string(moment(600_000)), "beside the published members")
         #expect(try ServerFrame.parse(ServerFrame.update(written).text) == .update(written))
         #expect(ServerFrame.update(frame).written(at: Self.now) == .update(written))
     }

@@ -60,7 +60,7 @@ private func howeverOftenATopicIsReplaced(_ stores: any StoreMaker) async throws
     #expect(try await fixture.append(fixture.envelope(52, bytes: 100)) == .full)
     guard case .stored(replaced: .some) = try await fixture.append(fixture.envelope(53, bytes: 100), topic: "a")
     else {
-        Issue.record("a replacement finds room in an inbox that is full")
+        Issue.record("a replacement fits into a full inbox")
         return
     }
     #expect(try await fixture.append(fixture.envelope(54, bytes: 101), topic: "a") == .full)

@@ -109,7 +109,7 @@ private func triedAgain(_ stores: any StoreMaker) async throws {
     let second = try await fixture.lease(at: later)[0]
     #expect(second.id == first.id && second.attempt == 2)
     try await fixture.end(second, .again(at: later, isSpent: false, reason: "unreachable"), at: later)
-    #expect(try await fixture.lease(at: later).map(\.attempt) == [2], "what was tried in vain counts nothing")
+    #expect(try await fixture.lease(at: later).map(\.attempt) == [2], "a failed attempt does not count")
 }
 
 private func cancelledPush(_ stores: any StoreMaker) async throws {
@@ -163,7 +163,7 @@ private func deadToken(_ stores: any StoreMaker) async throws {
     #expect(try await !fixture.isDue(at: start.after(100_000)))
     try await fixture.register("aa01", at: start.after(20))
     #expect(try await fixture.status == .registered)
-    #expect(try await fixture.lease(at: start.after(20)).count == 1, "what waited goes out")
+    #expect(try await fixture.lease(at: start.after(20)).count == 1, "the waiting push is sent")
 }
 
 private func earlierToken(_ stores: any StoreMaker) async throws {
@@ -504,7 +504,7 @@ private func copyIsRemoved(_ stores: any StoreMaker) async throws {
     _ = try await store.endPushes([PushEnd(lease(), .parked(reason: "BadTopic"), at: start)])
     #expect(try await store.requeueParkedPushes(of: fixture.app, at: start) == 1)
     let push = try await lease()
-    #expect(try await stores.keptPushes(in: store) == [push.lease.work], "it is shown whatever is acknowledged")
+    #expect(try await stores.keptPushes(in: store) == [push.lease.work], "it is shown despite any acknowledgement")
     _ = try await store.endPushes([PushEnd(push, .handed, at: start)])
     #expect(try await stores.keptPushes(in: store).isEmpty)
 }

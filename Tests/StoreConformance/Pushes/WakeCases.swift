@@ -119,7 +119,7 @@ private func wakeAmongMany(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.acknowledge(40), fixture.acknowledge(60))
     #expect(try await fixture.lease(at: start.after(1300)).isEmpty)
     try await fixture.register("aa02", at: start.after(1300))
-    #expect(try await !fixture.isDue(at: start.after(1300)), "the others wake nobody, whatever the address is")
+    #expect(try await !fixture.isDue(at: start.after(1300)), "the others wake nobody, for any address")
     try await fixture.commit(
         fixture.append(401, at: start.after(1300), ttl: 500), fixture.append(402, .none, at: start.after(1300)))
     push = try #require(try await fixture.lease(at: start.after(1300)).first)
@@ -162,7 +162,7 @@ private func onlySilentOnesAreLeft(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.append(1), fixture.append(2, .none))
     try await fixture.commit(fixture.acknowledge(1))
     #expect(try await fixture.lease().isEmpty)
-    #expect(try await !fixture.isDue(at: start), "it was looked at, and is done")
+    #expect(try await !fixture.isDue(at: start), "it was checked, and is done")
     try await fixture.commit(fixture.append(3))
     #expect(try await fixture.lease().count == 1)
 }

@@ -52,7 +52,7 @@ private func oneSecretOneDevice(_ stores: any StoreMaker) async throws {
         return device
     }
     #expect(Set(devices.map(\.serial)).count == 1 && Set(devices.map(\.id)).count == 1)
-    #expect(Set(devices.map(\.credentialHash.bytes)).count == 8, "each is told its own credential")
+    #expect(Set(devices.map(\.credentialHash.bytes)).count == 8, "each receives its own credential")
     var found = 0
     for number in UInt64(1)...8 where try await store.device(withCredential: secret(number)) != nil { found += 1 }
     #expect(found == 1, "the last one counts")

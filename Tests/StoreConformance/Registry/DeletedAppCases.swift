@@ -62,7 +62,7 @@ private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
     while try await !store.continueDeletions(at: start, limit: 100).isDone {}
     #expect(try await store.putWatch(watch, at: start) == .channelGone)
     #expect(try await store.addAttachment(attachment(of: phone), at: start) == .ownerGone)
-    #expect(try await store.dueWork(at: .never, besides: BusyPeerSets(), limit: 9).isEmpty, "nobody is to be called")
+    #expect(try await store.dueWork(at: .never, besides: BusyPeerSets(), limit: 9).isEmpty, "no backend must be called")
 }
 
 private func formerChannelTakesNothing(_ stores: any StoreMaker) async throws {

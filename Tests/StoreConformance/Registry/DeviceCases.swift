@@ -320,14 +320,14 @@ private func statusIsTold(_ stores: any StoreMaker) async throws {
         _ = try await store.changeRegistration(of: device, at: start) { _ in .reports(profile, confirms: true) }
     }
     try await say("de")
-    #expect(try await store.pendingStatuses(limit: 10) == [pending], "it is still to be told")
+    #expect(try await store.pendingStatuses(limit: 10) == [pending], "it still must be reported")
     // An outdated status is not reported.
     #expect(try await store.commit([news(1, start)]) == [.originGone])
     #expect(try await store.commit([news(2, at)]) == [.stored(replaced: nil)])
     #expect(try await store.pendingStatuses(limit: 10).isEmpty)
     #expect(try await store.commit([news(3, at)]) == [.originGone], "once")
     try await say("fr")
-    #expect(try await store.pendingStatuses(limit: 10).isEmpty, "its status is what it was")
+    #expect(try await store.pendingStatuses(limit: 10).isEmpty, "its status is unchanged")
     let later = start.adding(seconds: 9)
     try await change(at: later) { RegistrationRules.resume($0, at: later) }
     #expect(try await store.pendingStatuses(limit: 10).map(\.status) == [.registered])

@@ -77,7 +77,7 @@ private func keyRingIsWrapped(_ stores: any StoreMaker) async throws {
     await #expect(throws: KeyRingFault.keyFileMissing) { try await KeyRing.open(store, wrappedBy: nil, random) }
     let other = WrappingKey(bytes: Array(repeating: 6, count: 32))
     await #expect(throws: KeyRingFault.keyFileWrong) { try await KeyRing.open(store, wrappedBy: other, random) }
-    #expect(try await !store.replaceKeyRing([], with: []), "somebody else was first")
+    #expect(try await !store.replaceKeyRing([], with: []), "another caller was first")
     #expect(try await store.keyRing() == stored)
 }
 

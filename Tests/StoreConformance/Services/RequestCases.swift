@@ -34,7 +34,7 @@ private func requestIsMade(_ stores: any StoreMaker) async throws {
     #expect(try await asking(phone, tablet, of: elsewhere) == nothing, "it is a device of another app")
     #expect(try await asking(phone, phone, of: phone) == nothing, "it is the device itself")
     #expect(try await asking(elsewhere, tablet, of: tablet) == nothing, "it is in no realm with the other app")
-    #expect(try await asking(fixture.base.device, tablet, of: tablet) == .new(nil), "it may call nobody")
+    #expect(try await asking(fixture.base.device, tablet, of: tablet) == .new(nil), "it may not call any device")
     #expect(try await store.serviceRequest(id) == nil)
     let request = try await fixture.make(1, from: phone, to: tablet)
     #expect(request.state == .waiting && !request.isUnwanted && !request.isAbandoned && request.fault == nil)
@@ -44,7 +44,7 @@ private func requestIsMade(_ stores: any StoreMaker) async throws {
     for caller in [phone, elsewhere, fixture.base.device] {
         #expect(try await asking(caller, tablet, of: tablet) == .made(request))
     }
-    #expect(try await asking(phone, fixture.base.device, of: elsewhere) == .made(request), "whatever it names")
+    #expect(try await asking(phone, fixture.base.device, of: elsewhere) == .made(request), "for any named device")
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == 1)
     #expect(try await store.unfinishedRequestCount(of: tablet.serial) == 0)
     #expect(try await store.unfinishedRequests(of: phone.serial, to: tablet.serial, limit: 9) == [request])
@@ -151,7 +151,7 @@ private func consumerHasShare(_ stores: any StoreMaker) async throws {
         return try await store.commit([ServiceFixture.made(request, parties, sharing: true)])[0]
     }
     for number in Int64(1)...2 { #expect(try await make(number, from: phone) == .stored(replaced: nil)) }
-    #expect(try await make(3, from: phone) == .quotaFull, "two of twenty are its share")
+    #expect(try await make(3, from: phone) == .quotaFull, "its quota is two of twenty")
     #expect(try await store.serviceRequest(ServiceFixture.id(3)) == nil)
     #expect(try await make(4, from: watch) == .stored(replaced: nil))
     let first = ServiceFixture.request(1, from: phone, to: tablet)

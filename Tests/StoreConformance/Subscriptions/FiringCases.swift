@@ -43,7 +43,7 @@ private func firingsAreInOrder(_ stores: any StoreMaker) async throws {
     guard case .readable(let part)? = try await store.nextFiring(of: keys[0]) else { throw StoreFixture.Missing() }
     #expect(part.number == first[0] && part.done == 1)
     try await store.advance(first[1], to: nil, refused: [])
-    #expect(try await store.firingTargets(of: keys[0]) == [targets[1].subscription], "the first was told")
+    #expect(try await store.firingTargets(of: keys[0]) == [targets[1].subscription], "the first was delivered")
     try await store.advance(first[0], to: nil, refused: [])
     try await store.advance(first[0], to: nil, refused: [])
     try await store.advance(first[0], to: 1, refused: [])
@@ -92,7 +92,7 @@ private func firesOnceForEach(_ stores: any StoreMaker) async throws {
     let first = try #require(try await fixture.update("a", version: 1, firing: [[target], [target]]))
     #expect(try await fixture.fire(1, made, by: first[1]) == .stored(replaced: nil))
     #expect(try await fixture.fire(2, made, by: first[1]) == .originGone, "once")
-    #expect(try await fixture.fire(3, made, by: first[0]) == .originGone, "a later one was told")
+    #expect(try await fixture.fire(3, made, by: first[0]) == .originGone, "a later one was delivered")
     let second = try #require(try await fixture.update("b", version: 1, firing: [[target]]))
     #expect(try await fixture.fire(4, made, on: "c", by: second[0]) == .originGone, "it does not watch that item")
     #expect(try await fixture.fire(5, made, on: "b", by: second[0]) == .stored(replaced: nil))

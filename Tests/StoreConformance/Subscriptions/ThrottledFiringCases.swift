@@ -148,8 +148,8 @@ private func heldBytesAreLimited(_ stores: any StoreMaker) async throws {
     }
     #expect(try await throttle(first, "a", 0, half) == [.throttled(insteadOf: 0)])
     #expect(try await throttle(second, "b", 0, half + [1]) == [.full])
-    #expect(try await throttle(second, "b", 1, half) == [.throttled(insteadOf: 0)], "as much as there is room for")
-    #expect(try await throttle(second, "b", 2, [1]) == [.throttled(insteadOf: 1)], "its own firing makes room")
+    #expect(try await throttle(second, "b", 1, half) == [.throttled(insteadOf: 0)], "as much as fits")
+    #expect(try await throttle(second, "b", 2, [1]) == [.throttled(insteadOf: 1)], "its own firing makes space")
 }
 
 private func heldFiringIsToldOnce(_ stores: any StoreMaker) async throws {

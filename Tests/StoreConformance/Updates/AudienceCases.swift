@@ -60,7 +60,7 @@ private func leftIsMarked(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.base.waiting().isEmpty)
     let left = try await store.completions(of: binding.serial, [kept, again].map(\.serial))
     #expect(left.map(\.hasLeftAudience) == [true, true])
-    #expect(left.map(\.machine.state) == [.stored, .gone], "what the device has it may finish")
+    #expect(left.map(\.machine.state) == [.stored, .gone], "the device can complete its received update")
     #expect(try await store.commit([fixture.offer(4, again, to: binding, attempt: 3)]) == [.originGone])
     let later = start.adding(seconds: 9)
     try await store.returned(names, of: binding.serial, revision: binding.revision, at: later)
@@ -216,7 +216,7 @@ private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
     let serial = try #require(resyncs.first).update
     #expect(resyncs.map(\.update) == Array(repeating: serial, count: 5))
     let completion = try #require(try await store.completions(of: binding.serial, [serial]).first)
-    #expect(completion.key.entry == 1, "one that was not received stands for all")
+    #expect(completion.key.entry == 1, "an entry that was not received covers all")
     #expect(completion.machine == CompletionMachine(.waiting, dueAt: start))
     #expect(try await store.liveUpdates(of: fixture.app).isEmpty, "it is in no log")
     let due = try #require(try await store.dueCompletions(of: binding.serial, at: start, limit: 9).first)

@@ -175,7 +175,7 @@ private func updateIsReported(_ stores: any StoreMaker) async throws {
     let envelope = fixture.base.envelope(3).id
     #expect(try await fixture.report(.done, of: update, binding, attempt: 2) == .taken(envelope))
     #expect(try await fixture.state(update, binding) == .done)
-    #expect(try await fixture.base.waiting().map(\.position) == [3], "who reports takes it out")
+    #expect(try await fixture.base.waiting().map(\.position) == [3], "a report removes the envelope")
     #expect(try await fixture.report(.done, of: update, binding) == .late)
     #expect(try await store.unfinished(of: binding.serial).isEmpty)
 }
@@ -202,14 +202,14 @@ private func reportsAreAnswered(_ stores: any StoreMaker) async throws {
         ],
         receivedTo: nil, of: binding.serial, at: later)
     #expect(report.answers == [.taken(nil), .unknown, .taken(nil), .late, .unknown])
-    #expect(report.isAnyDue, "the first failure is given again at once")
+    #expect(report.isAnyDue, "the first failure is delivered again at once")
     let failed = try #require(try await fixture.completion(second, binding))
     #expect(failed.machine.state == .failed && failed.machine.failures == 1 && failed.changedAt == later)
     #expect(failed.machine.firstFailedAt == later && failed.machine.reason == "why")
     let answers = try await concurrently(5) { _ in
         try await fixture.report(.failed(isPermanent: true, reason: nil), of: second, binding)
     }
-    #expect(answers == Array(repeating: .late, count: 5), "it is one failure until it is given again")
+    #expect(answers == Array(repeating: .late, count: 5), "it is one failure until it is delivered again")
     let nothing = try await store.report([], receivedTo: nil, of: binding.serial, at: start)
     #expect(nothing.answers.isEmpty && !nothing.isAnyDue)
     let other = try await fixture.bind("main", fixture.anotherDevice().serial)
@@ -317,7 +317,7 @@ private func standingIsRead(_ stores: any StoreMaker) async throws {
     #expect(
         try await store.evaluated(binding.serial, revision: binding.revision, to: back, isFull: false, adding: [], at: start)
     )
-    #expect(try await standing(under: 2) == Array(all.dropFirst()), "what is after the place")
+    #expect(try await standing(under: 2) == Array(all.dropFirst()), "the updates after the position")
     #expect(try await standing(from: updates[3].serial, under: 2) == Array(all.dropFirst(2)))
     let asked = [updates[2], updates[1]].map(\.serial)
     let found = try await store.completions(of: binding.serial, asked).map(\.key)
@@ -427,7 +427,7 @@ private func missedContentIsKnown(_ stores: any StoreMaker) async throws {
     try await fixture.evaluate([first, second], binding)
     #expect(try await seenTo() == second.serial)
     try await fixture.evaluate([first], binding, isFull: true)
-    #expect(try await seenTo() == first.serial, "what comes after it had no room")
+    #expect(try await seenTo() == first.serial, "later updates did not fit")
     try await store.saw(binding.serial, to: second.serial)
     #expect(try await seenTo() == second.serial)
     try await store.saw(binding.serial, to: first.serial)

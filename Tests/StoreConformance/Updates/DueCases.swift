@@ -144,7 +144,7 @@ private func pausedIsResumed(_ stores: any StoreMaker) async throws {
     let found = try await store.dueCompletions(of: nil, at: later, limit: 9)
     #expect(found.map(\.completion.key) == [fixture.name(due, binding)], "the other is paused still")
     let after = try #require(try await store.logMark(of: fixture.app))
-    #expect(after.revision > before.revision, "what was held against the log before does not count")
+    #expect(after.revision > before.revision, "the earlier progress in the log does not count")
     let nobody = AppSerial(fixture.app.rawValue + 99)
     #expect(try await store.logMark(of: nobody) == nil)
     #expect(try await store.audit(of: fixture.app, before: nil, limit: 1).map(\.action) == [.resumed])
@@ -216,7 +216,7 @@ private func pollFinds(_ stores: any StoreMaker) async throws {
     let moment = start.adding(seconds: 5)
     try await fixture.evaluate([later], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: moment))
     let early = try #require(try await store.poll(of: name, at: moment.adding(milliseconds: -1)))
-    #expect(!early.isAnyDue && early.waiting?.map(\.kind) == [.message], "an update that ended is not given")
+    #expect(!early.isAnyDue && early.waiting?.map(\.kind) == [.message], "an update that ended is not delivered")
     let due = try #require(try await store.poll(of: name, at: moment))
     #expect(due.isAnyDue && due.binding?.cursor.place == later.serial)
     let more = (0..<Int64(PollVisit.mostWaiting)).map { fixture.base.envelope(10 + $0) }

@@ -190,7 +190,7 @@ private func audiencesAreLimited(_ stores: any StoreMaker) async throws {
     #expect(try await !put(2, 11, largest + 10), "bytes count, not letters")
     #expect(try await put(3, 10, largest + 10))
     #expect(try await !put(4, 1, largest + 10))
-    #expect(try await put(5, largest - 1, largest + 10, supersedes: fixture.id(1)), "what ends makes room")
+    #expect(try await put(5, largest - 1, largest + 10, supersedes: fixture.id(1)), "an ended update makes space")
     #expect(try await put(6, 1, largest + 10))
     #expect(try await !put(7, 2, largest + 10, supersedes: fixture.id(6)))
     #expect(try await fixture.store.update(fixture.id(6), of: fixture.app)?.status == .live)

@@ -55,7 +55,7 @@ private func formerChannels(_ stores: any StoreMaker) async throws {
     #expect(try await store.channelsOfFormerUsers(of: nil, limit: 10) == [hers])
     #expect(try await store.channel(hers.serial) == nil)
     #expect(try await store.channel(hers.id, device: hers.device) == nil)
-    #expect(try await store.channels(device: hers.device) == [fixture.first, fixture.second], "which are nobody's")
+    #expect(try await store.channels(device: hers.device) == [fixture.first, fixture.second], "channels without a user")
     let his = try await StoreFixture.open(4, of: fixture.device, in: store)
     _ = try await say(.signedOut, fixture)
     #expect(try await store.channelsOfFormerUsers(of: nil, limit: 10) == [hers, his])

@@ -43,7 +43,7 @@ private func leaseThatNobodyAnswersForEnds(_ stores: any StoreMaker) async throw
         try await !fixture.store.record(fixture.record(lost, notified: .noConnection, due: late.adding(seconds: 60)))
     )
     #expect(try await fixture.store.watch(of: fixture.base.first.serial)?.lastPing == nil)
-    #expect(try await fixture.lease(at: late).isEmpty, "the present lease must stand")
+    #expect(try await fixture.lease(at: late).isEmpty, "the present lease must stay valid")
     #expect(try await fixture.store.record(fixture.record(again, due: late.adding(seconds: 60))))
 }
 

@@ -27,7 +27,7 @@ private func watchIsMadeOnce(_ stores: any StoreMaker) async throws {
             if isNew { made.append(watch) }
         }
         #expect(made.count == 1 && all.count == 8)
-        #expect(Set(all.map(\.revision)).count == 8, "each changes what the one before left")
+        #expect(Set(all.map(\.revision)).count == 8, "each change is based on the earlier one")
         let secret = try #require(made.first).sealed.secret
         #expect(all.allSatisfy { $0.sealed.secret == secret }, "the first one's secret stays")
         let watch = try #require(try await store.watch(of: fixture.base.first.serial))

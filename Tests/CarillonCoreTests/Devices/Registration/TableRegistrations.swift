@@ -96,7 +96,7 @@ struct TableRegistrations {
             case .needsToken(let address, let app): facts.token = token(address, app)
             case .decided(.failure): return "contested"
             case .decided(.success(let ruling)):
-                precondition(unchanged == nil || ruling.changes.isEmpty, "what is said to be unchanged changes")
+                precondition(unchanged == nil || ruling.changes.isEmpty, "a report without changes changes rows")
                 write(ruling.changes)
                 if case .reports = request { return "said" }
                 return ruling.changes.isEmpty ? "same" : "changed"

@@ -45,7 +45,7 @@ struct NaiveInbox {
             end(origin, at: now)
             return .finished
         case .changeUser:
-            preconditionFailure("The story has no users.")
+            preconditionFailure("The scenario has no users.")
         }
     }
 

@@ -46,7 +46,9 @@ struct ArrivalRulesTests {
     @Test func `the first message that wakes is known if nothing before it wakes`() throws {
         let request = WakeRequest(.background, dueAt: now)
         var reach = WakeSample.reach()
-        #expect(try arrive(WakeSample.envelope(7), request, reach).reach.firstWaking == nil, "what waits is not known")
+        #expect(
+            try arrive(WakeSample.envelope(7), request, reach).reach.firstWaking == nil,
+            "the waiting envelopes are not known")
         reach.quietBefore = .max
         let alert = try arrive(WakeSample.envelope(6), WakeRequest(.alert, dueAt: now), reach, hasText: true)
         #expect(alert.reach.quietBefore == .max && alert.reach.firstWaking == nil)

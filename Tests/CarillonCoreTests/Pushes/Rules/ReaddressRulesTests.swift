@@ -27,7 +27,7 @@ struct ReaddressRulesTests {
         #expect(readdress([push(1, .scheduled)]).sent.map(\.dueAt) == [now])
         let gone = push(1, .scheduled) { $0.hasEnvelope = false }
         #expect(readdress([gone]).sent.isEmpty)
-        #expect(readdress([gone]).moved == [.init(serial: 1, dueAt: now)], "it is looked at when it is leased")
+        #expect(readdress([gone]).moved == [.init(serial: 1, dueAt: now)], "it is checked when it is leased")
         let expired = push(1, .scheduled) { $0.expiresAt = WakeSample.now }
         #expect(readdress([expired]).sent.isEmpty)
         let unconditional = push(1, .scheduled, .unconditional) { $0.hasEnvelope = false }

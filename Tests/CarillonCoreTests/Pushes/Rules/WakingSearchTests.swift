@@ -54,7 +54,7 @@ struct WakingSearchTests {
         }
         #expect(search.span == PushSpan(first: 10, last: 28, expiresAt: first.expiresAt))
         let isWanted = search.reached(10)
-        #expect(!isWanted, "the first was looked at")
+        #expect(!isWanted, "the first was checked")
         #expect(search.span == first)
     }
 }

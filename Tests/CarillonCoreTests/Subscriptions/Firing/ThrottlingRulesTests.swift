@@ -74,7 +74,7 @@ struct ThrottlingRulesTests {
         let cooling = notified(1, .every(coolDownSeconds: 10))
         rules = cooling.rules
         let cooled = [10, 11].map { rules.throttle(cooling.throttled(by: $0, buffer: 9), at: now) }
-        #expect(cooled == [.throttled(insteadOf: 0), .late], "a firing that is held begins the cool-down")
+        #expect(cooled == [.throttled(insteadOf: 0), .late], "a throttled firing begins the cool-down")
         let single = notified(1, .once)
         rules = single.rules
         let result = rules.throttle(single.throttled(), at: now)

@@ -99,7 +99,7 @@ struct BindingRulesTests {
         #expect(second == .begins(changes(again(1, needsResync: true))))
         facts.bindings = [row(1, isOwn: true, needsResync: true, ended: -9)]
         let before = verdict(false, false)
-        #expect(before == .begins(changes(again(1, needsResync: true))), "what it missed before")
+        #expect(before == .begins(changes(again(1, needsResync: true))), "the binding missed it before")
     }
 
     // MARK: The limit of a device

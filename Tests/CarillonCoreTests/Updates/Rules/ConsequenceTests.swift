@@ -68,7 +68,7 @@ struct ConsequenceTests {
         let parked = completion(5, CompletionMachine(.parked, attempt: 1), orderKey: "a")
         var expected = ConsequenceQuestions()
         expected.coalesced = true
-        #expect(questions(step(parked, nil)) == expected, "it held up nothing")
+        #expect(questions(step(parked, nil)) == expected, "it delayed nothing")
     }
 
     @Test func `order keys of revived content are asked for next`() {
@@ -131,7 +131,7 @@ struct ConsequenceTests {
         #expect(changes?.revived == [free.key, first.key, second.key])
         #expect(changes?.changed[free.key]?.machine == CompletionMachine(dueAt: now))
         #expect(changes?.changed[first.key]?.machine == CompletionMachine(dueAt: now))
-        #expect(changes?.changed[second.key]?.machine == CompletionMachine(), "it stands behind the first")
+        #expect(changes?.changed[second.key]?.machine == CompletionMachine(), "it waits behind the first")
         #expect(changes?.needsResync == nil)
     }
 
