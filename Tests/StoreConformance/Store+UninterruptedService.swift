@@ -1,7 +1,7 @@
 package import CarillonCore
 package import CarillonWire
 
-/// Removes the data that stores forget for a server that was never stopped and whose clock was never set: by the wall clock.
+/// Removes data by the wall clock, as for a server that was never stopped and whose clock was never set.
 extension InboxStore {
     package func sweep(at now: Timestamp, limit: Int) async throws -> Swept {
         try await sweep(at: now, forgetting: .uninterrupted(at: now), limit: limit)
