@@ -1,4 +1,4 @@
-"""A provider as nobody here wrote it: HTTP/2 is `h2`, tokens are `PyJWT`; and the simulator as a process."""
+"""A provider with independent libraries: HTTP/2 is `h2`, tokens are `PyJWT`; and the simulator as a process."""
 
 import json
 import os
@@ -113,7 +113,7 @@ class Answer:
 
 
 class Connection:
-    """One HTTP/2 connection; a thread reads, whoever asks waits."""
+    """One HTTP/2 connection; a thread reads, and callers wait."""
 
     def __init__(self, simulator: Simulator, port: int, certificate: str | None = None, small_window: bool = False):
         self.simulator = simulator
@@ -194,7 +194,7 @@ class Connection:
             self.pump()
 
     def begin(self, token: str = DEVICE, body: bytes = BODY, method="POST", path=None, ends=True, **fields) -> int:
-        """Sends a request, as far as the windows let it, and gives its stream."""
+        """Sends a request, as far as the windows allow, and returns its stream."""
         headers = {
             ":method": method,
             ":scheme": "http" if self.simulator.plain else "https",

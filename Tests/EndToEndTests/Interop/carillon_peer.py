@@ -1,4 +1,4 @@
-"""What the interop tests share: the server as a process, a device, a socket, a channel.
+"""The common parts of the interop tests: the server as a process, a device, a socket, a channel.
 
 Nothing here is the project's own code: HTTP is `requests`, WebSocket is `websockets`.
 """
@@ -24,7 +24,7 @@ from log_secrets import LEDGER
 
 PATIENCE = 30  # seconds that any single awaited event may take on a busy machine
 APP = "com.example.app"
-# What a server is started with: it refuses variables that it does not know.
+# The variables with which a server is started: it refuses unknown ones.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CARILLON_")}
 # The option of `serve` for the number of homes.
 HOMES = ["--homes", os.environ["CARILLON_TEST_HOMES"]] if "CARILLON_TEST_HOMES" in os.environ else []
@@ -34,7 +34,7 @@ _ports = itertools.count(os.getpid() * 997)
 
 
 def free_port() -> int:
-    """A port that nobody has, and that no other process of these tests is about to take.
+    """A port that no process has, and that no other process of these tests is about to use.
 
     It lies below those that the system gives to whoever connects: a server keeps its port while it is stopped.
     """
@@ -189,7 +189,7 @@ class Server:
         self.start()
 
     def end(self):
-        """Leaves nothing running, whatever the test did."""
+        """Ends all processes, also after a failed test."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -225,11 +225,11 @@ class Server:
             query = "?after=" + page["next"]
 
     def connect(self, **options) -> "Socket":
-        """A socket that has said nothing yet."""
+        """A socket that has sent nothing yet."""
         return Socket(self, **options)
 
     def browser(self, uaid: str | None = None) -> "Socket":
-        """A socket of an anonymous device, hello said."""
+        """A socket of an anonymous device, after its hello."""
         socket = self.connect()
         socket.hello(uaid=uaid)
         return socket
@@ -306,7 +306,7 @@ class Device:
         return Channel(self.server, channel_id, answer.json()["endpoint"])
 
     def connect(self) -> "Socket":
-        """A socket of a Carillon client, hello said."""
+        """A socket of a Carillon client, after its hello."""
         socket = self.server.connect()
         socket.hello(carillon=1, device=self.id, credential=self.credential)
         return socket
@@ -406,7 +406,7 @@ class Socket:
         return frames
 
     def close_code(self) -> int:
-        """Waits for the server to close; what it still says is passed over."""
+        """Waits for the server to close; later frames of the server are ignored."""
         try:
             while True:
                 self.websocket.recv(timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""Expressions at random, and what the C++ implementation of the language (cel-expr-python) says of them."""
+"""Random expressions, and their results in the C++ implementation of the language (cel-expr-python)."""
 
 import ctypes
 import datetime

@@ -30,7 +30,7 @@ def pytest_report_header(config):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
-    """Where CI is set, a test that was skipped has failed: what it needs is installed there."""
+    """If CI is set, a skipped test has failed: its requirements are installed there."""
     report = (yield).get_result()
     if report.skipped and os.environ.get("CI"):
         report.outcome = "failed"
@@ -48,7 +48,7 @@ def secrets_stay_out_of_logs():
 
 @pytest.fixture
 def seed(request) -> int:
-    """What random tests begin with; it is shown with a test that fails."""
+    """The seed of random tests; it is shown with a test that fails."""
     seed = request.config.getoption("seed")
     print(f"--seed {seed}")
     return seed
@@ -56,7 +56,7 @@ def seed(request) -> int:
 
 @pytest.fixture
 def small_disk(tmp_path, request):
-    """A file system of its own, of 12 MB or the size of the parameter; where it may not be mounted, the test says so."""
+    """A file system of its own, of 12 MB or the size of the parameter; if it may not be mounted, the test reports it."""
     directory = tmp_path / "disk"
     directory.mkdir()
     size = getattr(request, "param", "12m")
@@ -69,7 +69,7 @@ def small_disk(tmp_path, request):
 
 @pytest.fixture
 def filler(small_disk):
-    """Takes what is left of the disk, and gives it back."""
+    """Fills the rest of the disk, and frees it again."""
 
     class Filler:
         path = small_disk / "filler"
@@ -131,7 +131,7 @@ def device(server):
 
 @pytest.fixture
 def channel(device):
-    """A new channel of the new device, nobody connected."""
+    """A new channel of the new device, which is not connected."""
     return device.open_channel()
 
 

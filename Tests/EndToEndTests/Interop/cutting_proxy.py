@@ -6,7 +6,7 @@ import threading
 
 
 class CuttingProxy:
-    """Passes bytes on, and cuts all connections when so many went through; counts what went to the server."""
+    """Passes bytes on, and cuts all connections after the given number; counts the bytes to the server."""
 
     def __init__(self, port: int, cuts: list[int]):
         self.target, self.cuts = port, sorted(cuts)

@@ -18,7 +18,7 @@ def public_point(private_key) -> bytes:
 
 
 class Subscriber:
-    """The keys of a user agent, and the reading of what was encrypted for them."""
+    """The keys of a user agent, and the decryption of messages for them."""
 
     def __init__(self):
         self.private_key = ec.generate_private_key(ec.SECP256R1())
@@ -62,7 +62,7 @@ class Sender:
 
     @property
     def key(self) -> str:
-        """What a subscription is restricted to: 87 characters."""
+        """The key to which a subscription is restricted: 87 characters."""
         return encode64(public_point(self.vapid.private_key))
 
     def generation(self, number: int):

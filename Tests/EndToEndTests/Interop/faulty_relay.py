@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 
-# What a proxy or a login page answers in the server's place: status and body.
+# The answer of a proxy or a login page in the server's place: status and body.
 REPLACED = [
     (200, b"<html><body>Log in.</body></html>"), (200, b""), (204, b""), (302, b""), (401, b"<html>"), (403, b"<html>"),
     (404, b"<html>"), (410, b""), (511, b"<html>"),
@@ -24,7 +24,7 @@ PATIENCE = 40  # seconds that the server may take to answer
 
 
 class FaultyRelay:
-    """Passes requests and WebSockets on; `share` of them meet a fault. `counts` has how many met which."""
+    """Passes requests and WebSockets on; the part `share` of them has a fault. `counts` has the number of each kind."""
 
     def __init__(self, port: int, seed: int, share: float):
         self.target, self.share = port, share
@@ -169,7 +169,7 @@ def read_more(source, data: bytes) -> bytes:
 
 
 def read_head(source) -> tuple[bytes, bytes]:
-    """The head of a message with its empty line, and what was read behind it."""
+    """The head of a message with its empty line, and the data read behind it."""
     data = b""
     while b"\r\n\r\n" not in data:
         data = read_more(source, data)
@@ -196,7 +196,7 @@ def read_request(client) -> tuple[bytes, bytes]:
 
 
 def read_frame(source, data: bytes) -> tuple[bytes, bytes]:
-    """A whole frame (RFC 6455 section 5.2), and what was read behind it."""
+    """A whole frame (RFC 6455 section 5.2), and the data read behind it."""
     while True:
         if len(data) >= 2:
             short = data[1] & 0x7F

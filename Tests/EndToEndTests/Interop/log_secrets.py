@@ -12,7 +12,7 @@ NAMES = {
     "privateKey", "passphrase", "url", "jwksURL", "pingAddress", "disconnectAddress",
 }  # fmt: skip
 SHORTEST = 16  # shorter texts occur in a log by chance
-LONGEST = 100  # of a long secret its beginning is looked for
+LONGEST = 100  # the part of a long secret that is searched
 LARGEST_BODY = 1 << 20
 
 

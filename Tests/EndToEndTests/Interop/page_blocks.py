@@ -1,4 +1,4 @@
-"""The examples of the documentation: the code blocks of each page, and what a test must do with each of them.
+"""The examples of the documentation: the code blocks of each page, and the test of each of them.
 
 A block is run by the test that opens its page (the fixture `page`) or by the test that `ELSEWHERE` names; for any other
 block, `NOT_RUN` has the reason. A block is named by its page and its first line.

@@ -1,4 +1,4 @@
-"""A person who follows a page: a shell in a directory of its own, with `carillon` where the shell finds it."""
+"""A person who follows a page: a shell in a directory of its own, with `carillon` in its path."""
 
 import json
 import os
@@ -18,7 +18,7 @@ LIMIT = PATIENCE * 3  # seconds that one command may take on a busy machine
 
 
 class Running:
-    """A command that goes on running, such as a server. What it prints is read line by line."""
+    """A command that continues to run, such as a server. Its output is read line by line."""
 
     def __init__(self, command: str, directory: Path, environment: dict):
         # Without `exec` a signal would reach the shell alone.
@@ -78,7 +78,7 @@ class Shell:
         return path
 
     def run(self, command: str, code: int = 0, **variables: str) -> str:
-        """Runs commands to their end, and returns what they printed."""
+        """Runs commands to their end, and returns their output."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command], cwd=self.directory, env=self.environment | variables,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT)  # fmt: skip
@@ -106,7 +106,7 @@ class Shell:
         return running
 
     def end(self):
-        """Leaves nothing running, whatever the test did; logs of servers are searched for secrets."""
+        """Ends all processes, also after a failed test; logs of servers are searched for secrets."""
         for number, running in enumerate(self.running):
             running.end()
             if " serve " in running.command:

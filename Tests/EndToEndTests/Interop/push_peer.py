@@ -1,4 +1,4 @@
-"""`carillon apns` as a person uses it: what it printed, and how it ended."""
+"""`carillon apns` as a person uses it: its output, and its exit code."""
 
 import json
 import os
@@ -90,7 +90,7 @@ class Person:
 
 
 def make_certificate(key_file: Path, file: Path, first: int, last: int):
-    """A certificate of nobody's authority, valid from and until so many days from now."""
+    """A certificate without an authority, valid from and until these numbers of days from now."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "push")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())

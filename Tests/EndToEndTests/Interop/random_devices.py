@@ -90,7 +90,7 @@ class Device:
 
 
 class Listener(Device):
-    """`carillon listen`, and what a sender needs of it."""
+    """`carillon listen`, and the data that a sender needs of it."""
 
     def __init__(self, world, name, user):
         super().__init__(world, name, APP, user)
@@ -130,7 +130,7 @@ class Listener(Device):
         self.endpoint, self.former = endpoint, None
 
     def sign_in(self):
-        """Gives the device another user: what was sent to the former one may end."""
+        """Sets another user of the device: messages to the former one may end."""
         user = self.next_user or self.user
         if self.endpoint:
             self.former, self.endpoint = self.endpoint, None

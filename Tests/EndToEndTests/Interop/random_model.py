@@ -1,4 +1,4 @@
-"""What the random test of the client sent, and what each user must see of it once."""
+"""The messages that the random test of the client sent, and those that each user must receive once."""
 
 import collections
 import threading
@@ -37,7 +37,7 @@ class Request:
 
 
 class Model:
-    """Threads report what happened; `violations` has what must not happen."""
+    """Threads report events; `violations` has the forbidden ones."""
 
     def __init__(self):
         self.lock = threading.RLock()
@@ -47,7 +47,7 @@ class Model:
         self.messages: dict[str, Message] = {}
         self.requests: dict[str, Request] = {}
         self.full = []
-        # What a command printed last before its end, or while its storage was full: it may be printed once more.
+        # The last output of a command before its end, or while its storage was full: it may be printed once more.
         self.may_repeat = set()
 
     def note(self, text: str):
@@ -96,13 +96,13 @@ class Model:
             message.shown.append(run)
 
     def showed_last(self, listener: str, text: str):
-        """A run of a listener ended, maybe before it could say that it had shown its last message."""
+        """A run of a listener ended, maybe before it could report that it had shown its last message."""
         with self.lock:
             self.may_repeat = {it for it in self.may_repeat if it[0] != listener}
             self.may_repeat.add((listener, text))
 
     def user_leaves(self, listener: str):
-        """The user of a listener changes: what was not shown may never be."""
+        """The user of a listener changes: messages that were not shown may never be shown."""
         with self.lock:
             for message in self.messages.values():
                 if message.listener == listener and not message.shown:
@@ -137,7 +137,7 @@ class Model:
             self.counts["requests handled"] += 1
 
     def result(self, request: Request, how: str, user: str, text: str, *, again_allowed=False):
-        """`text` is the result; it may be printed again if the command that printed it could not say that it was."""
+        """`text` is the result; it may be printed again if the command that printed it could not report that."""
         with self.lock:
             self.note(f"{request.consumer} of {user} has the result of {request.number} by {how}: {text}")
             if request.user != user:
@@ -165,7 +165,7 @@ class Model:
                     request.is_void = True
 
     def owed(self, consumer: str) -> list[str]:
-        """Requests that came to their provider, and whose result nobody has."""
+        """Requests that reached their provider, and that have no result yet."""
         with self.lock:
             return [
                 it.number for it in self.requests.values()
@@ -173,7 +173,7 @@ class Model:
             ]  # fmt: skip
 
     def report(self) -> str:
-        """The violations, and what happened to the numbers that they name."""
+        """The violations, and the events of the numbers that they name."""
         with self.lock:
             lines = self.violations[:20]
             names = {word.strip(",()") for text in lines for word in text.split() if "-" in word}

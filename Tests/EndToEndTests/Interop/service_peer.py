@@ -13,7 +13,7 @@ from log_secrets import LEDGER
 from pyhpke import AEADId, CipherSuite, KDFId, KEMId, KEMKey
 
 SUITE = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.CHACHA20_POLY1305)
-# Of the app's own server, which signs who is whose user.
+# Of the app's own server, which signs the tokens of users.
 SIGNER = ed25519.Ed25519PrivateKey.generate()
 KEY_SET = {"keys": [json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(SIGNER.public_key())) | {"kid": "one"}]}
 SUITE_NAME = "Curve25519_SHA256_ChachaPoly"
@@ -34,7 +34,7 @@ def public(key: bytes):
 
 
 def info(*parts) -> bytes:
-    """What a sealed body is bound to: SHA-256 over each part with its length before it."""
+    """The values to which a sealed body is bound: SHA-256 over each part with its length before it."""
     digest = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
@@ -96,7 +96,7 @@ class ServiceDevice:
         assert answer.status_code == 200, answer.text
         return answer.json()["providers"]
 
-    # What is sealed
+    # Sealed content
 
     def seal(self, payload: bytes, receiver: bytes, context: bytes) -> tuple[bytes, bytes]:
         enc, sender = SUITE.create_sender_context(

@@ -1,4 +1,4 @@
-"""The table of shared resources in docs/guarantees.md, and what its trials have in common."""
+"""The table of shared resources in docs/guarantees.md, and the common parts of its trials."""
 
 import re
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ class World:
 
 @dataclass
 class Tried:
-    """What a trial saw: the refusal of the owner whose share is used up, and the answers of others."""
+    """The results of a trial: the refusal of the owner whose quota is used up, and the answers of others."""
 
     refused: requests.Response
     others: list[requests.Response] = field(default_factory=list)
@@ -119,5 +119,5 @@ def try_row(make_server, row: Row):
             assert answer.status_code < 300, f"{answer.status_code} {answer.text}"
         assert tried.others, "nobody else was tried"
     assert world.count(counter) > before, f"{counter} did not grow"
-    # A share that can be set is tried with a setting, so that the setting is tried, too.
+    # A quota that can be set is tested with a setting, so that the setting is tested, too.
     assert not named or set(named) & changed, f"{row.setting} was not set"

@@ -29,7 +29,7 @@ def test_good_credentials_and_a_good_network(person, simulator):
 
 
 @pytest.mark.parametrize("unknown", ["register", "accept"])
-def test_the_push_to_nobody_makes_no_device(make_simulator, executable, tmp_path, unknown):
+def test_a_push_to_an_unknown_token_creates_no_device(make_simulator, executable, tmp_path, unknown):
     simulator = make_simulator("--unknown-devices", unknown)
     ended = Person(executable, simulator, tmp_path).check()
     assert ended.status == 0, ended.out
@@ -45,7 +45,7 @@ def test_each_thing_is_a_line_of_json(person):
 @pytest.mark.parametrize(
     "reason, status", [("TopicDisallowed", 77), ("ExpiredProviderToken", 77), ("ServiceUnavailable", 75)]
 )
-def test_what_the_service_refuses_is_told_with_advice(person, simulator, reason, status):
+def test_a_refusal_of_the_service_is_reported_with_advice(person, simulator, reason, status):
     simulator.fault("reject", reason=reason)
     ended = person.check()
     assert ended.status == status and re.search(rf"wrong +credentials +.*: \d+ {reason}. \S", ended.out), ended.out
@@ -87,7 +87,7 @@ def test_a_certificate_s_time(person, first, last, verdict, words):
     ended = person.run("check", "--cert", cert, "--cert-key", key, *person.topic, *person.endpoint, "--json")
     finding = ended.events[0]
     assert (finding["what"], finding["verdict"]) == ("certificate", verdict) and words in finding["message"]
-    # Nobody's authority signed it, which the service says of one that TLS takes.
+    # No authority signed it, which the service reports for one that TLS accepts.
     assert ended.status == 77
     assert ("BadCertificate" in ended.out) == (verdict != "wrong")
 
@@ -114,7 +114,7 @@ def test_a_network_that_leads_nowhere(person, simulator):
     assert re.search("warning +connection +.*only needed for broadcast channels", ended.out), ended.out
 
 
-def test_a_service_that_hangs_up_or_says_nothing(person, simulator):
+def test_a_service_that_disconnects_or_does_not_answer(person, simulator):
     simulator.conditions(welcome="closed")
     assert person.check("--timeout", "2").status == 69
     simulator.conditions(welcome="silent")
@@ -122,7 +122,7 @@ def test_a_service_that_hangs_up_or_says_nothing(person, simulator):
     assert ended.status == 69 and "wrong" in ended.out, ended.out
 
 
-def test_help_says_that_a_push_is_sent(person):
+def test_help_mentions_that_a_push_is_sent(person):
     ended = person.run("check", "--help")
     assert ended.status == 0 and "SENDS ONE PUSH" in ended.out
 

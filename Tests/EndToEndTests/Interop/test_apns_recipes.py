@@ -23,7 +23,7 @@ def recipes() -> list:
     for part in (ROOT / NAME).read_text().split("\n### ")[1:]:
         heading, text = part.split("\n", 1)
         made += [(heading, block) for block in blocks_of(NAME, text.split("\n## ")[0]) if block.language]
-    # hyper, which it stands on, asks for a function that later versions have not.
+    # hyper, on which it depends, requires a function that later versions do not have.
     return [recipe for recipe in made if "up to 3.11" not in recipe[0] or sys.version_info < (3, 12)]
 
 
@@ -70,7 +70,7 @@ def test_the_other_commands_of_the_page_work_as_they_are_printed(page, shell):
     (start,) = simulator_page.take("carillon apns simulate").commands
     listening = f" --listen 127.0.0.1:{push} --manage 127.0.0.1:{manage} --http 127.0.0.1:{http}"
     shell.start(start + listening).line("^trust sim/authority.pem")
-    # The last command of the block shows what the device has got.
+    # The last command of the block shows the received messages of the device.
     said = shell.run(own(simulator_page.take("TOKEN=").code))
     device = json.loads(said[said.index("{", said.index("apns-id")) :])
     assert [it["body"] for it in device["shown"]] == ["Hello"]

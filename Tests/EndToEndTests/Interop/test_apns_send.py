@@ -28,7 +28,7 @@ def last_request(simulator) -> dict:
 # One token
 
 
-def test_one_token_is_answered_in_words(person, simulator):
+def test_one_token_is_answered_with_a_sentence(person, simulator):
     ended = person.send("--token", DEVICE, "--title", "Kettle", "--body", "The water boils.", "--badge", "3")
     assert (ended.status, ended.err) == (0, "")
     assert re.fullmatch(r"accepted  apns-id [0-9A-F-]{36}  apns-unique-id [0-9a-f-]{36}\n", ended.out)
@@ -36,7 +36,7 @@ def test_one_token_is_answered_in_words(person, simulator):
     assert (shown["title"], shown["body"], shown["badge"]) == ("Kettle", "The water boils.", 3)
 
 
-def test_a_refusal_says_what_to_do(person, simulator):
+def test_a_refusal_contains_advice(person, simulator):
     ended = person.send("--token", UNKNOWN, "--title", "x")
     assert ended.status == 65
     assert ended.out.startswith("refused  400 BadDeviceToken. ") and "sandbox" in ended.out
@@ -91,14 +91,14 @@ def test_an_answer_that_is_not_the_service_s_is_shown(person, simulator):
     assert ended.status == 75 and "502 without a reason: <html>" in ended.out
 
 
-def test_what_a_stranger_answers_does_nothing_to_the_terminal(person, simulator):
+def test_a_foreign_answer_cannot_control_the_terminal(person, simulator):
     simulator.fault("answer", status=502, body="text", text="one\r\n\x1b[31mtwo\x07")
     ended = person.send("--token", DEVICE, "--title", "x")
     assert r"one\r\n\u001b[31mtwo\u0007." in ended.out and "\x1b" not in ended.out, repr(ended.out)
     assert ended.out.count("\n") == 1
 
 
-def test_a_stranger_s_reason_does_nothing_to_the_summary(person, simulator):
+def test_a_foreign_reason_cannot_control_the_terminal_in_the_summary(person, simulator):
     simulator.fault("answer", status=400, body="text", text=json.dumps({"reason": "\x1b]0;owned\x07Bad"}))
     ended = person.send("--tokens-file", "-", "--title", "x", stdin=f"{DEVICE}\n" * 3)
     assert ended.status == 65 and "owned" in ended.out and "\x1b" not in ended.out + ended.err
@@ -166,7 +166,7 @@ def test_each_of_many_tokens_has_its_line_of_json(person, mixed):
     assert ended.summary["accepted"] == counts["good"]
 
 
-def test_a_token_that_stands_twice_is_pushed_to_twice_or_once(person, simulator):
+def test_a_token_that_occurs_twice_receives_two_pushes_or_one(person, simulator):
     tokens = person.file("tokens", f"{DEVICE}\n{DEVICE.upper()}\n# again\n{DEVICE}\n")
     assert person.send("--tokens-file", tokens, "--title", "x", "--json").summary["accepted"] == 3
     ended = person.send("--tokens-file", tokens, "--title", "x", "--json", "--once")
@@ -179,13 +179,13 @@ def test_a_token_that_stands_twice_is_pushed_to_twice_or_once(person, simulator)
 
 
 @pytest.mark.parametrize("content", ["", "\n\n# nobody\n"])
-def test_an_empty_file_sends_nothing_and_says_so(person, content):
+def test_an_empty_file_sends_nothing_and_is_reported(person, content):
     ended = person.send("--tokens-file", person.file("tokens", content), "--title", "x")
     assert (ended.status, ended.out) == (0, "the input has no device token; nothing was sent\n")
     assert person.send("--tokens-file", "-", "--title", "x", "--json").summary["accepted"] == 0
 
 
-def test_a_file_of_something_else_is_told(person):
+def test_a_file_of_another_kind_is_reported(person):
     ended = person.send("--tokens-file", person.file("tokens", b"\0" * 100_000), "--title", "x")
     assert ended.status == 65 and "not a device token" in ended.out and "(line 1)" in ended.out
 
@@ -203,14 +203,14 @@ def test_a_time_that_is_none_is_left_out(person, simulator, timestamp):
     assert ended.status == 65 and "invalidSince" not in ended.results[0]
 
 
-def test_an_output_that_takes_nothing_is_told(person, simulator):
+def test_an_output_that_cannot_be_written_is_reported(person, simulator):
     with open("/dev/full", "w") as full:
         said = [*person.key, *person.topic, *person.endpoint, "--token", DEVICE, "--title", "x"]
         done = subprocess.run([person.executable, "apns", "send", *said], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 74 and "cannot write the output" in done.stderr
 
 
-def test_what_holds_for_all_is_said_once(person, simulator):
+def test_a_fault_of_all_pushes_is_reported_once(person, simulator):
     simulator.fault("reject", reason="InvalidProviderToken")
     ended = person.send("--tokens-file", "-", "--title", "x", stdin=f"zz\n{DEVICE}\n" * 1000)
     assert ended.status == 77
@@ -232,7 +232,7 @@ def test_tokens_are_sent_while_they_still_come(person, simulator):
 
 
 def memory(person, tokens) -> tuple[str, int]:
-    """Sends to the tokens of a file; gives what was said, and how many KB were needed at most."""
+    """Sends to the tokens of a file; returns the output, and the maximum of used KB."""
     process = person.begin("send", *person.access(), "--tokens-file", tokens, "--title", "x", stdout=subprocess.PIPE)
     out = process.stdout.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
@@ -252,7 +252,7 @@ def test_a_long_file_needs_no_more_memory_than_a_short_one(person):
 # Before anything is opened
 
 
-def test_a_dry_run_shows_what_is_sent_to_the_byte(person, simulator):
+def test_a_dry_run_shows_each_byte_of_the_request(person, simulator):
     what = ["--title", "Grüße", "--body", 'a "quoted" line', "--badge", "1", "--sound", "default", "--category", "c"]
     what += ["--thread-id", "t", "--collapse-id", "k", "--priority", "5", "--expires", "0", "--content-available"]
     what += ["--mutable-content", "--interruption-level", "passive", "--custom", "kettle=7", 'name="Anna"']
@@ -284,7 +284,7 @@ def test_a_dry_run_needs_neither_key_nor_token(person):
         (TOPIC, ["--push-type=tomorrow", "--badge=1"], TOPIC),
     ],
 )
-def test_the_topic_is_the_bundle_id_with_what_the_push_type_adds(person, topic, more, expected):
+def test_the_topic_is_the_bundle_id_with_the_suffix_of_the_push_type(person, topic, more, expected):
     dry = person.run("send", "--topic", topic, *more, "--dry-run", "--json").events[0]
     assert dry["headers"]["apns-topic"] == expected
 
@@ -310,13 +310,13 @@ USAGE = [
 
 
 @pytest.mark.parametrize("arguments, words", USAGE)
-def test_wrong_usage_is_told_before_anything_is_opened(person, simulator, arguments, words):
+def test_wrong_usage_is_reported_before_a_connection_opens(person, simulator, arguments, words):
     ended = person.send(*arguments)
     assert ended.status == 64 and words.lower() in ended.err.lower(), ended.err
     assert simulator.api("GET", "connections") == []
 
 
-def test_what_the_service_would_refuse_is_told_before_anything_is_opened(person, simulator):
+def test_a_push_that_the_service_would_refuse_is_reported_before_a_connection_opens(person, simulator):
     ended = person.send("--token", DEVICE, "--body", "x" * 5000)
     assert ended.status == 65 and "a push of type alert must have at most 4096" in ended.err
     ended = person.send("--token", DEVICE, "--title", "x", "--collapse-id", "c" * 65)
@@ -331,7 +331,7 @@ def test_what_the_service_would_refuse_is_told_before_anything_is_opened(person,
 
 
 def pipe(content: bytes) -> int:
-    """The reading end of a pipe into which somebody writes, a little at a time."""
+    """The reading end of a pipe that is written to a little at a time."""
     reading, writing = os.pipe()
 
     def write():
@@ -479,7 +479,7 @@ def test_a_certificate_with_an_rsa_key_sends(person, simulator):
     assert "rsaEncryption" in shown.stdout and "2048 bit" in shown.stdout
 
 
-def test_an_expired_certificate_is_told_before_anything_is_opened(person, simulator):
+def test_an_expired_certificate_is_reported_before_a_connection_opens(person, simulator):
     key, cert = person.directory / "old.key", person.directory / "old.pem"
     make_certificate(key, cert, -400, -35)
     ended = person.run(
@@ -500,7 +500,7 @@ def test_a_wrong_key_is_refused_once_with_advice(person, simulator):
     assert "nothing more was sent" in ended.out
 
 
-def test_a_key_that_cannot_be_used_is_told_without_a_connection(person, simulator):
+def test_an_unusable_key_is_reported_without_a_connection(person, simulator):
     locked = person.directory / "locked.p8"
     openssl("pkcs8", "-topk8", "-in", simulator.data / f"AuthKey_{simulator.key_id}.p8", "-out", locked,
             "-passout", "pass:x")  # fmt: skip
@@ -522,7 +522,7 @@ def test_a_key_that_cannot_be_used_is_told_without_a_connection(person, simulato
 # The way there
 
 
-def test_a_host_that_cannot_be_reached_is_told_at_once(person):
+def test_an_unreachable_host_is_reported_at_once(person):
     for endpoint, words in [
         (f"https://127.0.0.1:{free_port()}", "refuses connections"),
         ("https://nobody.invalid", "no address was found for nobody.invalid"),
@@ -553,7 +553,7 @@ def test_an_authority_that_is_not_trusted_and_a_wrong_name(person, simulator):
     assert ended.status == 66 and words in ended.err, ended.err
 
 
-def test_tls_alerts_and_proxies_that_want_a_password_are_told_in_words(person, simulator):
+def test_tls_alerts_and_proxies_that_require_a_password_are_reported_with_sentences(person, simulator):
     def answering(answer: bytes) -> int:
         listener = socket.create_server(("127.0.0.1", 0))
 
@@ -582,7 +582,7 @@ def test_tls_alerts_and_proxies_that_want_a_password_are_told_in_words(person, s
         assert not re.search(r"NIO|SSL|Error\(|errno|\.swift|_", ended.err), ended.err
 
 
-def test_another_kind_of_service_is_told(person, simulator):
+def test_another_kind_of_service_is_reported(person, simulator):
     page, push = simulator.ports["control"], simulator.ports["push"]
     for endpoint, words in [
         (f"https://localhost:{page}", "does not support TLS"),
@@ -604,13 +604,13 @@ def test_a_service_without_tls(executable, make_simulator, tmp_path):
     assert ended.status == 0, ended.err
 
 
-def test_a_service_that_says_nothing_is_given_up(person, simulator):
+def test_a_service_that_does_not_answer_is_abandoned(person, simulator):
     simulator.fault("silence")
     ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "10", stdin=f"{DEVICE}\n" * 1000)
     assert ended.status == 69 and "does not answer" in ended.out and "1 may have arrived" in ended.out, ended.out
 
 
-def test_a_service_that_falls_silent_is_given_up(person, simulator):
+def test_a_service_that_stops_answering_is_abandoned(person, simulator):
     simulator.fault("silence", skip=100)
     tokens = f"{DEVICE}\n" * 20_000
     ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "10", "--json", stdin=tokens)
@@ -687,7 +687,7 @@ def test_a_proxy_is_gone_through(person, simulator):
 
 
 def watch(person, *arguments, columns: int = 80) -> tuple[str, str, int]:
-    """Runs a command whose standard error is a terminal; gives what both said."""
+    """Runs a command whose standard error is a terminal; returns both outputs."""
     ours, theirs = pty.openpty()
     subprocess.run(["stty", "cols", str(columns)], stdin=theirs, check=True)
     process = person.begin("send", *person.access(), *arguments, stdout=subprocess.PIPE, stderr=theirs,
@@ -728,7 +728,7 @@ def test_a_narrow_terminal_has_no_broken_line(person):
 
 
 @pytest.mark.parametrize("more", [["--json", "--tokens-file"], ["--token"]])
-def test_no_bar_where_nobody_wants_one(person, more):
+def test_no_bar_without_a_terminal(person, more):
     what = person.file("tokens", f"{DEVICE}\n" * 50) if more[-1] == "--tokens-file" else DEVICE
     seen, _, status = watch(person, *more, what, "--title", "x")
     assert (seen, status) == ("", 0)
@@ -764,7 +764,7 @@ def test_ctrl_c_begins_nothing_new_and_sums_up(person, simulator):
     assert summary["accepted"] == len([event for event in events if event["event"] == "result"]) <= 300
 
 
-def test_a_second_ctrl_c_gives_up_what_is_under_way(person, simulator):
+def test_a_second_ctrl_c_abandons_the_pending_pushes(person, simulator):
     simulator.fault("silence", skip=200)
     status, events = stopped(person, simulator, 2)
     assert status == 130
@@ -785,7 +785,7 @@ def test_ctrl_c_while_it_connects_ends_it_with_a_sentence(person, simulator, mor
     assert err == b"carillon: stopped before the connection was open; nothing was sent\n"
 
 
-def test_ctrl_c_while_a_broadcast_is_awaited_says_what_is_known(person, simulator):
+def test_ctrl_c_while_a_broadcast_is_awaited_reports_its_state(person, simulator):
     simulator.fault("silence")
     process = person.begin("send", *person.access(), "--channel", "AAAAAAAAAAAAAAAAAAAAAA==", *UPDATE,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
@@ -796,7 +796,7 @@ def test_ctrl_c_while_a_broadcast_is_awaited_says_what_is_known(person, simulato
     assert process.returncode == 130 and b"may have been sent" in err, err
 
 
-def test_a_reader_that_goes_ends_it_without_a_word(person):
+def test_a_closed_output_ends_the_command_without_a_message(person):
     process = person.begin(
         "send", *person.access(), "--tokens-file", person.file("tokens", f"{DEVICE}\n" * 5000), "--title=x", "--json",
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

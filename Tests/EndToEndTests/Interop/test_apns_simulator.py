@@ -1,4 +1,4 @@
-"""The simulator of Apple's push service, met by a client and a token library that nobody here wrote."""
+"""The simulator of Apple's push service, with an independent client and token library."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ def test_an_honest_mistake_has_its_status_and_reason(simulator, connection, stat
 
 
 @pytest.mark.parametrize("state, reason", [("unregistered", "Unregistered"), ("expired", "ExpiredToken")])
-def test_a_token_that_is_gone_is_told_in_milliseconds(simulator, connection, state, reason):
+def test_a_dead_token_is_reported_in_milliseconds(simulator, connection, state, reason):
     simulator.add_device(state=state, since=1700000000123)
     answer = connection.push()
     assert (answer.status, json.loads(answer.body)) == (410, {"reason": reason, "timestamp": 1700000000123})
@@ -217,7 +217,7 @@ def test_certificate_trouble_is_seen_by_the_client(simulator, name):
     assert simulator.connect().push().status == 200
 
 
-def test_a_closed_and_a_silent_welcome(simulator):
+def test_a_closed_connection_and_one_without_an_answer(simulator):
     simulator.conditions(welcome="closed")
     with pytest.raises(OSError):
         simulator.connect()
@@ -229,7 +229,7 @@ def test_a_closed_and_a_silent_welcome(simulator):
             silent.recv(1)
 
 
-def test_tiny_windows_are_given_back(simulator):
+def test_tiny_windows_are_enlarged_again(simulator):
     simulator.conditions(streamWindow=16)
     connection = simulator.connect()
     assert connection.h2.remote_settings.initial_window_size == 16
@@ -280,7 +280,7 @@ def test_a_limit_falls_with_a_rejection_and_rises_again(simulator):
     connection.await_that(lambda: connection.limits == [1, 1000, 1, 1000], "the restored limit")
 
 
-def test_a_rejection_can_refuse_what_is_in_flight(simulator):
+def test_a_rejection_can_refuse_pending_pushes(simulator):
     simulator.conditions(rejection="lowersLimitAndRefuses")
     connection = simulator.connect()
     assert connection.push().status == 200
@@ -299,7 +299,7 @@ def test_token_trouble_can_stay_on_its_connection(simulator, connection):
     assert simulator.connect().push().status == 200
 
 
-def test_a_client_that_sends_nonsense_is_told_and_hurts_nobody(simulator, connection):
+def test_a_client_that_sends_invalid_data_gets_an_error_and_others_continue(simulator, connection):
     for nonsense in (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", os.urandom(4096), b"\x00" * 100):
         with sockets.create_connection(("127.0.0.1", simulator.ports["push"])) as plain:
             with simulator.trust().wrap_socket(plain, server_hostname="localhost") as stranger:
@@ -367,8 +367,8 @@ def test_a_scripted_reason_has_the_identifiers_of_an_honest_one(simulator, conne
 
 
 @pytest.mark.parametrize("said, is_good", [(str(len(BODY)), True), (str(len(BODY) - 1), False), (str(len(BODY) + 1), False)])
-def test_a_body_is_as_long_as_it_is_said_to_be(simulator, connection, said, is_good):
-    # h2 holds its own user to the length, too.
+def test_a_body_must_have_the_length_of_its_header(simulator, connection, said, is_good):
+    # h2 checks the length of its own user, too.
     connection.h2.config.validate_outbound_headers = False
     connection.h2.config.normalize_outbound_headers = False
     answer = connection.push(content_length=said)
@@ -418,7 +418,7 @@ def test_a_slow_answer_is_overtaken(simulator, connection):
     assert time.monotonic() - began >= 3
 
 
-def test_silence_is_for_one_request(simulator, connection):
+def test_a_missing_answer_concerns_one_request(simulator, connection):
     simulator.fault("silence", times=1)
     silent = connection.begin()
     assert connection.push().status == 200
@@ -457,7 +457,7 @@ def test_others_can_be_refused(simulator, connection):
         ("all", True, "any text", b"any text"),
     ],
 )
-def test_goaway_says_what_was_processed(simulator, connection, last, is_served, reason, data):
+def test_goaway_names_the_last_processed_stream(simulator, connection, last, is_served, reason, data):
     before = received(simulator)
     simulator.fault("goAway", last=last, times=1, **({"reason": reason} if reason else {}))
     stream = connection.begin()
@@ -472,7 +472,7 @@ def test_goaway_says_what_was_processed(simulator, connection, last, is_served, 
     assert received(simulator) == before + is_served
 
 
-def test_a_sudden_close_says_nothing(simulator, connection):
+def test_a_sudden_close_sends_nothing(simulator, connection):
     simulator.fault("close", times=1)
     stream = connection.begin()
     connection.await_end()
@@ -480,7 +480,7 @@ def test_a_sudden_close_says_nothing(simulator, connection):
     assert simulator.connect().push().status == 200
 
 
-def test_a_wedged_connection_says_nothing_more(simulator, connection):
+def test_a_wedged_connection_sends_nothing_more(simulator, connection):
     simulator.fault("wedge", times=1)
     connection.begin()
     connection.h2.ping(b"12345678")
@@ -559,8 +559,8 @@ def test_curl_pushes(simulator):
     assert done.stdout == "2 200"
 
 
-def test_a_provider_library_that_nobody_here_wrote_sends(simulator, monkeypatch):
-    """aioapns, as docs/apns-simulator.md says."""
+def test_an_independent_provider_library_sends(simulator, monkeypatch):
+    """aioapns, according to docs/apns-simulator.md."""
     simulator.api("PATCH", "rules", {"unknownDevices": "register"})
     monkeypatch.setattr(aioapns.connection.APNsDevelopmentClientProtocol, "APNS_SERVER", "localhost")
     monkeypatch.setattr(aioapns.connection.APNsTLSClientProtocol, "APNS_PORT", simulator.ports["push"])
@@ -625,7 +625,7 @@ def test_wrong_options_have_a_sentence_and_a_code(executable, options, code):
     assert not re.search(r"errno|bind\(|Error\(|NIO|\.swift", done.stderr), done.stderr
 
 
-def test_a_port_that_is_taken_and_a_file_that_is_somebody_s_are_told(executable, simulator, tmp_path):
+def test_a_port_in_use_and_a_file_of_another_program_are_reported(executable, simulator, tmp_path):
     places = ["--manage", "none", "--http", "none", "--listen"]
     taken = f"127.0.0.1:{simulator.ports['push']}"
     done = subprocess.run(

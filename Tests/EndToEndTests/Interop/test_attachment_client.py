@@ -26,7 +26,7 @@ NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
 
 def open_sealed(sealed: bytes, manifest: dict) -> bytes:
-    """What docs/attachments.md says, with another library."""
+    """The contents of docs/attachments.md, with another library."""
     assert base64.b64encode(hashlib.sha256(sealed).digest()).decode() == manifest["digest"]
     key = AESGCM(base64.b64decode(manifest["key"]))
     chunks = [sealed[at : at + CHUNK + 16] for at in range(0, len(sealed), CHUNK + 16)]
@@ -79,7 +79,7 @@ def command(server, tmp_path):
 
 
 @pytest.mark.parametrize("length", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 1_000_000])
-def test_a_file_crosses_and_another_library_opens_what_the_server_has(command, length):
+def test_a_file_is_transferred_and_another_library_opens_the_servers_copy(command, length):
     data = random.Random(length).randbytes(length)
     (command.directory / "file").write_bytes(data)
     command.put("file", "--manifest", "m")
@@ -90,7 +90,7 @@ def test_a_file_crosses_and_another_library_opens_what_the_server_has(command, l
     command.get("m", "copy")
     assert (command.directory / "copy").read_bytes() == data
     assert sorted(path.name for path in command.directory.iterdir()) == ["copy", "file", "m", "other", "state"]
-    # The server was told that it is there, and keeps it no more.
+    # The server was notified that it has arrived, and does not keep it.
     assert command.uploader.get("/v1/attachments/" + manifest["id"]).status_code == 404
     for state in ("state", "other"):
         assert [path.name for path in (command.directory / state).iterdir()] == ["lock"]
@@ -122,7 +122,7 @@ def test_sentences_and_exit_codes(command):
         command.get("wrong", "copy", code=65)
     assert sorted(path.name for path in command.directory.iterdir()) == ["file", "m", "other", "state", "taken", "third", "wrong"]
     command.get("m", "copy")
-    # Of two who use a directory the second is told.
+    # Of two processes that use a directory, the second one gets an error.
     waiting = command.start(
         command.uploader.device, "put", "file", "--for", command.uploader.reader.id, url="http://127.0.0.1:1")
     await_value(lambda: len(list((command.directory / "state").iterdir())), lambda it: it == 3, "it is sealed")
@@ -131,12 +131,12 @@ def test_sentences_and_exit_codes(command):
     assert "resume" in waiting.communicate(timeout=PATIENCE)[1] and waiting.returncode == 130
 
 
-def test_a_given_file_is_moved_and_one_that_changes_meanwhile_is_sealed_once(command):
+def test_an_added_file_is_moved_and_one_that_changes_meanwhile_is_sealed_once(command):
     path = command.directory / "file"
     path.write_bytes(random.Random(1).randbytes(3_000_000))
     command.put("file", "--manifest", "m", "--move")
     assert not path.exists()
-    # The server is away while it is sealed; it changes; what is sent is what was sealed.
+    # The server is away while it is sealed; it changes; the sealed content is sent.
     first = random.Random(2).randbytes(500_000)
     path.write_bytes(first)
     process = command.start(
@@ -152,7 +152,7 @@ def test_a_given_file_is_moved_and_one_that_changes_meanwhile_is_sealed_once(com
 
 
 def test_it_crosses_ten_cuts_and_three_kills_each_way_without_sending_much_again(make_server, tmp_path):
-    """CARILLON_ATTACHMENT_MIB=1024 tries it with a gibibyte, and looks at the memory of both sides."""
+    """CARILLON_ATTACHMENT_MIB=1024 tests it with a gibibyte, and checks the memory of both sides."""
     mib = int(os.environ.get("CARILLON_ATTACHMENT_MIB", "48"))
     command = Command(make_server(), tmp_path)
     length = mib << 20
@@ -192,7 +192,7 @@ def test_it_crosses_ten_cuts_and_three_kills_each_way_without_sending_much_again
             (tmp_path / "m").write_text(process.stdout.read())
     assert done and proxy.cut == 10, (process.stderr.read(), proxy.cut)
     sealed = length + 16 * (length // CHUNK)
-    # What was in flight when it was cut or killed: the buffers of two connections on this machine.
+    # The data in flight when it was cut or killed: the buffers of two connections on this machine.
     again = proxy.to_server - sealed
     print(f"{mib} MiB up, 10 cuts, 3 kills: {again:,} bytes went again")
     assert again < 13 * (8 << 20)
@@ -223,7 +223,7 @@ def test_whenever_the_client_is_killed_one_file_arrives_whole(make_server, tmp_p
     kills = sends = 0
 
     def run(*arguments, **options):
-        """What it printed; whether it was killed."""
+        """Its output; whether it was killed."""
         nonlocal kills
         process = command.start(*arguments, **options)
         if kills < wanted and choice.random() < 0.8:
@@ -261,7 +261,7 @@ def test_whenever_the_client_is_killed_one_file_arrives_whole(make_server, tmp_p
                 run(reader, "get", "m", "--to", "copy", state="other")
             assert (tmp_path / "copy").read_bytes() == data
             (tmp_path / "copy").unlink()
-            # It may have been killed before it could tell the server that it has it.
+            # It may have been killed before it could notify the server that it has it.
             command.uploader.delete("/v1/attachments/" + said[0]["id"])
         shutil.rmtree(tmp_path / "other", ignore_errors=True)
         assert files(command.server) == [] and rows(command.server, "counter WHERE name LIKE 'attachment%'") == []
@@ -273,7 +273,7 @@ def test_whenever_the_client_is_killed_one_file_arrives_whole(make_server, tmp_p
 def test_a_lost_answer_begins_nothing_again(make_server, tmp_path):
     command = Command(make_server(), tmp_path)
     (tmp_path / "file").write_bytes(b"x" * 100_000)
-    # What was asked goes on to the server; its answer does not come back.
+    # The request reaches the server; its answer does not return.
     proxy = CuttingProxy(command.server.port, [1])
     command.put("file", "--manifest", "m", url=proxy.url)
     proxy.close()

@@ -133,7 +133,7 @@ def test_104_is_sent_only_for_a_known_version_and_names_the_version(uploader):
             assert answer["upload-offset"] == "4"
 
 
-def test_104_is_not_told_when_it_is_off_nor_in_http_1_0(own, uploader):
+def test_104_is_not_sent_when_it_is_off_nor_in_http_1_0(own, uploader):
     off = own(CARILLON_UPLOAD_RESUMPTION="off")
     fields = {"Content_Length": "0", "Upload_Complete": "?1", "Upload_Draft_Interop_Version": "8"}
     for who, version in ((off, "HTTP/1.1"), (uploader, "HTTP/1.0")):
@@ -325,7 +325,7 @@ def test_a_length_that_contradicts_the_upload_is_refused(own):
     assert_problem(uploader.patch(location, 0, b"x" * 9, complete="?1"), 400, "upload_length_inconsistent")
     assert_problem(uploader.patch(location, 0, b"x", Upload_Length=11), 400, "upload_length_inconsistent")
     assert uploader.offset(location) == 0, "what was said is refused before anything is read"
-    # In chunks nothing is said before.
+    # In chunks no length is sent before.
     assert_problem(uploader.patch(location, 0, iter([b"xx"]), complete="?1"), 400, "upload_length_inconsistent")
     assert uploader.offset(location) == 2
     answer = uploader.patch(location, 2, iter([b"x" * 4, b"x" * 5]))
@@ -354,13 +354,13 @@ def test_only_the_owner_may_change_an_attachment_and_only_readers_may_fetch_it(u
             uploader.delete(location, device=stranger), uploader.get(location, device=stranger),
         ):
             assert answer.status_code == 404
-    # A reader may fetch what is whole, and change nothing.
+    # A reader may fetch a complete attachment, and change nothing.
     assert uploader.head(growing, device=uploader.reader).status_code == 404
     assert uploader.patch(growing, 0, b"data", device=uploader.reader).status_code == 404
     assert uploader.delete(growing, device=uploader.reader).status_code == 404
     assert uploader.patch(whole, 4, b"", complete="?1", device=uploader.reader).status_code == 404
     assert uploader.head(whole, device=uploader.reader).headers["Upload-Length"] == "4"
-    # The uploader's keys of another app are nobody, too.
+    # The uploader's keys of another app have no access, too.
     assert uploader.server.request("GET", whole, key=uploader.server.sender_key).status_code == 404
     assert uploader.server.request("GET", whole, key=uploader.server.client_key).status_code in (401, 403)
     assert uploader.server.request("GET", whole).status_code == 401
@@ -409,13 +409,13 @@ def test_sizes_quotas_and_the_number_of_uploads_are_limited(own):
     assert_problem(uploader.create(length=200_001, complete="?0"), 413, "attachment_too_large")
     locations = [uploader.begin(100_000) for _ in range(4)]
     assert_problem(uploader.create(length=1, complete="?0"), 429, "uploads_too_many")
-    # What is reserved counts, whether it came or not.
+    # Reserved bytes count, received or not.
     assert uploader.patch(locations[0], 0, b"x" * 100_000, complete="?1").status_code == 200
     assert_problem(uploader.create(length=100_001, complete="?0"), 409, "quota_exceeded")
     another = Uploader(uploader.server)
     assert another.create(b"x" * 200_000).status_code == 201
     assert_problem(another.create(b"x" * 200_000), 409, "quota_exceeded")
-    # Nothing that its time alone ends is removed in the first hour of a run; what its owner deletes gives back what it had reserved.
+    # In the first hour of a run nothing expires by its time alone; an attachment that its owner deletes returns its reserved space.
     time.sleep(3)
     for location in locations[1:]:
         assert uploader.head(location).status_code == 204
@@ -437,7 +437,7 @@ def test_parts_with_content_range_are_refused(uploader, tmp_path):
     assert uploader.offset(location) == 0
 
 
-def test_many_empty_attachments_use_up_an_allowance_too(own):
+def test_many_empty_attachments_use_up_a_quota_too(own):
     uploader = own(CARILLON_ATTACHMENT_BYTES_PER_USER=5 * 65_536)
     for _ in range(5):
         assert uploader.create(b"").status_code == 201
@@ -454,7 +454,7 @@ def test_the_same_creation_again_begins_nothing(own):
     assert len(files(uploader.server)) == 1
 
 
-def test_a_trickle_is_ended_and_what_came_is_kept(own):
+def test_a_trickle_is_ended_and_its_data_is_kept(own):
     uploader = own(CARILLON_BODY_SECONDS=10)
     location = uploader.begin(1_000_000)
     with RawHTTP(uploader.server) as raw:
@@ -593,7 +593,7 @@ def test_transfers_of_a_device_are_bounded(own):
         for _ in range(8):
             raws.append(RawHTTP(uploader.server))
             raws[-1].send(uploader.head_of("GET", location))
-        # Each has its place before another asks, who would take it.
+        # Each has its place before another request, which would take it.
         assert all(raw.socket.recv(12) == b"HTTP/1.1 200" for raw in raws)
         assert_problem(uploader.get(location, device=uploader.device, Range="bytes=0-1"), 429, "rate_limited")
         assert uploader.get(location, Range="bytes=0-1").status_code == 206, "another has places of its own"
@@ -604,7 +604,7 @@ def test_transfers_of_a_device_are_bounded(own):
         lambda: uploader.get(location, device=uploader.device, Range="bytes=0-1").status_code, lambda it: it == 206, "given back")
 
 
-# What is left behind
+# State after a kill
 
 
 def test_a_full_disk_is_507_and_nothing_else_suffers(executable, small_disk, filler):
@@ -639,7 +639,7 @@ def test_sigkill_during_transfers_loses_no_answered_bytes_and_leaves_no_files_wi
     choice = random.Random(seed)
     kills = int(os.environ.get("CARILLON_ATTACHMENT_KILLS", "6"))
     whole: dict[str, bytes] = {}
-    # By their idempotency keys: what is in them, and how much was said to be there.
+    # By their idempotency keys: their contents, and the announced length.
     growing: dict[str, tuple[bytes, int]] = {}
     lock = threading.Lock()
     faults = []
@@ -670,7 +670,7 @@ def test_sigkill_during_transfers_loses_no_answered_bytes_and_leaves_no_files_wi
         location, wanted = own_choice.choice(known)
         if own_choice.random() < 0.3:
             with lock:
-                # Whether it is done or not is seen by whoever looks.
+                # Each poll shows whether it is done.
                 deleted.add(location)
             uploader.delete(location)
         else:
@@ -721,7 +721,7 @@ def test_sigkill_during_transfers_loses_no_answered_bytes_and_leaves_no_files_wi
     for location, data in whole.items():
         assert uploader.get(location).content == data
         assert uploader.delete(location).status_code == 204
-    # What a kill left between a row and its file is found at the next start, and no allowance is used by it.
+    # A file that a kill left between a row and its file is found at the next start, and uses no quota.
     server.restart()
     await_value(lambda: len(files(server)), lambda it: it == len(rows(server, "attachment")), "orphans go")
     used = rows(server, "counter WHERE name = 'attachment_bytes:'")

@@ -135,7 +135,7 @@ def test_fragments_that_are_not_utf_8_together_close_with_1007(raw, pieces):
 
 
 def test_a_close_reason_is_cut_between_characters(device):
-    """It repeats what the client said; `close_code` reads the reason as UTF-8."""
+    """It repeats the client's text; `close_code` reads the reason as UTF-8."""
     with RawWebSocket(device.server) as raw:
         raw.send_text(json.dumps({"messageType": "hello", "carillon": 1, "credential": device.credential}))
         assert json.loads(raw.read_frame()[1])["messageType"] == "hello"
@@ -162,7 +162,7 @@ def test_an_oversized_frame_closes_with_1009(raw, size):
 
 @pytest.mark.parametrize("size", [MAXIMUM + 1, 2**31, 2**32 + 7, 2**63 - 1])
 def test_a_frame_that_only_claims_to_be_oversized_closes_with_1009_at_once(greeted, size):
-    """The head alone is enough; nobody waits for bytes that would be thrown away."""
+    """The head alone is enough; the server does not wait for bytes that would be discarded."""
     greeted.send_frame(TEXT, b"", length=size)
     assert greeted.close_code() == 1009
 
@@ -245,7 +245,7 @@ def test_other_sound_closes_are_answered_and_ended(greeted, payload):
     assert greeted.http.read_to_end() == b""
 
 
-def test_what_comes_after_a_close_is_not_obeyed(server, bystander):
+def test_frames_after_a_close_are_ignored(server, bystander):
     with RawWebSocket(server) as raw:
         raw.hello()
         channel_id = "0b1c4f4e-31a5-4f0c-9d58-0d5c4b3a2f10"
@@ -287,7 +287,7 @@ def test_a_message_in_single_byte_writes_is_read(greeted):
     assert greeted.read_frame() == (TEXT, b"{}")
 
 
-def test_a_reader_that_reads_nothing_hurts_nobody(server, bystander):
+def test_a_reader_that_reads_nothing_does_not_affect_others(server, bystander):
     """Ten thousand answers wait for a peer that takes none; the others go on."""
     with RawWebSocket(server) as raw:
         raw.hello()

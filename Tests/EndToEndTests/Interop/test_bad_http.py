@@ -10,8 +10,8 @@ import pytest
 from carillon_peer import APP, assert_problem, await_value, body_of, in_parallel, new_channel_id
 from raw_peer import RawHTTP
 
-SLOW = 20  # seconds in which a slow request has to be given up
-FAR_BEYOND = 50_000_000  # bytes: more than the buffers between two sockets can hold
+SLOW = 20  # seconds after which a slow request must be ended
+FAR_BEYOND = 50_000_000  # bytes: more than the buffers between two sockets
 
 
 def path_of(channel) -> str:
@@ -25,7 +25,7 @@ def push_head(channel, *lines: str) -> str:
 
 @pytest.fixture(autouse=True)
 def still_serving(server, channel):
-    """Whatever a test did, the server goes on."""
+    """After each test, the server continues."""
     yield
     channel.send(b"still here")
 
@@ -33,7 +33,7 @@ def still_serving(server, channel):
 # Slow requests
 
 
-def test_slow_heads_and_bodies_are_given_up_with_408(make_server):
+def test_slow_heads_and_bodies_are_ended_with_408(make_server):
     """A byte now and then does not buy time; all of them wait at once, so that the test takes as long as one."""
     server = make_server(CARILLON_HEAD_SECONDS=1, CARILLON_BODY_SECONDS=2)
     device = server.register_device()
@@ -89,7 +89,7 @@ def test_slow_connections_do_not_keep_others_waiting(server, channel):
 
 
 def test_a_peer_that_takes_nothing_is_let_go(make_server):
-    """What was answered and is not read is not kept for ever; the time is a setting."""
+    """Answers that are not read are not kept for ever; the time is a setting."""
     server = make_server(CARILLON_STALL_SECONDS=1)
     device = server.register_device()
     channel = device.open_channel()
@@ -179,8 +179,8 @@ def send_leniently(raw: RawHTTP, text: str):
     ],
     ids=lambda text: repr(text[:70]),
 )
-def test_what_is_not_http_is_answered_4xx_or_5xx_and_closed(server, request_text):
-    """No answer of success, no silence: a status line and then the end of the connection."""
+def test_data_that_is_not_http_is_answered_4xx_or_5xx_and_closed(server, request_text):
+    """No answer of success, and not no answer: a status line and then the end of the connection."""
     with RawHTTP(server) as raw:
         raw.send(request_text)
         status, *_ = raw.read_answer()
@@ -201,7 +201,7 @@ def test_what_is_not_http_is_answered_4xx_or_5xx_and_closed(server, request_text
     ids=str,
 )
 def test_a_body_of_doubtful_length_is_never_accepted_as_a_push(server, device, channel, lines):
-    """RFC 9112 section 6: what two readers would cut differently could smuggle a request past a proxy."""
+    """RFC 9112 section 6: text that two readers would cut differently could smuggle a request past a proxy."""
     smuggled = push_head(channel, "Content-Length: 0", "")
     with RawHTTP(server) as raw:
         raw.send(push_head(channel, *lines, "") + "0\r\n\r\n" + smuggled)
@@ -462,7 +462,7 @@ def test_an_unknown_address_is_404(server, path):
         ("DELETE", "/_matrix/push/v1/notify"),
     ],
 )
-def test_a_wrong_method_is_405_and_says_which_are_right(server, method, path):
+def test_a_wrong_method_is_405_and_lists_the_right_ones(server, method, path):
     answer = server.request(method, path)
     assert_problem(answer, 405)
     assert answer.headers["Allow"]
@@ -512,7 +512,7 @@ def test_connect_and_absolute_targets_do_not_make_a_proxy(server):
 
 
 def test_the_location_does_not_follow_the_host_field(server, channel):
-    """A sender's Host must not choose the addresses that others are given."""
+    """A sender's Host must not choose the addresses that others receive."""
     answer = channel.post(b"x", headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"})
     assert answer.status_code == 201
     assert answer.headers["Location"].startswith(server.url + "/")

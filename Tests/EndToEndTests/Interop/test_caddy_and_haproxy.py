@@ -1,4 +1,4 @@
-"""The server behind Caddy 2.6.2 and behind HAProxy 2.6, with the snippets of docs/connecting.md as they stand there."""
+"""The server behind Caddy 2.6.2 and behind HAProxy 2.6, with the exact snippets of docs/connecting.md."""
 
 import json
 import os
@@ -122,7 +122,7 @@ def test_the_server_reads_the_client_address_that_a_proxy_sends(proxied):
     name = "carillon_client_address_invalid_total"
     assert read(proxied).get(name, 0) == 0
     assert "cannot read the client address" not in proxied.log.read_text()
-    # Without a proxy the server reads what the client wrote.
+    # Without a proxy the server reads the field of the client.
     address = f"http://127.0.0.1:{proxied.port}/v1/server"
     assert requests.get(address, headers={"X-Forwarded-For": "garbage"}, timeout=PATIENCE).status_code == 200
     assert read(proxied)[name] == 1
@@ -133,7 +133,7 @@ def test_caddy_closes_idle_connections_before_the_server_does():
     assert int(seconds) < 75
 
 
-def test_haproxy_checks_the_server_with_options_unless_it_is_told_otherwise(proxied):
+def test_haproxy_checks_the_server_with_options_by_default(proxied):
     """`option httpchk` alone sends `OPTIONS /`; the snippet asks for readiness."""
     assert requests.options(f"http://127.0.0.1:{proxied.port}/", timeout=PATIENCE).status_code == 204
     assert "option httpchk GET /health/ready" in snippet("haproxy")

@@ -1,4 +1,4 @@
-"""Peers that hold a connection wrongly: they flood, do not read, leave in the middle, or ask much at once."""
+"""Peers that misuse a connection: they flood, do not read, leave in the middle, or send many requests at once."""
 
 import contextlib
 import json
@@ -141,7 +141,7 @@ def stream_head(device) -> bytes:
     ).encode()
 
 
-def test_a_stream_that_nobody_reads_does_not_hold_up_the_stop(make_server):
+def test_a_stream_without_a_reader_does_not_delay_the_stop(make_server):
     server = make_server(CARILLON_STOP_SECONDS=300)
     device = server.register_device()
     fill(device.open_channel(), 64)
@@ -191,7 +191,7 @@ def test_a_poll_of_a_peer_that_left_ends(device, server):
         assert read_all(peer).startswith(b"HTTP/1.1 200")
 
 
-def test_a_cancelled_message_is_not_given_to_a_stream_that_was_not_read_yet(make_server):
+def test_a_cancelled_message_is_not_sent_to_a_stream_that_was_not_read_yet(make_server):
     server = make_server()
     device = server.register_device()
     channel = device.open_channel()
@@ -206,7 +206,7 @@ def test_a_cancelled_message_is_not_given_to_a_stream_that_was_not_read_yet(make
         try:
             while chunk := peer.recv(65536):
                 data += chunk
-                # All that is to come is there; the rest of the time is for what must not come.
+                # All expected data has arrived; the rest of the time is for data that must not arrive.
                 if sent[-2].id.encode() in data:
                     peer.settimeout(3)
         except TimeoutError:
@@ -215,7 +215,7 @@ def test_a_cancelled_message_is_not_given_to_a_stream_that_was_not_read_yet(make
     assert last.id.encode() not in data
 
 
-def test_one_more_connection_than_allowed_is_told_so(make_server):
+def test_one_more_connection_than_allowed_gets_an_error(make_server):
     server = make_server(CARILLON_MAX_CONNECTIONS=3)
     await_value(lambda: server.is_ready(), bool, "ready")
     peers = [connect(server) for _ in range(3)]
@@ -258,8 +258,8 @@ def test_out_of_files_the_listener_waits_instead_of_spinning_and_comes_back(make
     channel.send(b"still here")
 
 
-def test_out_of_files_what_is_connected_works_on(make_server):
-    """Also that which opens files itself: libdispatch ends the process where it cannot look at its own threads."""
+def test_without_free_files_connected_clients_still_work(make_server):
+    """Also code that opens files itself: libdispatch ends the process if it cannot read its own threads."""
     server = make_server()
     channel = server.register_device().open_channel()
     sessions = [requests.Session() for _ in range(4)]
@@ -289,7 +289,7 @@ def test_out_of_files_what_is_connected_works_on(make_server):
 
 def test_the_files_that_waiting_needs_are_open_before_the_first_connection(make_server):
     server = make_server()
-    # The system may take a moment to open what it was asked for. Each loop has a queue of events and a timer; Dispatch has
+    # The system may take a moment to open the requested files. Each loop has a queue of events and a timer; Dispatch has
     # a queue and a timer for each of three clocks.
     await_value(
         lambda: open_files(server),
@@ -354,6 +354,6 @@ def test_a_list_that_names_no_origins_is_refused_when_the_server_starts(executab
         timeout=PATIENCE,
     )
     assert done.returncode == 64
-    # What was given is not repeated: it can have a password.
+    # The argument is not repeated: it can contain a password.
     assert "allowed-origins" in done.stderr and "not an origin" in done.stderr
     assert "/path" not in done.stderr and "nonsense" not in done.stderr

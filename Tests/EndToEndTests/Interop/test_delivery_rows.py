@@ -33,7 +33,7 @@ def test_a_ttl_0_message_for_an_absent_device_is_accepted_and_dropped(device, ch
     assert answer.status_code == 201
     assert answer.headers["TTL"] == "0"
     assert answer.headers["Carillon-Outcome"] == "dropped"
-    # The answer says all there is to know; nothing is kept of the message.
+    # The answer contains everything; nothing is kept of the message.
     assert device.server.request("GET", answer.headers["Location"]).status_code == 404
     with device.connect() as socket:
         assert socket.caught_up() == []
@@ -245,7 +245,7 @@ def test_everything_accepted_under_load_survives_sigkill(make_server):
     assert set(accepted) <= seen
 
 
-def test_an_outcome_that_was_told_is_final_across_sigkill(make_server):
+def test_a_reported_outcome_is_final_across_sigkill(make_server):
     server = make_server()
     device = server.register_device()
     channel = device.open_channel()
@@ -265,7 +265,7 @@ def test_an_outcome_that_was_told_is_final_across_sigkill(make_server):
         assert versions(socket.caught_up()) == [waiting.id]
 
 
-def test_what_was_answered_about_channels_and_devices_survives_sigkill(make_server):
+def test_answers_about_channels_and_devices_survive_sigkill(make_server):
     server = make_server()
     kept, deleted = server.register_device(), server.register_device()
     alive, dead = kept.open_channel(), kept.open_channel()

@@ -78,7 +78,7 @@ def outcome(server, location) -> tuple:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_what_pywebpush_encrypts_the_app_reads(listener, server, encoding):
+def test_the_app_reads_messages_that_pywebpush_encrypts(listener, server, encoding):
     for text in TEXTS:
         answer = Sender().webpush(listener.subscription, text, content_encoding=encoding, ttl=60)
         assert answer.status_code == 201, answer.text
@@ -135,7 +135,7 @@ def bad_bodies(subscription) -> dict:
     }
 
 
-def test_what_cannot_be_decrypted_is_reported_with_101_and_holds_nothing_up(listener, server):
+def test_a_message_that_cannot_be_decrypted_is_reported_with_101_and_delays_nothing(listener, server):
     for name, body in bad_bodies(listener.subscription).items():
         headers = {"TTL": "60", "Content-Encoding": "aes128gcm"}
         answer = server.request("POST", listener.subscription["endpoint"], data=body, headers=headers)
@@ -174,7 +174,7 @@ def test_the_server_has_neither_key_nor_text(listener, server):
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("text", ["hello", "Grüße \U0001f514", "x" * 3993, ""])
-def test_what_carillon_encrypts_http_ece_reads(server, device, channel, tmp_path, encoding, text):
+def test_http_ece_reads_messages_that_carillon_encrypts(server, device, channel, tmp_path, encoding, text):
     subscriber = Subscriber()
     file = tmp_path / "subscription.json"
     file.write_text(json.dumps(subscriber.subscription(channel)))

@@ -21,7 +21,7 @@ BATCH = 5000
 
 
 def answers(requests):
-    """What the executable says to each of these, in their order."""
+    """The executable's results for each of these, in their order."""
     lines = "".join(json.dumps(request) + "\n" for request in requests)
     done = subprocess.run([EXECUTABLE, "expression", "eval"], input=lines.encode(), capture_output=True, check=True, timeout=300)
     found = [json.loads(line) for line in done.stdout.decode().split("\n") if line]
@@ -71,7 +71,7 @@ def plain(value):
     return (kind, held)
 
 
-# What differs, and why: the definition of the language decides, or leaves it open (see Differences.md).
+# The differences, with their reasons: the definition of the language decides, or leaves it open (see Differences.md).
 KNOWN = [
     ("a duration has 64 bits of nanoseconds", lambda source, here, there: "timestamp" in source and " - " in source and here == "error"),
     ("int(duration) is there", lambda source, here, there: "int(" in source and ("duration" in source or "timestamp" in source) and there == "error"),
@@ -84,7 +84,7 @@ KNOWN = [
 ]
 
 
-def test_expressions_are_worth_what_they_are_worth_elsewhere(pytestconfig):
+def test_expressions_have_the_same_values_in_another_implementation(pytestconfig):
     seed = pytestconfig.getoption("seed")
     generator = cel_peer.Generator(seed)
     variables = {name: tagged for name, (tagged, _) in cel_peer.VARIABLES.items()}
@@ -131,7 +131,7 @@ def test_instants_are_shown_as_python_shows_them(pytestconfig):
 
 
 def patterns(chance, depth):
-    """Patterns of all that RE2 has, and now and then of what it refuses."""
+    """Patterns with everything that RE2 supports, and sometimes with unsupported parts."""
     atoms = ["a", "b", "c", ".", "^", "$", "[ab]", "[^a]", "[a-c]", r"\d", r"\w", r"\W", r"\s", r"\b", r"\B", r"\pL", r"\PN", r"\p{Lu}", "[[:alpha:]]", "[^[:digit:]b]",
              "é", r"\x41", r"\.", r"\Qa.\E", "(?i)", "(?i:k)", "(?s:.)", "(?m:^b$)", "[]a]", "[a-]", "\\1", "(?=a)", r"\Z", "{", "a{2,1}", "[b-a]", "x*+"]
     if depth == 0:
@@ -143,7 +143,7 @@ def patterns(chance, depth):
     ])()
 
 
-def test_patterns_match_what_re2_matches(pytestconfig):
+def test_patterns_match_the_same_texts_as_in_re2(pytestconfig):
     seed = pytestconfig.getoption("seed")
     chance = random.Random(seed)
     options = re2.Options()
@@ -162,7 +162,7 @@ def test_patterns_match_what_re2_matches(pytestconfig):
     different = []
     for request, answer, wanted in zip(requests, found, expected):
         here = answer["value"]["bool"] if "value" in answer else None
-        # RE2 looks between the bytes of a character as well.
+        # RE2 searches between the bytes of a character as well.
         inside = "\\B" in request["variables"]["p"]["string"] and not request["variables"]["t"]["string"].isascii()
         if here != wanted and not inside:
             different.append((request["variables"]["p"], request["variables"]["t"], answer, wanted))
@@ -216,7 +216,7 @@ def test_random_bytes_are_refused_and_nothing_more(pytestconfig):
             assert 0 <= answer["position"] <= len(source), (source, answer)
 
 
-def test_letters_are_the_same_without_their_case_where_re2_says_so():
+def test_letters_are_equal_without_their_case_as_in_re2():
     related = {}
     for number in range(0x110000):
         letter = chr(number)

@@ -90,7 +90,7 @@ def test_a_full_disk_loses_no_push_and_repeats_none_without_need(executable, sma
                 f"the push of {token}",
             )
             shown = simulator.api("GET", f"devices/{token}")["shown"]
-            # What was under way when its result could not be written may be there once more.
+            # An operation whose result could not be written may exist once more.
             assert 1 <= len(shown) <= 2 and {push["id"] for push in shown} == {pushes[0]["apnsID"]}, shown
     finally:
         server.end()

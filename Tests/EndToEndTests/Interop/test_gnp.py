@@ -90,7 +90,7 @@ def test_each_malformed_request_has_a_code_of_its_own(server, channel, method, p
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", CHECK), ("POST", NOTIFY)])
-def test_a_request_without_the_header_says_so(server, method, path):
+def test_a_request_without_the_header_is_refused(server, method, path):
     assert code(server.request(method, path)) == "401 Missing Token"
 
 
@@ -102,14 +102,14 @@ def test_a_body_that_ends_early_delivers_nothing(server, device, channel):
     assert device.inbox()["envelopes"] == []
 
 
-def test_a_full_inbox_says_so(make_server):
+def test_a_full_inbox_is_reported(make_server):
     server = make_server(CARILLON_INBOX_ENVELOPES=2)
     token = token_of(server.register_device().open_channel())
     assert [notify(server, token, b"x") for _ in range(3)] == ["100 OK", "100 OK", "429 Inbox Full"]
     assert check(server, token) == "100 OK"
 
 
-def test_a_sender_beyond_its_rate_is_told_when_to_come_again(make_server):
+def test_a_sender_beyond_its_rate_receives_the_time_of_the_next_attempt(make_server):
     server = make_server(CARILLON_CHANNEL_RATE="1:1")
     token = token_of(server.register_device().open_channel())
     headers = TEXT | {"X-Good-GNP-Token": token}

@@ -46,7 +46,7 @@ def test_a_replacement_finds_room_in_a_full_inbox(make_server):
 
 
 @pytest.mark.parametrize("make_room", ["cancel", "expire", "unregister"])
-def test_whatever_leaves_a_full_inbox_makes_room(make_server, make_room):
+def test_each_message_that_leaves_a_full_inbox_makes_space(make_server, make_room):
     server = make_server(CARILLON_INBOX_ENVELOPES=2)
     device = server.register_device()
     channel, doomed = device.open_channel(), device.open_channel()
@@ -61,7 +61,7 @@ def test_whatever_leaves_a_full_inbox_makes_room(make_server, make_room):
     channel.send(b"x")
 
 
-def test_the_limit_holds_for_concurrent_senders(make_server):
+def test_the_limit_applies_to_concurrent_senders(make_server):
     server = make_server(CARILLON_INBOX_ENVELOPES=10)
     device = server.register_device()
     channel = device.open_channel()
@@ -79,7 +79,7 @@ def test_the_limit_is_the_same_after_a_restart(make_server):
     refused_as_full(channel.post(b"x"))
 
 
-def test_a_live_device_that_acknowledges_takes_more_than_its_inbox_holds(make_server):
+def test_a_live_device_that_acknowledges_accepts_more_than_its_inbox_has(make_server):
     server = make_server(CARILLON_INBOX_ENVELOPES=3)
     device = server.register_device()
     channel = device.open_channel()
@@ -205,7 +205,7 @@ def test_a_malformed_key_is_refused(channel, key):
 # Topics in flight
 
 
-def test_a_message_replaced_in_flight_is_replaced_whatever_the_ack_says(device, channel):
+def test_a_message_replaced_in_flight_is_replaced_with_any_ack(device, channel):
     with device.connect() as socket:
         socket.caught_up()
         first = channel.send(b"1", headers={"Topic": "t"})
@@ -304,7 +304,7 @@ def test_live_messages_beyond_the_window_wait_their_turn_in_order(narrow):
     assert_nothing_waits(narrow)
 
 
-def test_what_waits_beyond_the_window_can_be_cancelled(narrow):
+def test_messages_beyond_the_window_can_be_cancelled(narrow):
     channel = narrow.open_channel()
     with narrow.connect() as socket:
         socket.caught_up()
@@ -317,7 +317,7 @@ def test_what_waits_beyond_the_window_can_be_cancelled(narrow):
 
 @pytest.mark.parametrize("leaving", ["cancel", "expire"])
 def test_offered_messages_that_leave_the_inbox_free_the_window(narrow, leaving):
-    """What is no longer in the inbox is owed no acknowledgement, and must not hold up what is."""
+    """A message that has left the inbox needs no acknowledgement, and must not delay those in it."""
     channel = narrow.open_channel()
     with narrow.connect() as socket:
         socket.caught_up()
@@ -332,7 +332,7 @@ def test_offered_messages_that_leave_the_inbox_free_the_window(narrow, leaving):
 
 
 def test_a_ttl_0_message_behind_a_closed_window_is_not_delivered_late(narrow):
-    """Deliver now or drop: whatever the answer says must be what happens."""
+    """Deliver now or drop: the answer must agree with the delivery."""
     channel = narrow.open_channel()
     with narrow.connect() as socket:
         socket.caught_up()

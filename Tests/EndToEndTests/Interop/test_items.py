@@ -103,7 +103,7 @@ def test_a_declared_set_is_brought_up_to_date(open_server):
     assert "next" not in rest
 
 
-def test_a_socket_asks_what_http_would_answer(open_server):
+def test_a_socket_request_has_the_answer_of_http(open_server):
     device = open_server.register_device()
     path = "/v1/device/subscriptions"
     body = {"items": ["stock.S"], "fields": ["price"], "trigger": "price > 1.0", "format": {"title": "${price}"}, "key": "k"}
@@ -134,7 +134,7 @@ def test_a_socket_asks_what_http_would_answer(open_server):
         assert socket.close_code() == 1002
 
 
-def test_a_crossing_that_holds_when_it_is_made_waits_until_it_does_not(make_server):
+def test_a_crossing_that_is_true_when_it_is_created_waits_until_it_is_false(make_server):
     """Also after a change of the subscription, and in another process."""
     server = make_server()
     assert server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
@@ -289,11 +289,11 @@ def test_each_fires_once_whenever_the_server_is_killed(make_server, seed):
             assert body["status"] == ("triggered" if body["id"] in expected else "subscribed"), body
 
 
-def test_thousands_that_fire_at_once_are_each_told_once_over_kills(make_server, seed):
-    """One update fires equal conditions; the server is killed while it tells of them. CARILLON_FIRINGS=1000000 has so many."""
+def test_thousands_of_concurrent_firings_are_each_delivered_once_over_kills(make_server, seed):
+    """One update fires equal conditions; the server is killed during their delivery. CARILLON_FIRINGS=1000000 sets the number."""
     chance = random.Random(seed)
     wanted = int(os.environ.get("CARILLON_FIRINGS", "3000"))
-    # As many as are told while it lives.
+    # As many as are delivered while it runs.
     longest, kills_wanted = (0.15, 3) if wanted < 100_000 else (wanted / 100_000, 20)
     server = make_server(CARILLON_REGISTRATION_RATE="off", CARILLON_ADDRESS_RATE="off")
     assert server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
@@ -321,7 +321,7 @@ def test_thousands_that_fire_at_once_are_each_told_once_over_kills(make_server, 
     while True:
         try:
             answer = update(server, "stock.M", {"price": 11}, source="feed", sequence=1)
-            # It was taken before the kill, and is still being told: a publisher asks again.
+            # It was accepted before the kill, and is still being delivered: a publisher repeats its request.
             if answer.status_code == 429:
                 time.sleep(0.2)
                 continue

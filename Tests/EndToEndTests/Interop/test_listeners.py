@@ -31,7 +31,7 @@ def is_traced(pid: int) -> bool:
 
 @contextmanager
 def injected(server, *faults):
-    """Injects faults, each `calls:what`, until the block ends."""
+    """Injects faults, each `calls:kind`, until the block ends."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     pid = server.process.pid
@@ -101,7 +101,7 @@ def test_a_listener_that_cannot_be_opened_again_ends_the_server_with_1(make_serv
         assert time.monotonic() - began > 9
     log = server.log.read_text()
     assert "cannot be opened again for 10 seconds" in log, log
-    # What was written is whole.
+    # The written data is complete.
     server.start()
 
 

@@ -1,4 +1,4 @@
-"""What `/metrics` says: read by Prometheus' own tools, and true of what was done."""
+"""The contents of `/metrics`: read by Prometheus' own tools, and compared with the requests."""
 
 import subprocess
 
@@ -24,7 +24,7 @@ def read(server) -> dict:
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
-def test_promtool_finds_nothing_to_say(measured):
+def test_promtool_reports_no_faults(measured):
     device = measured.register_device()
     device.open_channel().send(b"x")
     measured.request("GET", "/nowhere")
@@ -92,7 +92,7 @@ def test_each_message_is_counted_from_its_acceptance_to_its_outcome(measured):
     assert ended["carillon_commit_duration_seconds_count"] > 0
 
 
-def test_what_waits_is_known_after_a_kill_and_goes_with_its_device(measured):
+def test_waiting_messages_are_counted_after_a_kill_and_removed_with_their_device(measured):
     device, other = measured.register_device(), measured.register_device()
     for owner in (device, other):
         channel = owner.open_channel()

@@ -1,4 +1,4 @@
-"""Operators: roles of keys, revoking and rotating, and what a deletion closes."""
+"""Operators: roles of keys, revoking and rotating, and the effects of a deletion."""
 
 import pytest
 
@@ -234,7 +234,7 @@ def test_unknown_apps_devices_and_channels_are_404(server, device):
         assert_problem(server.admin(method, path, {} if method == "POST" else None), 404)
 
 
-def test_deleting_an_app_closes_what_hangs_on_it(server):
+def test_deleting_an_app_closes_its_connections(server):
     app, client_key = make_app(server, "com.example.short-lived")
     device = server.register_device(app, client_key)
     channel = device.open_channel()
@@ -374,7 +374,7 @@ def test_revoking_again_is_404(server, device, channel):
     assert_problem(server.admin("POST", f"/v1/devices/{device.id}/channels/{channel.id}/revoke", {}), 404)
 
 
-def test_revoking_a_client_key_leaves_its_devices_or_ends_them_as_said(server):
+def test_revoking_a_client_key_keeps_its_devices_or_ends_them_as_requested(server):
     app, key = make_app(server, "com.example.revoked")
     other = make_key(server, "client", app)["secret"]
     id = key.split("_")[2]

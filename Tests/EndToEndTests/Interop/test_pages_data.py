@@ -64,7 +64,7 @@ def test_updates(page, shell, make_server):
     poll["results"][0]["update"] = "0" * 32
     given = device.request("POST", "/v1/inbox", poll).json()
     shown = example(answer)
-    # The server says it under load only.
+    # The server reports it under load only.
     del shown["retryAfter"]
     assert_like(shown, given)
     assert [it["update"] for it in given["ignored"]] == ["0" * 32]

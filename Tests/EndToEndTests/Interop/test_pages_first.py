@@ -116,7 +116,7 @@ def test_each_target_of_make_exists(page, shell):
     targets = re.findall(r"^make ([\w-]+)  ", "\n".join(lines), re.M)
     assert len(targets) >= 8
     for target in targets:
-        # Each builds, and some run all tests, this one among them: make only says what it would do.
+        # Each builds, and some run all tests, this one among them: make only prints its commands.
         shell.run(f"make -n -C {ROOT} {target}")
     # The test that it names runs with all others; here it is found.
     command = contributing.take("CARILLON_EXECUTABLE=").code.replace("pytest ", "pytest --collect-only -q ")

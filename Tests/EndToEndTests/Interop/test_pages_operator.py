@@ -1,4 +1,4 @@
-"""The examples of the pages for those who run a server."""
+"""The examples of the pages for operators of a server."""
 
 import configparser
 import json

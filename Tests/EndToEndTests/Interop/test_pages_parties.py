@@ -134,7 +134,7 @@ def test_services(page, shell, make_server):
 
 
 def sealed_bodies(code: str, bundle: dict, shell, call: str, variables: dict, peer: ServiceDevice):
-    """What the library seals has the form of the page, and it opens what has this form."""
+    """The sealed data of the library has the form of the page, and the library opens this form."""
     value, error, attached = [example(line) for line in code.splitlines()]
     of_peer = filled(call, {"--of com.example.files": f"--of com.example.files/{peer.device.id}"})
     caller = shell.start(of_peer, **variables)

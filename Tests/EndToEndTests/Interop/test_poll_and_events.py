@@ -65,7 +65,7 @@ def fill(device) -> list[str]:
     return [s.id for s in sent]
 
 
-def test_socket_poll_and_events_give_the_same_envelopes_in_the_same_order(device):
+def test_socket_poll_and_events_deliver_the_same_envelopes_in_the_same_order(device):
     sent = fill(device)
     polled = device.inbox()
     with events_of(device) as events:
@@ -92,7 +92,7 @@ def test_a_poll_leaves_the_inbox_as_it_was(device, channel):
     assert len(device.inbox()["envelopes"]) == 1
 
 
-def test_max_limits_a_poll_and_more_says_that_there_is_more(device, channel):
+def test_max_limits_a_poll_and_more_shows_that_there_is_more(device, channel):
     sent = [channel.send(f"{n}".encode()).id for n in range(5)]
     page = device.inbox(max=2)
     assert ([frame["version"] for frame in page["envelopes"]], page["more"]) == (sent[:2], True)
@@ -215,7 +215,7 @@ def test_a_result_becomes_the_outcome(device, channel, given, outcome, code):
     assert device.inbox()["envelopes"] == []
 
 
-def test_a_deferred_message_comes_again_and_blocks_nobody(device, channel):
+def test_a_deferred_message_is_delivered_again_and_blocks_no_other(device, channel):
     deferred, other = channel.send(b"later"), channel.send(b"now")
     first, second = device.inbox()["envelopes"]
     assert device.results(result(first, "deferred"), result(second)).status_code == 204
@@ -247,7 +247,7 @@ def test_results_of_another_device_change_nothing(server, device, channel):
     assert sent.status()["state"] == "waiting"
 
 
-def test_results_for_what_the_socket_was_offered_count(device, channel):
+def test_results_for_offers_to_the_socket_count(device, channel):
     with device.connect() as socket:
         socket.caught_up()
         sent = channel.send(b"x")

@@ -1,4 +1,4 @@
-"""The server behind nginx, with the snippet of docs/connecting.md as it stands there, TLS included."""
+"""The server behind nginx, with the exact snippet of docs/connecting.md, TLS included."""
 
 import datetime
 import ipaddress

@@ -28,7 +28,7 @@ MOST_TIMES = 4
 
 
 class World:
-    """The server behind its relay, the devices, and who sends."""
+    """The server behind its relay, the devices, and the senders."""
 
     users = ["ada", "bob"]
 
@@ -102,7 +102,7 @@ class World:
     # Troubles
 
     def trouble(self, filler):
-        """What happens in one round, beside the faults of the relay."""
+        """The events of one round, beside the faults of the relay."""
         kind = self.chance.choice(["server", "device", "device", "stop", "user", "disk"])
         self.model.counts["trouble: " + kind] += 1
         device = self.chance.choice(self.lasting)
@@ -167,7 +167,7 @@ class World:
 
 
 def too_little(world) -> list:
-    """Returns what happened too rarely until now."""
+    """Returns the events that occurred too rarely until now."""
     counts, faults = world.model.counts, world.relay.counts
     least = {"messages shown": 1, "results": 0.2, "kills": 0.3, "requests handled": 0.1}
     missing = [f"{name}: {counts[name]}" for name, share in least.items() if counts[name] < share * ROUNDS]

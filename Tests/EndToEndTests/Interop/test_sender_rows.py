@@ -41,7 +41,7 @@ def test_two_messages_have_different_locations_of_which_neither_contains_the_tok
 
 
 @pytest.mark.parametrize("encoding", ["aes128gcm", "aesgcm"])
-def test_pywebpush_sends_and_http_ece_reads_what_arrives(device, channel, encoding):
+def test_http_ece_reads_messages_that_pywebpush_sends(device, channel, encoding):
     subscriber = Subscriber()
     text = "Grüße, 世界! ".encode() * 20
     with device.connect() as socket:
@@ -156,7 +156,7 @@ def test_two_topics_are_refused(channel):
 
 @pytest.mark.parametrize("urgency", ["very-low", "low", "normal", "high", "High", "VERY-LOW"])
 def test_each_urgency_is_accepted_in_any_case(channel, urgency):
-    """RFC 8030 section 5.3 gives the values as ABNF strings, which RFC 5234 compares without case."""
+    """RFC 8030 section 5.3 has the values as ABNF strings, which RFC 5234 compares without case."""
     channel.send(b"x", headers={"Urgency": urgency})
 
 

@@ -40,7 +40,7 @@ def test_a_request_crosses_ten_cuts_on_each_side(executable, tmp_path, seed):
         call = consumer.start("call", METHOD, "--of", FILES, "--attach", file, "--parameters", "7")
         out, err = call.communicate(timeout=PATIENCE * 6 + MIB)
         assert call.returncode == 0, err
-        # The cuts are told of as well.
+        # The cuts are reported as well.
         (result,) = [line for line in map(json.loads, out.splitlines()) if line["event"] != "connectionFailed"]
         assert result["value"] == "7" and [proxy.cut for proxy in proxies] == [CUTS, CUTS]
         (path,) = result["attachments"]
@@ -48,7 +48,7 @@ def test_a_request_crosses_ten_cuts_on_each_side(executable, tmp_path, seed):
             while piece := one.read(1 << 20):
                 assert other.read(1 << 20) == piece
             assert not other.read(1)
-        # What was in flight when it was cut: the buffers of two connections on this machine.
+        # The data in flight when it was cut: the buffers of two connections on this machine.
         again = sum(proxy.moved for proxy in proxies) - 4 * length
         assert again < 2 * CUTS * (8 << 20), again
         await_value(lambda: left(server), lambda it: it == 0, "files at the server", PATIENCE * 3)

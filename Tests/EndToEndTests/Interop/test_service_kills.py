@@ -1,4 +1,4 @@
-"""SIGKILL of whoever takes part in a request, at any moment: each request has one result, and nothing is left behind."""
+"""SIGKILL of each participant of a request, at any moment: each request has one result, and no state remains."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from test_services import FILES, METHOD, Command, prepare
 KILLS = int(os.environ.get("CARILLON_SERVICE_KILLS", "12"))
 
 
-def test_whoever_is_killed_a_request_has_one_result_and_nothing_is_left(executable, tmp_path, seed):
+def test_after_a_kill_of_any_participant_a_request_has_one_result_and_no_state_remains(executable, tmp_path, seed):
     chance = random.Random(seed)
     server = Server(executable, tmp_path / "server")
     server.prepare()

@@ -22,7 +22,7 @@ def house(server):
 
 
 def prepare(server):
-    """Makes two apps that share their users."""
+    """Makes two apps with the same users."""
     answer = server.admin("POST", "/v1/apps", {"id": FILES})
     assert answer.status_code == 201, answer.text
     key = server.admin("POST", "/v1/keys", {"role": "client", "app": FILES}).json()["secret"]
@@ -110,7 +110,7 @@ VALUES = [
 ]  # fmt: skip
 
 
-def test_a_peer_calls_a_provider_and_each_opens_what_the_other_sealed(house, person, command):
+def test_a_peer_calls_a_provider_and_each_opens_the_content_of_the_other(house, person, command):
     command(FILES).start("provide", "--method", METHOD, "--echo")
     consumer = peer(house, APP, person)
     provider = found(consumer)
@@ -164,7 +164,7 @@ def test_files_cross_between_commands_and_a_program_answers(house, person, comma
     assert failed.returncode == 65 and "9: not today" in failed.stderr
 
 
-# What does not open
+# Content that does not open
 
 
 def flipped(data: str) -> str:
@@ -176,7 +176,7 @@ def flipped(data: str) -> str:
 @pytest.mark.parametrize(
     "name", ["id", "method", "deadline", "foreground", "enc", "body", "sender", "version", "files", "fileBytes"]
 )
-def test_whatever_is_changed_of_a_request_it_does_not_open(house, person, command, name):
+def test_a_request_with_any_change_does_not_open(house, person, command, name):
     command(FILES).start("provide", "--method", METHOD, "--method", "com.example.echo/1.0/shout", "--method",
                          "com.example.echo/1.1/echo", "--echo")  # fmt: skip
     consumer = peer(house, APP, person)
@@ -203,7 +203,7 @@ def test_whatever_is_changed_of_a_request_it_does_not_open(house, person, comman
 
 
 def sealed(consumer, provider, request, payload: dict, **content) -> dict:
-    """A request whose body is sealed as it should be, whatever it has inside."""
+    """A request whose body is sealed correctly, with any content."""
     context = request_info(
         "request", request, consumer.peer, (provider["app"], provider["device"]), consumer.key_id,
         provider["keys"]["id"], content,
@@ -212,7 +212,7 @@ def sealed(consumer, provider, request, payload: dict, **content) -> dict:
     return request | {"enc": encode64(enc), "body": encode64(body)} | content
 
 
-def test_what_is_inside_is_what_was_announced(house, person, command):
+def test_the_content_is_the_announced_one(house, person, command):
     command(FILES).start("provide", "--method", METHOD, "--echo")
     consumer = peer(house, APP, person)
     provider = found(consumer)
@@ -240,7 +240,7 @@ def test_a_key_that_its_identity_did_not_sign_is_nobodys(house, person, command)
     assert '"event":"request"' not in out
 
 
-def test_a_request_is_handled_once_whoever_sends_it_again(house, person, command):
+def test_a_request_is_handled_once_with_any_repetition(house, person, command):
     provide = command(FILES).start("provide", "--method", METHOD, "--echo")
     consumer = peer(house, APP, person)
     provider = found(consumer)
@@ -256,7 +256,7 @@ def test_a_request_is_handled_once_whoever_sends_it_again(house, person, command
     assert out.count('"event":"request"') == 1
 
 
-def test_a_reply_is_from_whom_was_asked_and_to_what_was_asked(house, person, command):
+def test_a_reply_belongs_to_its_provider_and_its_request(house, person, command):
     provider = peer(house, FILES, person)
     provider.offer(ECHO[:2])
     stranger = peer(house, FILES, person)
@@ -297,7 +297,7 @@ def test_an_identity_that_changed_is_not_sent_to(house, person, command):
     assert refused.returncode == 77 and "identity_changed" in refused.stderr
     assert other.events(wait=1) == [], "nothing was sent"
 
-    # Its fingerprint is shown, and must be said where nobody can be asked.
+    # Its fingerprint is shown, and must be an option if there is no terminal.
     install = f"{FILES}/{provider.device.id}"
     (known,) = [json.loads(line) for line in caller.run("identities").stdout.splitlines()]
     assert (known["app"], known["device"], known["user"]) == (FILES, provider.device.id, "")
@@ -342,7 +342,7 @@ def test_names_of_files_that_lead_elsewhere_are_refused(house, person, command, 
     assert not inbox.exists() or not any(inbox.rglob("*.*"))
 
 
-def test_a_fresh_eye_finds_nothing_of_what_was_said(house, person, command, tmp_path):
+def test_an_independent_search_finds_no_content_of_requests(house, person, command, tmp_path):
     mark = os.urandom(12).hex()
     command(FILES).start("provide", "--method", METHOD, "--echo")
     consumer = command()
@@ -413,7 +413,7 @@ def test_definitions_are_checked_with_their_places(executable, tmp_path):
     assert check(broken("/methods", {}))[1]["faults"][0]["place"] == "/methods"
 
 
-def test_what_does_not_fit_its_definition_is_refused_on_both_sides(house, person, command, tmp_path):
+def test_content_that_does_not_fit_its_definition_is_refused_on_both_sides(house, person, command, tmp_path):
     definition = tmp_path / "echo.json"
     definition.write_text(
         json.dumps({

@@ -22,7 +22,7 @@ def resident_mib(server) -> float:
 
 
 def unread_socket(server, device):
-    """A socket that said hello, and reads nothing from then on."""
+    """A socket that sent hello, and reads nothing from then on."""
     link = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
     key = base64.b64encode(bytes(16)).decode()
     link.sendall(
@@ -55,7 +55,7 @@ def unread_stream(server, device):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("unread", [unread_socket, unread_stream])
-def test_what_is_replaced_for_a_peer_that_does_not_read_costs_no_memory(make_server, unread):
+def test_messages_replaced_for_a_peer_that_does_not_read_use_no_memory(make_server, unread):
     server = make_server(
         CARILLON_CHANNEL_RATE="off", CARILLON_DEVICE_RATE="off", CARILLON_STALL_SECONDS="3600",
         CARILLON_KEEP_ALIVE_SECONDS="3600",

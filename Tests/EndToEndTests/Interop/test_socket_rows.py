@@ -14,7 +14,7 @@ from raw_peer import PING, PONG, RawWebSocket
 # User agent identifiers and credentials in the greeting
 
 
-def test_hello_without_uaid_is_given_a_new_one(server):
+def test_hello_without_uaid_receives_a_new_one(server):
     with server.browser() as first, server.browser() as second:
         for socket in (first, second):
             assert socket.greeting["status"] == 200
@@ -25,14 +25,14 @@ def test_hello_without_uaid_is_given_a_new_one(server):
 @pytest.mark.parametrize(
     "uaid", ["0" * 32, "not-a-uaid", "", "A" * 32, "é", "x" * 5000, "0" * 31, "0" * 33, "null"]
 )
-def test_hello_with_an_unknown_or_malformed_uaid_is_given_a_new_one(server, uaid):
+def test_hello_with_an_unknown_or_malformed_uaid_receives_a_new_one(server, uaid):
     with server.browser(uaid) as socket:
         assert socket.greeting["status"] == 200
         assert re.fullmatch("[0-9a-f]{32}", socket.uaid)
         assert socket.uaid != uaid
 
 
-def test_hello_with_the_own_uaid_is_given_the_same(server):
+def test_hello_with_the_own_uaid_receives_the_same(server):
     with server.browser() as first:
         first.register()
     with server.browser(first.uaid) as second:
@@ -47,7 +47,7 @@ def test_a_uaid_that_never_registered_was_not_stored(server):
 
 
 def test_the_id_of_a_registered_device_is_no_uaid(server, device, channel):
-    """Its credential is what opens a device's inbox; the id alone must not."""
+    """Its credential opens a device's inbox; the id alone must not."""
     channel.send(b"private")
     with server.browser(device.id) as socket:
         assert socket.uaid != device.id
@@ -55,7 +55,7 @@ def test_the_id_of_a_registered_device_is_no_uaid(server, device, channel):
 
 
 @pytest.mark.parametrize("uaid", [7, None, ["x"], {"a": 1}, True])
-def test_a_uaid_of_another_type_than_text_loses_nobody(server, uaid):
+def test_a_uaid_of_another_type_than_text_disconnects_no_device(server, uaid):
     """Either a new uaid or a clean close; autopush takes a malformed one for none."""
     with server.connect() as socket:
         socket.send({"messageType": "hello", "use_webpush": True, "uaid": uaid})
@@ -118,7 +118,7 @@ def test_unknown_fields_of_hello_are_ignored(server):
 # Registering and unregistering channels
 
 
-def test_register_echoes_the_channel_id_and_gives_an_absolute_endpoint(server):
+def test_register_echoes_the_channel_id_and_returns_an_absolute_endpoint(server):
     with server.browser() as socket:
         channel_id = new_channel_id()
         channel = socket.register(channel_id)
@@ -210,7 +210,7 @@ def longest_common_part(first: str, second: str) -> int:
     return longest
 
 
-def test_two_endpoints_share_no_recognisable_part(server):
+def test_two_endpoints_have_no_recognisable_part_in_common(server):
     with server.browser() as socket:
         channel = socket.register()
         tokens = [socket.register().endpoint.rsplit("/", 1)[1] for _ in range(3)]
@@ -301,7 +301,7 @@ def test_a_connection_that_the_server_ended_is_offered_nothing_any_more(device, 
         assert channel.send(b"later").outcome_header == "waiting"
 
 
-def test_a_silent_connection_is_closed_with_1008_after_the_hello_deadline(make_server):
+def test_an_idle_connection_is_closed_with_1008_after_the_hello_deadline(make_server):
     """Not before it: a client on a slow line counts on the whole of it."""
     server = make_server(CARILLON_HELLO_SECONDS=1)
     for _ in range(3):
@@ -383,7 +383,7 @@ def test_a_frame_that_makes_no_sense_ends_or_leaves_this_connection_and_loses_no
         '{"messageType":"ack","updates":[],"more":{"a":null}}',
     ],
 )
-def test_what_a_later_browser_may_say_is_survived(server, text):
+def test_frames_of_a_later_browser_are_accepted(server, text):
     with server.browser() as socket:
         channel = socket.register()
         socket.send(text)
@@ -392,7 +392,7 @@ def test_what_a_later_browser_may_say_is_survived(server, text):
         assert body_of(socket.notification()) == b"still here"
 
 
-def test_a_carillon_client_that_says_what_is_unknown_is_told(device):
+def test_a_carillon_client_with_an_unknown_frame_receives_an_error(device):
     with device.connect() as socket:
         socket.send({"messageType": "dance"})
         assert socket.close_code() == 1002
@@ -523,7 +523,7 @@ def test_a_nack_is_found_in_the_outcome(server, code, told):
 
 
 def test_a_nack_after_the_ack_of_firefox_is_no_error(server):
-    """A failing worker in Firefox gives ack 100 and then nack 301."""
+    """A failing worker in Firefox sends ack 100 and then nack 301."""
     with server.browser() as socket:
         sent = socket.register().send(b"x")
         frame = socket.notification()

@@ -34,7 +34,7 @@ def test_an_idle_server_exits_with_0(make_server, number):
     assert exit_code(server) == 0
 
 
-def test_carillon_clients_get_a_goodbye_and_everybody_1012(make_server):
+def test_carillon_clients_get_a_goodbye_and_all_clients_1012(make_server):
     server = make_server()
     device = server.register_device()
     with device.connect() as socket, server.browser() as browser:
@@ -75,7 +75,7 @@ def test_readiness_ends_and_new_connections_are_refused(make_server):
         server.request("GET", "/health/live")
 
 
-def test_peers_that_never_answer_do_not_hold_up_the_end(make_server):
+def test_peers_that_never_answer_do_not_delay_the_end(make_server):
     server = make_server()
     silent = [RawWebSocket(server) for _ in range(5)]
     for raw in silent:
@@ -239,7 +239,7 @@ def test_a_server_can_be_stopped_and_started_again_and_again(make_server):
         assert versions(socket.caught_up()) == sent
 
 
-def test_a_second_server_on_the_same_data_is_refused_with_a_clear_word(make_server):
+def test_a_second_server_on_the_same_data_is_refused_with_a_clear_sentence(make_server):
     server = make_server()
     with pytest.raises(AssertionError) as refused:
         server.command("apps", "list")

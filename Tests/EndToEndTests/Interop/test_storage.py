@@ -56,7 +56,7 @@ def test_damage_wherever_it_is_met_ends_readiness_and_shows_in_the_exit_code(mak
     assert "damaged" in server.log.read_text().splitlines()[-1]
 
 
-def test_damage_that_is_met_at_the_start_is_said_with_the_documented_code(make_server, executable):
+def test_damage_that_is_found_at_the_start_is_reported_with_the_documented_code(make_server, executable):
     server = make_server()
     assert server.stop() == 0
     overwrite(server.data / "carillon.sqlite", "token_key")
@@ -102,7 +102,7 @@ def test_a_full_disk_is_not_a_missing_permission(executable, small_disk, filler)
 
 @pytest.fixture
 def common_path():
-    """A directory that everybody may look into. Another pytest that begins takes that right from the folders of this one."""
+    """A directory that every user may read. Another pytest that begins takes that right from the folders of this one."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name)
         path.chmod(0o755)
@@ -111,7 +111,7 @@ def common_path():
 
 @pytest.fixture
 def somebody() -> dict:
-    """How a program is run as a user who may not do everything."""
+    """How a program is run as a user with few permissions."""
     if os.getuid() != 0:
         return {}
     return {"user": pwd.getpwnam("nobody").pw_uid, "group": 65534, "extra_groups": []}
@@ -127,8 +127,8 @@ def test_a_missing_permission_is_not_a_full_disk(executable, common_path, somebo
     assert list(data.iterdir()) == []
 
 
-def test_a_directory_that_takes_no_log_is_said_to_lack_the_permission(executable, common_path, somebody):
-    """SQLite says no more than that it cannot open a file."""
+def test_a_directory_that_cannot_store_a_log_is_reported_with_the_missing_permission(executable, common_path, somebody):
+    """SQLite reports only that it cannot open a file."""
     data = common_path / "data"
     assert run(executable, "apps", "create", "a", "--data", data, "--init").returncode == 0
     for file in data.iterdir():

@@ -183,17 +183,17 @@ def test_a_kill_loses_no_update_and_delivers_none_as_a_new_entry(make_server, mo
     if moment == "reported":
         assert client.poll() == [] and counts(server, update) == {"done": 1}
     elif moment in ("given", "received"):
-        # The position says that it was received: it is not given again.
+        # The position confirms its receipt: it is not delivered again.
         assert client.poll() == [] and counts(server, update) == {"stored": 1}
     else:
         assert [frame["update"]["id"] for frame in client.poll()] == [update["id"]]
-    # A client that lost what it had says so by no position.
+    # A client that lost its data sends no position.
     client.position = None
     again = client.poll()
     assert [frame["entry"] for frame in again] == ([] if moment == "reported" else [1])
 
 
-def test_a_client_of_a_server_that_was_restored_is_given_again_and_fetches_everything(make_server, executable, tmp_path):
+def test_a_client_of_a_restored_server_receives_updates_again_and_fetches_everything(make_server, executable, tmp_path):
     server = make_server()
     declare(server)
     client = Client(server)
@@ -208,7 +208,7 @@ def test_a_client_of_a_server_that_was_restored_is_given_again_and_fetches_every
     subprocess.run([executable, "restore", backup, "--data", restored], check=True, capture_output=True)
     server.data = restored
     server.start()
-    # What it received after the backup it is given once more, under the same name; what was published then is not known any more.
+    # An update that it received after the backup is delivered once more, under the same name; updates published then are unknown.
     frames = client.poll()
     assert [frame["update"]["payload"] for frame in frames if frame["update"]["kind"] == "content"] == [{"action": "resync"}]
     assert [frame["update"]["id"] for frame in frames if frame["update"]["kind"] == "popup"] == [popup["id"]]

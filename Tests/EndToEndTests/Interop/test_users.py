@@ -1,4 +1,4 @@
-"""Users: tokens that PyJWT signs, key sets that Python's own server publishes, and what must not be believed."""
+"""Users: tokens that PyJWT signs, key sets that Python's own server publishes, and forged tokens."""
 
 import base64
 import datetime
@@ -108,13 +108,13 @@ def confused() -> str:
         lambda: "eyJhbGciOiJub25lIn0.e30.",
     ],
 )
-def test_what_must_not_be_believed_is_refused(server, users, forged):
+def test_a_forged_token_is_refused(server, users, forged):
     device = server.register_device()
     assert_problem(say(device, forged()), 401, "user_token_invalid")
     assert "user" not in server.request("GET", "/v1/device", key=device.credential).json()
 
 
-def test_a_watcher_is_told_why_a_channel_ended(server, users):
+def test_a_watcher_receives_the_reason_why_a_channel_ended(server, users):
     device = server.register_device()
     assert say(device, token("ES256")).status_code == 200
     channel = server.request(
@@ -200,7 +200,7 @@ def test_a_key_set_is_fetched_once(make_server, key_sets):
     ("status", "body"),
     [(302, b""), (500, b"{}"), (200, b"<html>"), (200, b'{"keys":[]}'), (200, b" " * 65_537)],
 )
-def test_a_key_set_that_is_none_says_so_and_is_asked_for_again_later(make_server, key_sets, status, body):
+def test_an_invalid_key_set_is_reported_and_requested_again_later(make_server, key_sets, status, body):
     key_sets.status, key_sets.body = status, body
     server = make_server(CARILLON_OUTWARD_CA=key_sets.certificate, CARILLON_ALLOW_PRIVATE_ADDRESSES="true")
     server.admin("PUT", f"/v1/apps/{APP}/users", {"jwksURL": key_sets.url})

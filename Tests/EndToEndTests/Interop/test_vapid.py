@@ -80,7 +80,7 @@ def test_both_generations_of_py_vapid_are_accepted(restricted, sender, generatio
 
 @pytest.mark.parametrize("joint", [";", ",", "; ", ", "])
 @pytest.mark.parametrize("key_first", [True, False])
-def test_the_older_generation_shares_crypto_key_with_the_keys_of_aesgcm(
+def test_the_older_generation_has_crypto_key_with_the_keys_of_aesgcm(
     device, restricted, sender, joint, key_first
 ):
     headers = sender.headers({"aud": restricted.server.url, "sub": "mailto:ops@example.com"}, generation=1)
@@ -358,7 +358,7 @@ def test_a_sound_token_does_no_harm_on_an_unrestricted_channel(channel, sender):
 
 
 def test_a_forged_token_is_refused_on_an_unrestricted_channel(device, channel, sender):
-    """RFC 8292 section 4.2: what is given is checked, wherever it is given."""
+    """RFC 8292 section 4.2: present credentials are checked, in each place."""
     forged = sign(Sender(), claims_for(channel))
     assert_problem(post_with(channel, f"vapid t={forged}, k={sender.key}"), 403, "vapid_invalid")
     elsewhere = sign(sender, claims_for(channel, aud="https://other.example"))

@@ -1,4 +1,4 @@
-"""The backend's watch: pings, what its channel hears, the call at the channel's end, and signatures."""
+"""The backend's watch: pings, the events of its channel, the call at the channel's end, and signatures."""
 
 import base64
 import sqlite3
@@ -48,7 +48,7 @@ def shown(channel) -> dict:
 
 
 def let_time_pass(server, seconds: int):
-    """Waits until another backend, pinged once a second, was pinged so often: what was due by then had its turn."""
+    """Waits until another backend, pinged once a second, was pinged so often that all work due by then had its turn."""
     other = Backend()
     channel = server.register_device().open_channel()
     put(channel, pingAddress=other.url, pingIntervalSeconds=1)
@@ -90,7 +90,7 @@ def test_the_channel_hears_live_why_its_backend_is_gone_and_that_it_is_back(watc
     assert other.server.request("GET", other.endpoint + "/watch").status_code == 404
 
 
-def test_a_token_that_is_lost_again_after_the_backend_registered_anew_is_news_again(watching, backend):
+def test_a_token_that_is_lost_again_after_the_backend_registered_anew_is_reported_again(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
     address = {"pingAddress": backend.url, "pingIntervalSeconds": 1}
@@ -104,7 +104,7 @@ def test_a_token_that_is_lost_again_after_the_backend_registered_anew_is_news_ag
             assert event(socket) == ("recovered", None)
 
 
-def test_what_a_device_missed_it_hears_at_its_next_connection_once(watching, backend):
+def test_events_that_a_device_missed_are_delivered_at_its_next_connection_once(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
     backend.status = 500
@@ -264,7 +264,7 @@ def test_a_secret_is_kept_until_a_new_one_is_asked_for_and_is_not_in_the_data(wa
         assert base64.b64decode(secret[6:]) not in stored
 
 
-def test_a_watch_whose_secret_is_lost_is_told_and_registered_anew_with_another(watching, backend):
+def test_a_watch_whose_secret_is_lost_is_reported_and_registered_anew_with_another(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
     first = put(channel, pingAddress=backend.url, pingIntervalSeconds=1, disconnectAddress=backend.url + "/gone")["secret"]
@@ -283,7 +283,7 @@ def test_a_watch_whose_secret_is_lost_is_told_and_registered_anew_with_another(w
             frame = socket.receive(PATIENCE * 5)
         assert (frame["event"], frame["code"]) == ("pingFailed", 605)
         socket.ack(frame)
-        # The app opens the channel again under its name, as it has to, and gives its backend the token that it gets.
+        # The app opens the channel again under its name, as required, and sends the new token to its backend.
         answer = device.request("POST", "/v1/device/channels", {"channelID": channel.id})
         assert answer.status_code in (200, 201)
         renewed = Channel(watching, channel.id, answer.json()["endpoint"])
@@ -314,7 +314,7 @@ def test_a_signature_does_not_fit_another_body_another_time_or_another_id(watchi
         verifier.verify(call.body + b" ", call.headers)
 
 
-def test_a_watch_is_for_who_has_a_live_token_of_this_server(watching, backend):
+def test_a_watch_requires_a_live_token_of_this_server(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
     body = {"pingAddress": backend.url}

@@ -1,4 +1,4 @@
-"""Kills the server with SIGKILL at random moments under load, and checks what it promised (docs/guarantees.md).
+"""Kills the server with SIGKILL at random moments under load, and checks its guarantees (docs/guarantees.md).
 
 Everything that the server keeps is changed at the same time. Of messages:
 
@@ -30,7 +30,7 @@ import sys
 import tempfile
 import time
 
-# Of the other tests: who signs user tokens.
+# Of the other tests: the signer of user tokens.
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from log_secrets import LEDGER
@@ -38,7 +38,7 @@ from run import MANY, Run
 
 
 def report(run):
-    """Says what happened and what is wrong; answers whether all was well."""
+    """Prints the events and the faults; returns whether there were no faults."""
     ledger = run.ledger
     faults = [f"VIOLATION in {where}: {text}" for text, where in ledger.violations.items()]
     least = run.least()

@@ -8,7 +8,7 @@ PART = ["Content-Type: application/partial-upload"]
 class Upload:
     def __init__(self, data):
         self.data = data
-        # What was answered as an offset, and how far it may be.
+        # The offset in the answer, and the largest possible one.
         self.offset = self.tried = 0
         self.is_whole = self.may_be_removed = False
 

@@ -1,4 +1,4 @@
-"""What must have happened for each kill, on average: about a fifth of what is seen in 10 kills on a busy machine."""
+"""The required number of events for each kill, on average: about a fifth of the number in 10 kills on a busy machine."""
 
 FLOORS = {
     "accepted": 30,

@@ -146,7 +146,7 @@ class DistinctItems(Fired):
 
 
 class OnceSubscriptions(Fired):
-    """Guarantee: a subscription that was answered with the policy `once` fires when its condition holds, and does not fire again."""
+    """Guarantee: a subscription that was answered with the policy `once` fires when its condition is true, and never again."""
 
     name = "subscriptions with a condition"
 
@@ -204,7 +204,7 @@ class OnceSubscriptions(Fired):
 
 
 class Crossings(DistinctItems):
-    """Guarantee: a subscription with `everyCrossing` fires once for each answered update at which its condition holds after an
+    """Guarantee: a subscription with `everyCrossing` fires once for each answered update at which its condition is true after an
     answered update at which it did not."""
 
     name = "crossings"

@@ -1,10 +1,10 @@
-"""What happened in a run, which violations were found, and when the server could not write."""
+"""The events of a run, the violations that were found, and the times when the server could not write."""
 
 import time
 from collections import Counter
 
 # The record of an acknowledgement that overtook its message's write follows within 40 ms; a kill before that loses it.
-# A busy machine may take longer: what was asked of the disk so long afterwards, and answered, proves that it followed.
+# A busy machine may take longer: a disk operation that was requested so long afterwards, and completed, proves that it followed.
 RECORD_SECONDS = 0.1
 # Changes that could not be written while the disk had a fault are written within this time after the fault.
 RECOVERY_SECONDS = 5
@@ -43,7 +43,7 @@ class Journal:
             self.refuses_until = time.time() + RECOVERY_SECONDS
 
     def restarted(self):
-        """A server that is ready refuses nothing, whatever was before it started."""
+        """A server that is ready refuses nothing, regardless of the time before it started."""
         self.refuses_until = 0.0
 
     def may_refuse(self):
@@ -56,14 +56,14 @@ class Journal:
             self.violation(f"{what} is answered as done while no commit can succeed")
 
     def was_unwritten(self, moment):
-        """Whether a change that was told at that moment, before it was written, can be without effect because of a fault of the disk."""
+        """Whether a change that was reported at that moment, before its write, can be lost because of a fault of the disk."""
         for began, ended in reversed(self.troubles):
             if began - 1 < moment < ended + RECORD_SECONDS:
                 return time.time() < ended + RECOVERY_SECONDS
         return False
 
     def recorded_by(self, moment):
-        """By when an outcome is on disk that somebody was told then, before it was written."""
+        """The time by which an outcome is on disk that was reported at that moment, before it was written."""
         for began, ended in reversed(self.troubles):
             if began - 1 < moment < ended + RECORD_SECONDS:
                 return ended + RECOVERY_SECONDS

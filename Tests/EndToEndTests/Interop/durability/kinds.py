@@ -12,7 +12,7 @@ class Refused(Exception):
 
 
 class Cell:
-    """A value that changes at the server, and what it can be: the value of the last change that was answered, or of a change
+    """A value that changes at the server, and its possible states: the value of the last change that was answered, or of a change
     after it whose answer did not come."""
 
     def __init__(self, value):
@@ -29,7 +29,7 @@ class Cell:
         self.possible = {value}
 
     def saw(self, value, is_backup=False):
-        """Whether the server may say so. Without a change under way, the value is known from then on."""
+        """Whether the server may return it. Without a change under way, the value is known from then on."""
         if is_backup:
             return self.in_backup is None or value in self.in_backup
         is_right = value in self.possible
@@ -53,17 +53,17 @@ class Kind:
         self.server = run.server
         self.ledger = run.ledger
         self.random = run.random_for(self.name)
-        # What the last backup must have.
+        # The state that the last backup must have.
         self.in_backup = set()
 
     async def prepare(self, http):
-        """Makes what is there from the beginning."""
+        """Creates the objects that exist from the beginning."""
 
     async def change(self, http):
         """Makes one change."""
 
     async def check(self, http, is_backup=False):
-        """Compares what the server says with what was answered. Nothing is under way.
+        """Compares the server's state with its answers. Nothing is under way.
 
         With `is_backup`, `http` leads to a server that was restored from the last backup, and nothing is concluded from its answers.
         """
@@ -72,18 +72,18 @@ class Kind:
         """Makes the checks at the end of the run."""
 
     def coming(self):
-        """Returns what `finish` counts if nothing is wrong."""
+        """Returns the counts of `finish` if there is no fault."""
         return {}
 
     async def end(self):
-        """Ends what runs beside the server."""
+        """Ends the processes beside the server."""
 
     def cells(self):
         """Returns the cells that a backup must have right."""
         return []
 
     def certain(self):
-        """Returns the names of what is at the server for certain: a backup must have what is certain all the time."""
+        """Returns the names of the objects that are certainly at the server. A backup must contain those that stay certain."""
         return set()
 
     def backup_begins(self):
@@ -139,7 +139,7 @@ class Kind:
         raise Refused()
 
     async def change_cell(self, http, cell, value, method, path, body=None, expected=(200,), secret=None):
-        """Changes what a cell stands for."""
+        """Changes the object of a cell."""
         commits = value not in cell.possible
         cell.trying(value)
         answer = await self.ask(http, method, path, body, expected, secret, commits=commits)

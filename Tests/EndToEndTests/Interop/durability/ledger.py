@@ -1,4 +1,4 @@
-"""What the senders were told, what the devices saw and said, and what follows from it for each message.
+"""The answers to the senders, the envelopes and reports of the devices, and the consequences for each message.
 
 Times are those of the system's clock, which is the server's as well: a message expires to the millisecond.
 """
@@ -9,7 +9,7 @@ from journal import Journal
 
 
 class Ledger(Journal):
-    """Compares what senders and devices report."""
+    """Compares the reports of senders and devices."""
 
     def __init__(self):
         super().__init__()
@@ -19,7 +19,7 @@ class Ledger(Journal):
         self.topics = {}
         # Messages that were acknowledged before they were written, with those whose place they took.
         self.overtaken = []
-        # Messages of TTL 0 that were given to a connection of this server process.
+        # Messages of TTL 0 that were delivered to a connection of this server process.
         self.offered = []
         # Messages that have no answer yet.
         self.under_way = set()
@@ -103,7 +103,7 @@ class Ledger(Journal):
             self.violation(f"TTL 0 is answered {outcome}", message)
 
     def took_place(self, message, did_overtake, now):
-        """Those before it in its topic are final with its answer, but for what a kill may undo."""
+        """Earlier ones in its topic are final with its answer, except those that a kill may undo."""
         earlier = [other for other in self.earlier(message) if other.final_at is None or other.is_soft]
         if did_overtake:
             self.counts["acknowledged before it was written"] += 1
@@ -128,12 +128,12 @@ class Ledger(Journal):
         self.close(message, message.sent_at)
 
     def trying(self, message, outcome):
-        """Before somebody asks for this end, which a kill may keep from happening."""
+        """Before the request for this end, which a kill may prevent."""
         if message.final_at is None or message.is_soft:
             message.ends.add(outcome)
 
     def took_back(self, message, status, began, now):
-        """What DELETE answered."""
+        """The answer to DELETE."""
         self.synced_at = max(self.synced_at, began)
         if status == 204:
             self.counts["cancelled"] += 1
@@ -155,9 +155,9 @@ class Ledger(Journal):
             self.violation(f"the message's address is answered {status}", message)
 
     def heard(self, message, outcome, began, now):
-        """The server says that it waits (no outcome), or what became of it."""
+        """The server reports that it waits (no outcome), or its outcome."""
         if outcome is None:
-            # What was given of TTL 0 is waited for a while.
+            # For a delivered message of TTL 0, the outcome is awaited for a while.
             is_late = message.answer == "dropped" if message.is_volatile else message.expired_by < began
             if self.is_over(message, began) or is_late:
                 self.violation("said to wait", message)
@@ -187,7 +187,7 @@ class Ledger(Journal):
         return message
 
     def results_stored(self, messages, began, now):
-        """The server answered 204 to what a device said of these."""
+        """The server answered 204 to a device's reports about these."""
         self.synced_at = max(self.synced_at, began)
         for message in messages:
             self.counts["results over HTTP"] += message.final_at is None
@@ -227,7 +227,7 @@ class Ledger(Journal):
         self.under_way.clear()
 
     def audited(self, device, present, began, ended):
-        """All that waits, while nothing was under way: what is not among it is over, and what is waits for certain."""
+        """All waiting messages, while nothing was under way: other messages are final, and these certainly wait."""
         absent = [message for tag, message in device.open.items() if tag not in present]
         for message in absent:
             if not self.is_excused(message, present, ended):

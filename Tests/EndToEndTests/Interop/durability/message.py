@@ -1,4 +1,4 @@
-"""One message, and what can have become of it."""
+"""One message, and its possible outcomes."""
 
 from dataclasses import dataclass, field
 
@@ -20,14 +20,14 @@ class Message:
     sent_at: float
     id: str | None = None
     was_seen: bool = False
-    # What the first answer said of it, and when it had come.
+    # The outcome in the first answer, and the time of the answer.
     answer: str | None = None
     answered_at: float | None = None
     # By then it was accepted, if it ever was.
     accepted_by: float = float("inf")
     # Since when it is known to wait in the store.
     stored_at: float | None = None
-    # The outcomes that somebody may have caused since it was last known to wait.
+    # The outcomes that may have been caused since it was last known to wait.
     ends: set = field(default_factory=set)
     outcome: str | None = None
     # Since when it is known to wait no more; `is_soft` when a kill at the wrong moment may still undo that.
@@ -57,7 +57,7 @@ class Message:
         return outcomes
 
     def must_wait(self, began, ended):
-        """Whether it waited all that time, whatever became of what had no answer."""
+        """Whether it waited all that time, with any result of the unanswered requests."""
         is_stored = self.stored_at is not None and self.stored_at < began
         return is_stored and self.final_at is None and not self.ends and not self.may_expire_by(ended)
 

@@ -21,7 +21,7 @@ class Pushed:
     def __init__(self, device, is_alert, body):
         self.device, self.is_alert, self.body = device, is_alert, body
         self.id = None
-        # The identifier of the push that the server says was handed over.
+        # The identifier of the push that the server reports as handed over.
         self.handed = None
 
 

@@ -66,7 +66,7 @@ class Device:
     # Sockets
 
     async def listen(self, seconds):
-        """Acknowledges some of what comes, and leaves after a time, with or without saying so."""
+        """Acknowledges some of the envelopes, and leaves after a time, with or without a close frame."""
         began = time.time()
         async with self.connect() as link:
             try:
@@ -119,7 +119,7 @@ class Device:
     # Event streams
 
     async def read_events(self, http, seconds):
-        """Answers over HTTP for some of what comes, and leaves after a time."""
+        """Answers over HTTP for some of the envelopes, and leaves after a time."""
         began, present = time.time(), {}
         deadline = asyncio.get_running_loop().time() + seconds
         events = self.events()
@@ -175,7 +175,7 @@ class Device:
         await self.answer(http, [it for it in present.values() if self.random.random() < self.answer_share])
 
     async def poll(self, http, wait, count):
-        """What waits, and whether that was all; nothing is answered for."""
+        """The waiting envelopes, and whether they are all; none is acknowledged."""
         began = time.time()
         status, _, body = await http.request(
             "GET", f"/v1/inbox?wait={wait}&max={count}", secret=self.credential)

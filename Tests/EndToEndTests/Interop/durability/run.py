@@ -30,11 +30,11 @@ KINDS = [
     Registrations, Keys, Items, DistinctItems, OnceSubscriptions, Crossings, ClosedItems, DeletedItems, Watches, Updates, Services, Attachments, Pushes,
 ]
 STARTING, STOPPING, STOPPED, BACKUP = "a kill at the start", "a kill at the stop", "a stop", "a backup"
-# What happens beside the kill, in turns.
+# The events beside the kill, in turns.
 TURNS = [None, SLOW, STARTING, FAILING, STOPPING, FULL, BACKUP, None, STOPPED, None]
 FAULTS = (SLOW, FAILING, FULL)
 ROUND_SECONDS = 10
-# What waits for a device after an audit, roughly.
+# The approximate number of waiting envelopes of a device after an audit.
 LEFT_WAITING = 60
 # The run ends with so many violations.
 MANY = 20
@@ -142,7 +142,7 @@ class Run:
         return True
 
     def least(self):
-        """Returns what must have happened, and how often."""
+        """Returns the required events with their numbers."""
         return floors(min(self.kills, self.wanted), self.turns, FAULTS, BACKUP)
 
     def too_little(self):
@@ -204,7 +204,7 @@ class Run:
             await asyncio.sleep(0.005)
 
     async def audit(self):
-        """Nothing is under way: what waits for each device is all that will come."""
+        """Nothing is under way: each device receives only its waiting envelopes."""
         with self.server.connect() as http:
             for kind in self.kinds:
                 with contextlib.suppress(Refused):
@@ -232,7 +232,7 @@ class Run:
                 await ask(self.ledger, http, message, self.random.choice([None, self.sender_key]))
 
     async def finish(self):
-        """Every device takes what waits; then nothing does."""
+        """Every device acknowledges its waiting envelopes; then none waits."""
         with self.server.connect() as http:
             for sender in self.senders:
                 await sender.repeat_unanswered(http)

@@ -20,7 +20,7 @@ GONE = (OSError, EOFError, WebSocketException, aiohttp.ClientError)
 START_SECONDS = 60
 STOP_SECONDS = 40
 ANSWER_SECONDS = 60
-# For what follows by itself.
+# For consequences without a request.
 PATIENCE = 30
 SETTINGS = {
     "CARILLON_CHANNEL_RATE": "off",
@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 def free_port(offset=0):
-    """A port below those that the system gives to whoever connects: a server keeps its own while it is down."""
+    """A port below those that the system assigns to clients: a server keeps its own while it is down."""
     port = 10_000 + (os.getpid() * 997 + offset * 101) % 22_000
     while True:
         with socket.socket() as probe:
@@ -115,7 +115,7 @@ class Server:
 
     async def kill(self):
         self.is_killed = True
-        # One that ended by itself was noticed by everybody who was connected.
+        # The end of a connection without a kill was noticed by all connected clients.
         send(self.process, signal.SIGKILL)
         await self.process.wait()
 

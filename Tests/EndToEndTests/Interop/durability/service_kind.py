@@ -116,7 +116,7 @@ class Services(Kind):
         if early := [id for id in replied if id in self.requests and not self.requests[id].may_be_replied]:
             self.violation(f"replied without a reply: {early[:3]}")
         self.ledger.counts["service replies that waited after a kill"] += len(replied)
-        # What is over at both ends is acknowledged and forgotten.
+        # A request that is finished at both ends is acknowledged and forgotten.
         over = [id for id, it in self.requests.items() if it.is_replied]
         for device, waiting in ((self.provider, asked), (self.consumer, replied)):
             results = [{"version": waiting[id], "result": "acknowledged"} for id in over if id in waiting]

@@ -1,4 +1,4 @@
-"""The simulator of Apple's push service as a process that is killed too, and what it received."""
+"""The simulator of Apple's push service as a process that is killed too, and the pushes that it received."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from server import GONE, Connection, free_port, send
 KEY = "SIMULATED1"
 TEAM = "SIMTEAM001"
 START_SECONDS = 30
-# A request that was read before the simulator fell silent is in its list after this time.
+# A request that was read before the simulator stopped answering is in its list after this time.
 SILENCE_SECONDS = 0.1
 
 
@@ -78,7 +78,7 @@ class Simulator:
         await self.api("POST", "faults", {"fault": "close", "at": "processed", "times": 1})
 
     async def kill(self):
-        """Kills the process while requests are under way. What it accepted before is known; then it accepts nothing more."""
+        """Kills the process while requests are under way. The requests accepted before are known; then it accepts no more."""
         await self.lose_no_answer()
         await self.api("POST", "faults", {"fault": "silence"})
         await asyncio.sleep(SILENCE_SECONDS)

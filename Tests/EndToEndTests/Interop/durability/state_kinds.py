@@ -10,7 +10,7 @@ from server import APP, PATIENCE
 
 
 class Registrations(Kind):
-    """Guarantee: what a device sent of itself, and what an operator said of it, stays as it was answered."""
+    """Guarantee: the reports of a device, and the settings of an operator for it, stay as they were answered."""
 
     name = "registrations and suspensions"
 

@@ -49,7 +49,7 @@ class Trouble:
         await asyncio.sleep(max(0, ends_at - time.monotonic()))
 
     async def recover(self, seconds):
-        """Ends the fault; the server has so many seconds for what it kept."""
+        """Ends the fault; the server has this number of seconds for its unwritten data."""
         await self.end()
         self.ledger.trouble_ended()
         if not await self.becomes(200):

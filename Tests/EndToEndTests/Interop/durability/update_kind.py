@@ -1,4 +1,4 @@
-"""Updates for an audience: published, withdrawn, given, and reported as done."""
+"""Updates for an audience: published, withdrawn, delivered, and reported as done."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ class Published:
 
 
 class Updates(Kind):
-    """Guarantee: a device is given each update whose publication was answered, until the withdrawal or the result "done" was answered;
+    """Guarantee: each update whose publication was answered is delivered, until the withdrawal or the result "done" was answered;
     then it is not given the update any more. An update that a backup has was not ended before."""
 
     name = "updates for an audience"
@@ -51,7 +51,7 @@ class Updates(Kind):
             await self.poll(http, self.random.sample(sorted(self.given), min(1, len(self.given))))
 
     async def poll(self, http, done=(), is_new=False):
-        """Reports some as done, and takes what is given."""
+        """Reports some as done, and stores the deliveries."""
         began = time.time()
         value = {"protocol": 1, "kinds": ["popup"], "max": 500}
         if self.position and not is_new:
@@ -81,7 +81,7 @@ class Updates(Kind):
         return {id for id, update in self.updates.items() if update.must_come}
 
     async def check(self, http, is_backup=False):
-        """A device that lost its position is given everything again."""
+        """A device that lost its position receives everything again."""
         if is_backup:
             return await self.check_backup(http)
         seen, more = await self.poll(http, is_new=True)
@@ -95,7 +95,7 @@ class Updates(Kind):
             if not some:
                 await asyncio.sleep(0.1)
         self.ledger.counts["updates that waited after a kill"] += len(seen)
-        # What may have ended and is given has not; what is not given has.
+        # An update that may have ended and is delivered has not; one that is not delivered has.
         for id, update in list(self.updates.items()):
             if id not in seen and not update.must_come:
                 del self.updates[id]

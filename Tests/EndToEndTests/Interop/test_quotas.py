@@ -10,7 +10,7 @@ import secrets
 
 import pytest
 
-import test_connection_shares  # noqa: F401, for its trials
+import test_connection_quotas  # noqa: F401, for its trials
 from carillon_peer import APP, Device, assert_problem, free_port, new_channel_id
 from raw_peer import RawHTTP
 from service_peer import KEY_SET, ServiceDevice
@@ -87,7 +87,7 @@ def uploads_begun(world):
     return Tried(refused, [Uploader(world.server).create(b"x")])
 
 
-# What waits
+# Waiting entries
 
 
 @trial("Envelopes in an inbox", inbox_envelopes=5)
@@ -344,7 +344,7 @@ def reserved_bytes(world):
 # A hundred thousand items take a debug build nearly two minutes.
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("row", rows_of(__name__), ids=lambda row: row.resource)
-def test_a_share_is_refused_beyond_its_end_and_others_get_theirs(make_server, row):
+def test_a_quota_is_refused_beyond_its_end_and_others_get_theirs(make_server, row):
     try_row(make_server, row)
 
 

@@ -13,7 +13,7 @@ HEADER = "X-Forwarded-For"
 
 
 class Unread:
-    """Requests whose answers nobody reads, until the end of the trial."""
+    """Requests whose answers are not read, until the end of the trial."""
 
     def __init__(self, server):
         self.server = server
@@ -198,5 +198,5 @@ def long_lists(world):
 
 
 @pytest.mark.parametrize("row", rows_of(__name__), ids=lambda row: row.resource)
-def test_a_share_is_refused_beyond_its_end_and_others_get_theirs(make_server, row):
+def test_a_quota_is_refused_beyond_its_end_and_others_get_theirs(make_server, row):
     try_row(make_server, row)
