@@ -3,7 +3,7 @@ import Testing
 
 struct EncodingTests {
     @Test(arguments: 0...40)
-    func `base64url comes back as it went`(count: Int) {
+    func `base64url is decoded to the encoded bytes`(count: Int) {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
         let text = Base64URL.encode(bytes)
         #expect(Base64URL.decode(text) == bytes)
@@ -12,7 +12,7 @@ struct EncodingTests {
     }
 
     @Test(arguments: [("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zg", "f"), ("-_-_", nil), ("+/+/", nil)])
-    func `the lenient reader takes both alphabets, padded or not`(text: String, expected: String?) {
+    func `the lenient reader accepts both alphabets, padded or not`(text: String, expected: String?) {
         let decoded = Base64URL.decodeLeniently(text)
         #expect(decoded == (expected.map { Array($0.utf8) } ?? [0xFB, 0xFF, 0xBF]))
     }

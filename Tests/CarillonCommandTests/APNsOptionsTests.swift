@@ -84,7 +84,7 @@ struct APNsOptionsTests {
             ])
     }
 
-    @Test func `a Live Activity's state goes through as it is`() throws {
+    @Test func `a Live Activity's state is passed unchanged`() throws {
         let state = #"{"a":1,"b":1.5,"c":[true,null,"x"],"d":{"e":9007199254740993}}"#
         let options = try NotificationOptions.parse(["--live-activity", "update", "--content-state", state])
         let push = try PreparedPush(options, topic: "com.example.app", channel: "c", now: now)

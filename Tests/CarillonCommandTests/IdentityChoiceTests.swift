@@ -28,7 +28,7 @@ struct IdentityChoiceTests {
         #expect(choice == IdentityChoice(fingerprints: ["5678 cdef"], mustAsk: false))
     }
 
-    @Test func `on a terminal a person is asked, and elsewhere the fingerprint is required`() throws {
+    @Test func `on a terminal the person is asked, and elsewhere the fingerprint is required`() throws {
         let choice = try choose(["1234 abcd"], isTerminal: true)
         #expect(choice == IdentityChoice(fingerprints: ["1234 abcd"], mustAsk: true))
         let missing = fault { try choose(["1234 abcd"]) }

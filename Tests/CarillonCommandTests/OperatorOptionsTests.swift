@@ -11,7 +11,7 @@ struct OperatorOptionsTests {
         return try? options.side(environment)
     }
 
-    @Test func `the command line goes before the environment`() throws {
+    @Test func `the command line overrides the environment`() throws {
         let both = ["CARILLON_DATA": "/e", "CARILLON_SERVER": "http://e"]
         #expect(try side(["--data", "/d"], both) == .directory("/d"))
         #expect(try side(["--server", "http://s"], both) == .server("http://s"))

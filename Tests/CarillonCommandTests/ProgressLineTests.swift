@@ -17,7 +17,7 @@ struct ProgressLineTests {
     }
 
     @Test(arguments: 0...120)
-    func `it always fits`(width: Int) {
+    func `the line always fits`(width: Int) {
         var line = line
         #expect(line.text(width: width).count <= width)
         line.fraction = nil

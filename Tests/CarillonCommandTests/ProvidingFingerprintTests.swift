@@ -16,7 +16,7 @@ struct ProvidingFingerprintTests {
         return (fingerprint, reads)
     }
 
-    @Test func `it is read again after a fault of the storage and while the server is away`() async {
+    @Test func `the fingerprint is read again after a fault of the storage and while the server is away`() async {
         let storage = PushError(.storageUnavailable, "The disk is full.")
         let found = await read([storage, ServiceError(.serverUnavailable, "away"), storage])
         #expect(found.fingerprint == "33e0 9683" && found.reads == 4)

@@ -74,7 +74,7 @@ struct RequestFailureTests {
         #expect(fault.code == ExitStatus.noInput)
     }
 
-    @Test func `every command that calls a server takes an authority`() throws {
+    @Test func `every command that calls a server accepts an authority`() throws {
         let server = ["--server", "https://push.example.com", "--ca", "/ca.pem"]
         #expect(try OperatorOptions.parse(server).authority.file == "/ca.pem")
         #expect(try PublisherOptions.parse(server).authority.file == "/ca.pem")

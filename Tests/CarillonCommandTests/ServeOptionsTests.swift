@@ -21,7 +21,7 @@ struct ServeOptionsTests {
         }
     }
 
-    @Test func `a flag goes before the environment, and that before the file`() throws {
+    @Test func `an option overrides the environment, and the environment overrides the file`() throws {
         let path = try file(#"{"listen": "127.0.0.1:1", "max-sockets": 3, "public-url": "http://f", "dev": true}"#)
         defer { try? FileManager.default.removeItem(atPath: path) }
         let options = try ServeOptions(
@@ -54,7 +54,7 @@ struct ServeOptionsTests {
         ("CARILLON_LISTENER", "CARILLON_LISTEN"), ("CARILLON_public_url", "CARILLON_PUBLIC_URL"),
         ("CARILLON_INBOX-BYTES", "CARILLON_INBOX_BYTES"),
     ])
-    func `an unknown variable is refused with the nearest that is known`(variable: String, nearest: String) throws {
+    func `an unknown variable is refused with the nearest known one`(variable: String, nearest: String) throws {
         let fault = try #require(refusal([variable: "x"]))
         #expect(fault.code == .validationFailure)
         #expect(fault.message.contains("\(variable) "))

@@ -139,7 +139,7 @@ struct ServeSettingTests {
         }
     }
 
-    @Test func `a Unix socket can be asked for its health`() throws {
+    @Test func `a Unix socket returns the health of its server`() throws {
         #expect(try ServerChoice.urlOrSocket("unix:/run/carillon/socket", standard: "x") == "unix:/run/carillon/socket")
         #expect(throws: ValidationError.self) { try ServerChoice.urlOrSocket("unix:run/socket", standard: "http://h") }
         #expect(throws: ValidationError.self) { try ServerChoice.url("unix:/run/carillon/socket") }

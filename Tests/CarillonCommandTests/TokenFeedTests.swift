@@ -50,7 +50,7 @@ struct TokenFeedTests {
         }
     }
 
-    @Test func `it ends when it is stopped, even while a token is waited for`() async throws {
+    @Test func `the feed ends when it is stopped, even while a token is awaited`() async throws {
         let feed = TokenFeed(["aa", "bb"])
         var tokens = feed.makeAsyncIterator()
         _ = try await tokens.next()

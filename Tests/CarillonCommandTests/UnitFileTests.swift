@@ -20,7 +20,7 @@ struct UnitFileTests {
         try page.split(separator: "\n").filter { $0.hasPrefix("\(name)=") }.map { String($0.dropFirst(name.count + 1)) }
     }
 
-    @Test func `the command of each unit is one that the server takes`() throws {
+    @Test func `the command of each unit is accepted by the server`() throws {
         let commands = try Self.values("ExecStart")
         #expect(!commands.isEmpty)
         for command in commands {

@@ -165,7 +165,7 @@ struct PushNotificationReaderTests {
         #expect(reader.privateNotification(in: userInfo(try fields("x", keys: own))) == nil)
     }
 
-    @Test func `two that begin at once have one pair of keys`() async throws {
+    @Test func `two concurrent beginnings have one pair of keys`() async throws {
         let folder = folder
         let all = try await withThrowingTaskGroup(of: SubscriptionKeys.self) { group in
             for _ in 0..<16 { group.addTask { try folder.loadOrCreateKeys() } }

@@ -57,7 +57,7 @@ struct HandOverStepTests {
         try store.close()
     }
 
-    @Test func `a shape goes with its last subscription, once`() async throws {
+    @Test func `a shape is removed with its last subscription, once`() async throws {
         let store = try SQLiteStore(directory: makeFile())
         let (device, subscription) = (DeviceSerial(1), SubscriptionSerial(4))
         _ = try await store.endSubscriptions([subscription], of: device)

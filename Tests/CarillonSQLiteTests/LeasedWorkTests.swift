@@ -118,7 +118,7 @@ struct LeasedWorkTests {
     }
 
     @Test(arguments: [-3600, -300 * 86_400] as [Int64])
-    func `a clock that goes back puts off no ping and no callback`(step: Int64) async throws {
+    func `a clock that goes back delays no ping and no callback`(step: Int64) async throws {
         let world = try await World()
         let rounds = world.makeRounds()
         try await rounds.begin()
@@ -490,7 +490,7 @@ struct LeasedWorkTests {
     // MARK: The clock
 
     @Test(arguments: [false, true])
-    func `after a clock that went forward and back, pings come as they should`(restarts: Bool) async throws {
+    func `after a clock that went forward and back, pings are made at their times`(restarts: Bool) async throws {
         let world = try await World()
         try await world.watch(world.fixture.base.first, "http://one.example", every: 15)
         var rounds = world.makeRounds()

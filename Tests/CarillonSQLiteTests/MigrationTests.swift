@@ -197,7 +197,7 @@ struct MigrationTests {
     }
 
     @Test(arguments: 1..<Schema.version)
-    func `an earlier file takes a watch`(version: Int) async throws {
+    func `an earlier file accepts a watch`(version: Int) async throws {
         let directory = try makeFile(version: version)
         let store = try SQLiteStore(directory: directory)
         let request = WatchRequest(

@@ -100,7 +100,7 @@ struct OutboxTests {
         }
     }
 
-    @Test func `a push queue that cannot be leased takes no other's pushes with it`() async throws {
+    @Test func `a push queue that cannot be leased does not affect others`() async throws {
         let leases = Mutex(0)
         let world = try await World(devices: 4, [.production, .sandbox]) { _ in
             // Each second lease fails.
@@ -327,7 +327,7 @@ struct OutboxTests {
     }
 
     @Test(arguments: [-3600, -300 * 86_400] as [Int64])
-    func `a clock that goes back puts no push off`(step: Int64) async throws {
+    func `a clock that goes back delays no push`(step: Int64) async throws {
         let world = try await World(devices: 1)
         let push = try #require(try await world.due().first)
         _ = await world.outbox.ended(push, .later(reason: "ServiceUnavailable", seconds: 900), hasOther: false)
@@ -338,7 +338,7 @@ struct OutboxTests {
     }
 
     @Test(arguments: [-3600, -300 * 86_400] as [Int64])
-    func `a clock that goes back puts no wake off`(step: Int64) async throws {
+    func `a clock that goes back delays no wake`(step: Int64) async throws {
         let world = try await World(devices: 1)
         let push = try #require(try await world.due().first)
         _ = await world.outbox.ended(push, .taken, hasOther: false)

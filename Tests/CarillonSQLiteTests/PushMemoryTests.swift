@@ -49,7 +49,7 @@ struct PushMemoryTests {
     }
 
     @Test(arguments: [false, true])
-    func `an alert that is over makes room for one`(isForgotten: Bool) async throws {
+    func `a finished alert makes space for another one`(isForgotten: Bool) async throws {
         let world = try await World()
         let most = Int64(PushLimits.alertsPerDevice)
         try await world.append(1...most, .alert, at: start)
@@ -76,7 +76,7 @@ struct PushMemoryTests {
         #expect(try await world.pushes(2, at: now).map(\.dueAt) == [now])
     }
 
-    @Test func `alerts that are due are known when they are read again`() async throws {
+    @Test func `due alerts are known when they are read again`() async throws {
         let world = try await World()
         try await world.append(1...3, .alert, at: start)
         world.store.memory.pushes.forgetAll()
@@ -116,7 +116,7 @@ struct PushMemoryTests {
         #expect(world.store.memory.pushes[world.device]?.kept == 0)
     }
 
-    @Test func `a message that wakes nobody takes no place among the devices that are remembered`() async throws {
+    @Test func `a message that wakes nobody uses no entry of the remembered devices`() async throws {
         let world = try await World()
         world.store.memory.pushes.forgetAll()
         world.store.memory.usage.forgetAll()
@@ -184,7 +184,7 @@ struct PushMemoryTests {
         #expect(!none.value && !none.statements.contains(where: isSearch))
     }
 
-    @Test func `how a device can be pushed to is read together with its inbox`() async throws {
+    @Test func `the address of a device for pushes is read together with its inbox`() async throws {
         let world = try await World()
         try await world.append(1...2, .alert, at: start)
         try await world.append(3...3, .background, at: start)
@@ -202,7 +202,7 @@ struct PushMemoryTests {
         #expect(world.store.memory.usage.usage(of: world.device).waiting?.envelopes == 4)
     }
 
-    @Test func `nothing but the status is known of a device that cannot be reached, though it answers`() async throws {
+    @Test func `only the status is known of a device that cannot be reached, though it answers`() async throws {
         let world = try await World()
         try await world.append(1...1, .background, at: start)
         let leased = try await world.lease(at: start)

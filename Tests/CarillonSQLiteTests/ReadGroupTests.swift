@@ -41,7 +41,7 @@ struct ReadGroupTests {
         #expect(transactions.count - before == 1)
     }
 
-    @Test func `a question that fails takes none with it`() async throws {
+    @Test func `a read that fails does not affect others`() async throws {
         let group = ReadGroup(reader: database, readers: 1)
         let gate = Gate()
         async let first: Void = group.run { _ in gate.pass() }

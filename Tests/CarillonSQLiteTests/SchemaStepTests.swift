@@ -120,7 +120,7 @@ struct SchemaStepTests {
         return schema
     }
 
-    @Test func `a file of an earlier version with other tables is not brought up to date`() throws {
+    @Test func `a file of an earlier version with other tables is not migrated`() throws {
         let directory = try TemporaryDirectory.make()
         let path = directory + "/carillon.sqlite"
         let queue = try DatabaseQueue(path: path)

@@ -46,7 +46,7 @@ struct StoreHealthTests {
         try SQLiteStore(directory: directory).close()
     }
 
-    @Test func `only a probe shows that the disk takes writes again`() async throws {
+    @Test func `only a probe shows that the disk accepts writes again`() async throws {
         let fixture = try await StoreFixture(.file)
         let full = StoreFault(.full, "the disk is full")
         fixture.sqlite.refuseCommits(full)
@@ -65,7 +65,7 @@ struct StoreHealthTests {
     }
 
     @Test(arguments: [true, false])
-    func `a file that is gone or replaced takes nothing more`(isReplaced: Bool) async throws {
+    func `a missing or replaced file accepts nothing more`(isReplaced: Bool) async throws {
         let fixture = try await StoreFixture(.file)
         let directory = try #require(fixture.sqlite.directory)
         _ = try await fixture.append(fixture.envelope(1))

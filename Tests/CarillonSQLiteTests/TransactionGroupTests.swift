@@ -90,7 +90,7 @@ struct TransactionGroupTests {
         #expect(try await rows() == [1, 2, 3])
     }
 
-    @Test func `when the commit fails, each is tried alone, and only the culprit fails`() async throws {
+    @Test func `when the commit fails, each work is tried alone, and only the faulty one fails`() async throws {
         // The reference dangles, which is seen when all are committed.
         let culprit: @Sendable (Database) throws -> Void = { try $0.execute(sql: "INSERT INTO child VALUES (7)") }
         let results = try await inOneGroup((1...6).map(insert) + [culprit] + (8...10).map(insert))
@@ -205,7 +205,7 @@ struct TransactionGroupTests {
         #expect(fencedWrites.count == 1)
     }
 
-    @Test func `a refused work is counted once, also if it comes again because another one failed`() async throws {
+    @Test func `a refused work is counted once, also if it is repeated because another one failed`() async throws {
         let fence = try await addNode()
         let former = HomeFence(node: fence.node, incarnation: fence.incarnation - 1)
         let bad: @Sendable (Database) throws -> Void = { _ in throw StoreFault(.full, "its own") }
@@ -265,7 +265,7 @@ struct TransactionGroupTests {
         _ = try await store.home(former).addContent([1])
     }
 
-    @Test func `when a removal cannot be committed, work behind it meets the fault of the commit`() async throws {
+    @Test func `when a removal cannot be committed, later work gets the fault of the commit`() async throws {
         let fence = try await addNode()
         let incarnations = incarnations
         let remove: @Sendable (Database) throws -> Void = { db in

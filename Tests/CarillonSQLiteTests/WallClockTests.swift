@@ -218,7 +218,7 @@ struct WallClockTests {
         #expect(try await !world.isThere(secret))
     }
 
-    @Test func `the counter is written once a minute and at the end, and goes on from there`() async throws {
+    @Test func `the counter is written once a minute and at the end, and continues from there`() async throws {
         let world = try await World(.outcome)
         world.clocks.pass(59)
         try await world.served.write()

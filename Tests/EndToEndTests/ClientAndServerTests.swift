@@ -165,7 +165,7 @@ struct ClientAndServerTests {
         #expect(try await listen("--close").exitStatus() == 0)
     }
 
-    @Test func `an install goes on under another address of its server, needs no key, and signs out`() async throws {
+    @Test func `an install continues under another address of its server, needs no key, and signs out`() async throws {
         let server = try await LiveServer.start()
         let (key, admin) = try await server.whileStopped {
             (try await LiveServer.key(.client, in: $0), try await LiveServer.key(.admin, in: $0))

@@ -227,7 +227,7 @@ struct HostileTextTests {
         }
     }
 
-    @Test func `each command is one of those that are tried`() async throws {
+    @Test func `each command is one of the tested ones`() async throws {
         let (status, lines) = try await run(["--experimental-dump-help"])
         #expect(status == 0)
         let help = try #require(JSONValue(parsing: Array(lines.joined(separator: "\n").utf8))?["command"])

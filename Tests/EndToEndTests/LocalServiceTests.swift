@@ -23,7 +23,7 @@ struct LocalServiceTests {
         return (consumer, provider)
     }
 
-    @Test func `an app that was asked by the server is asked without it, for as long as that is fresh`() async throws {
+    @Test func `an app that was called through the server is called without it, while its data is fresh`() async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario, scenario.server.directory + "/local")
         let address = ServiceApplication(app: files.app, device: provider.serviceProvider.application?.device)
@@ -62,7 +62,9 @@ struct LocalServiceTests {
 
     /// If the server is running, it answers that the request is unknown.
     @Test(arguments: [false, true])
-    func `a result waits for a consumer that is away, and comes without the server`(_ isServerThere: Bool) async throws {
+    func `a result waits for a consumer that is away, and is delivered without the server`(_ isServerThere: Bool)
+        async throws
+    {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario, scenario.server.directory + "/local")
         let address = ServiceApplication(app: files.app, device: provider.serviceProvider.application?.device)

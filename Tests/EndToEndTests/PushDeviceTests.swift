@@ -103,7 +103,7 @@ struct PushDeviceTests {
         await client.stop()
     }
 
-    @Test func `token change, suspension, resumption and restart, as listeners hear them`() async throws {
+    @Test func `token change, suspension, resumption and restart, as listeners receive them`() async throws {
         let world = try await PushWorld()
         try world.book("aa01")
         try world.book("aa02")

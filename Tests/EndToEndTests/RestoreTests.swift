@@ -19,7 +19,8 @@ struct RestoreTests {
                 backOff: .init(initial: .milliseconds(50), maximum: .milliseconds(200))))
     }
 
-    @Test func `a phone that is restored on other hardware goes on as the device, and the old one is another`() async throws
+    @Test func `a phone that is restored on other hardware continues as the device, and the old one is another`()
+        async throws
     {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }

@@ -6,7 +6,7 @@ import Testing
 /// The process of a server, as a service manager sees it.
 @Suite(.timeLimit(.minutes(5)))
 struct ServerProcessTests {
-    @Test func `SIGHUP is logged, and the server goes on`() async throws {
+    @Test func `SIGHUP is logged, and the server continues`() async throws {
         let server = try await LiveServer.start()
         for _ in 0..<2 {
             let count = server.program.output.count
@@ -39,7 +39,7 @@ struct ServerProcessTests {
         #expect(gone.lines.count == 1 && gone.lines[0].contains("cannot be reached"), "\(gone.lines)")
     }
 
-    @Test func `a server on a Unix socket is healthy, and takes the socket with it`() async throws {
+    @Test func `a server on a Unix socket is healthy, and removes the socket at its end`() async throws {
         let directory = TemporaryDirectory()
         let socket = directory.path + "/socket"
         let program = try Program(
@@ -56,7 +56,7 @@ struct ServerProcessTests {
         #expect(try await run(["health", "--server", "unix:\(socket)"]).status == 1)
     }
 
-    @Test func `a service manager hears that the process is ready, works and stops`() async throws {
+    @Test func `a service manager is notified that the process is ready, works and stops`() async throws {
         let directory = TemporaryDirectory()
         let receiver = try NotifyReceiver(directory.path + "/notify")
         let program = try Program(

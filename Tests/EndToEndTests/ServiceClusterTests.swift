@@ -115,7 +115,7 @@ struct ServiceClusterTests {
         for client in [consumer, provider] { await client.stop() }
     }
 
-    @Test func `an app that is connected is asked to the front, and another is not`() async throws {
+    @Test func `a connected app receives a front request, and another does not`() async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = (try await scenario.client(), try await scenario.client(ServiceScenario.files))
         try await provider.serviceProvider.offer(name: "Files", version: "1", [Self.ask])

@@ -174,7 +174,7 @@ struct ServiceTests {
         }
     }
 
-    @Test func `each error comes as it is`() async throws {
+    @Test func `each error is received unchanged`() async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario)
         let nobody = try await scenario.client(of: nil)
@@ -321,7 +321,8 @@ struct ServiceTests {
         #expect(count.withLock { $0 } == 1)
     }
 
-    @Test func `after a restart of the consumer a result comes to the next run, until it is confirmed`() async throws {
+    @Test func `after a restart of the consumer a result is delivered to the next run, until it is confirmed`() async throws
+    {
         let scenario = try await ServiceScenario()
         let provider = try await scenario.client(ServiceScenario.files)
         try await provider.serviceProvider.offer(name: "Files", version: "1", [Self.echo])
@@ -352,7 +353,7 @@ struct ServiceTests {
         }
     }
 
-    @Test func `with its user everything of a device goes`() async throws {
+    @Test func `the data of a device is removed with its user`() async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario)
         let wasCancelled = Mutex(false)

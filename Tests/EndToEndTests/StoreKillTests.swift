@@ -28,7 +28,7 @@ struct StoreKillTests {
     }
 
     @Test(arguments: NamedStores.allCases)
-    func `after kill -9 every answered change is there, and every other one completely or not at all`(
+    func `after kill -9 every answered change exists, and every other one completely or not at all`(
         kind: NamedStores
     ) async throws {
         var random = SeededRandom.forTest("StoreKillTests")

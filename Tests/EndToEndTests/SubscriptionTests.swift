@@ -36,7 +36,7 @@ struct SubscriptionTests {
     }
 
     @Test
-    func `a price crosses while the app is away, and one push comes, also across kills; it is armed anew and fires again`()
+    func `a price crosses while the app is away, and one push is sent, also across kills; it is armed anew and fires again`()
         async throws
     {
         let world = try await PushWorld()

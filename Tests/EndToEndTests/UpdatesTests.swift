@@ -109,7 +109,7 @@ struct UpdatesTests {
     private static let refresh =
         #"{"kind":"content","payload":{"action":"refresh","object":"pump"},"audience":"region == 'north'"}"#
 
-    @Test func `an update reaches the device that matches, is processed beside edits, and the sender hears of it`()
+    @Test func `an update reaches the device that matches, is processed beside edits, and the sender is notified`()
         async throws
     {
         let world = try await World()

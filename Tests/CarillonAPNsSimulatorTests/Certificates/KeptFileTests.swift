@@ -99,7 +99,7 @@ struct KeptFileTests {
         }
     }
 
-    @Test(arguments: [APNsSimulator.KeyType.p256, .rsa]) func `a client certificate has the key that was asked for`(
+    @Test(arguments: [APNsSimulator.KeyType.p256, .rsa]) func `a client certificate has the requested key`(
         type: APNsSimulator.KeyType
     ) throws {
         let simulator = try APNsSimulator()

@@ -130,7 +130,7 @@ struct HTTP2ConnectionTests {
         #expect(resets.map(\.number) == (events.last == "reset 1" ? [1] : []))
     }
 
-    @Test func `a body that goes on beyond its length is not awaited`() throws {
+    @Test func `a body that continues beyond its length is not awaited`() throws {
         var headers = FrameClient.push
         headers.add(name: "content-length", value: "3")
         var client = FrameClient()

@@ -90,7 +90,7 @@ struct BroadcastTests {
         }
     }
 
-    @Test func `an app has so many channels and no more`() throws {
+    @Test func `an app has a limited number of channels`() throws {
         var asker = try Asker()
         asker.service.rules.channelsPerApp = 1
         #expect(try Self.create(&asker).status == 201)

@@ -58,7 +58,7 @@ struct DevicePushTests {
         #expect(answer.body == "{\"reason\":\"\(mistake.reason.rawValue)\"}")
     }
 
-    @Test(arguments: PushType.allCases) func `a push type takes its own topic and payload only`(type: PushType) throws {
+    @Test(arguments: PushType.allCases) func `a push type accepts only its own topic and payload`(type: PushType) throws {
         var asker = try Asker()
         asker.service.rules.unknownDevices = .accept
         let path = "/3/device/1234"
@@ -163,7 +163,7 @@ struct DevicePushTests {
         #expect(try asker.ask { $0.path = "/3/device/bb" }.body == #"{"reason":"ExpiredToken","timestamp":42}"#)
     }
 
-    @Test func `too many requests for one device are refused until the minute is over`() throws {
+    @Test func `too many requests for one device are refused for the rest of the minute`() throws {
         var asker = try Asker()
         asker.service.rules.requestsPerDeviceAndMinute = 2
         #expect(try asker.ask().status == 200)

@@ -42,7 +42,7 @@ struct APNsSimulatorTests {
         }
     }
 
-    @Test func `streams that came before the first push was accepted are refused and counted`() async throws {
+    @Test func `streams that arrived before the first push was accepted are refused and counted`() async throws {
         var configuration = Self.plain()
         configuration.faults = [FaultRule(.silence)]
         try await APNsSimulator.withSimulator(configuration) { simulator in

@@ -57,7 +57,7 @@ struct ChannelTests {
         try await stage.end()
     }
 
-    @Test func `a list of ten thousand channels comes whole`() async throws {
+    @Test func `a list of ten thousand channels is complete`() async throws {
         let ids = (0..<10_000).map { "channel-with-a-long-name-\($0)==" }
         let body = #"{"channels":["# + ids.map { "\"\($0)\"" }.joined(separator: ",") + "]}"
         // In parts that fit into the client's windows, as a server sends them.

@@ -16,7 +16,7 @@ struct AddressSpreaderTests {
         #expect(six.map(\.ipAddress) == ["::1"])
     }
 
-    @Test func `a name that nobody knows has none`() async throws {
+    @Test func `an unknown name has no address`() async throws {
         #expect(try await spreader.initiateAQuery(host: "no-such-host.invalid", port: 443).get().isEmpty)
     }
 }

@@ -33,7 +33,7 @@ struct BacklogTests {
     }
 
     @Test(arguments: Flood.allCases)
-    func `a service that asks without end and does not read is left`(flood: Flood) {
+    func `a service that sends pings without end and does not read is disconnected`(flood: Flood) {
         var rig = Rig.proven()
         rig.answer(rig.send(1)[0])
         rig.send(1)
@@ -58,7 +58,7 @@ struct BacklogTests {
         }
     }
 
-    @Test func `a service that asks without end and reads is answered without end`() {
+    @Test func `a service that sends pings without end and reads is answered without end`() {
         var rig = Rig.proven()
         let frame = Flood.pings.frame
         for _ in 0..<10 {
@@ -81,7 +81,7 @@ struct BacklogTests {
         #expect(rig.machine.phase == .open)
     }
 
-    @Test func `while the socket takes nothing no push is taken`() {
+    @Test func `while the socket accepts no data, no push is accepted`() {
         var rig = Rig.proven()
         rig.machine.outputPaused(Self.at(0))
         #expect(rig.machine.freeStreams == 0)
@@ -109,7 +109,7 @@ struct BacklogTests {
         #expect(fault.kind == .silent)
     }
 
-    @Test func `a socket that takes something now and then is kept`() {
+    @Test func `a socket that accepts some data now and then is kept`() {
         var rig = Rig.proven()
         for second in stride(from: 0, to: 60, by: 8) {
             rig.machine.outputPaused(Self.at(second))

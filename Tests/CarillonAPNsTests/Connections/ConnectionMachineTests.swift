@@ -129,7 +129,7 @@ struct ConnectionMachineTests {
 
     static func push(_ number: UInt32) -> PushID { PushID(slot: number, generation: 0) }
 
-    @Test func `the preface comes first, and no push is taken before the peer's settings`() {
+    @Test func `the preface is sent first, and no push is accepted before the peer's settings`() {
         var rig = Rig(open: false)
         #expect(rig.machine.freeStreams == 0)
         #expect(rig.machine.output.readableBytesView.starts(with: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8))
@@ -167,7 +167,7 @@ struct ConnectionMachineTests {
         #expect(rig.machine.freeStreams == 1000)
     }
 
-    @Test func `a refused stream is returned, and the connection goes slower and recovers`() {
+    @Test func `a refused stream is returned, and the connection slows down and recovers`() {
         var rig = Rig.proven(settings: [(3, 100)])
         let ids = rig.send(100)
         for id in ids { rig.reset(id, .refusedStream) }
@@ -179,7 +179,7 @@ struct ConnectionMachineTests {
         #expect(rig.machine.freeStreams == 100)
     }
 
-    @Test func `a service that asks for calm has perhaps processed the push, and is sent fewer`() {
+    @Test func `a service that returns ENHANCE_YOUR_CALM may have processed the push, and gets fewer pushes`() {
         var rig = Rig.proven(settings: [(3, 100)])
         let ids = rig.send(100)
         rig.reset(ids[0], .enhanceYourCalm)
@@ -277,7 +277,7 @@ struct ConnectionMachineTests {
         }
     }
 
-    @Test func `the connection's window binds, and the oldest body goes on first`() {
+    @Test func `the connection's window applies, and the oldest body continues first`() {
         var rig = Rig.proven()
         // The window of 65,535 bytes is sixteen bodies of 4000 and a part of the next.
         #expect(rig.send(100, bytes: 4000).count == 17)
@@ -334,7 +334,7 @@ struct ConnectionMachineTests {
         }
     }
 
-    @Test func `an answered ping keeps the connection, and an idle one is asked too`() {
+    @Test func `an answered ping keeps the connection, and an idle one gets a ping too`() {
         var rig = Rig.proven()
         rig.machine.timePassed(Self.start + .seconds(599))
         #expect(rig.frames(.ping).isEmpty)

@@ -22,7 +22,7 @@ struct PeerFaultTests {
         #expect(fault.detail.contains("BadCertificate"))
     }
 
-    @Test func `a refusal after the status takes nothing back`() {
+    @Test func `a refusal after the status does not change the result`() {
         var rig = Rig.proven()
         let ids = rig.send(1)
         rig.answer(ids[0], endsStream: false)
@@ -111,7 +111,7 @@ struct PeerFaultTests {
         [(":status", "200"), ("Thread-Id", "x")], [(":status", "200"), ("X", "y")], [(":status", "200"), (":path", "/")],
         [(":status", "20")], [(":status", "2000")], [(":status", "+20")], [(":status", "099")], [("apns-id", "x")], [],
     ])
-    func `a malformed head ends that stream alone, and nobody knows what became of its push`(head: [(String, String)]) {
+    func `a malformed head ends that stream alone, and the result of its push is unknown`(head: [(String, String)]) {
         var rig = Rig.proven()
         let ids = rig.send(2)
         var block = ByteBuffer()

@@ -41,7 +41,7 @@ struct PendingPushesTests {
         #expect(link == nil)
     }
 
-    @Test func `a push knows its place, and when its time is over`() {
+    @Test func `a push has its place and its deadline`() {
         var table = PendingPushes()
         let submission = Self.submission("/")
         let push = table.add(submission, Self.now)

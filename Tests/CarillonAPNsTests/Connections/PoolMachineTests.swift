@@ -41,7 +41,7 @@ struct PoolMachineTests {
         #expect(Self.opens(pool.takeActions()) == 3)
     }
 
-    @Test func `a push goes to the connection with the least under way, the oldest push first`() {
+    @Test func `a push is assigned to the connection with the fewest pending pushes, the oldest push first`() {
         var pool = Self.pool(minimum: 2)
         pool.warmUp()
         pool.timePassed(Self.start)
@@ -173,7 +173,7 @@ struct PoolMachineTests {
         #expect(pool.takeActions() == [.open(Self.id(5))])
     }
 
-    @Test func `a connection that goes on answering does not make failed attempts forgotten`() {
+    @Test func `a connection that continues to answer does not reset failed attempts`() {
         var pool = Self.pool(minimum: 2)
         pool.warmUp()
         pool.timePassed(Self.start)

@@ -22,7 +22,7 @@ struct CredentialUseTests {
         try await stage.end()
     }
 
-    @Test func `an old token that the service calls expired is renewed, and the push goes through`() async throws {
+    @Test func `an old token that the service calls expired is renewed, and the push succeeds`() async throws {
         let clock = ManualTime()
         let stage = try await Stage(configure: { $0.timeSource = clock.source }) { connection, request in
             connection.number == 1 && request.stream > 1

@@ -247,7 +247,8 @@ struct ProviderTokenTests {
         try APNsTokenKey(pem: Samples.keyPEM, keyID: "ABCDEFGH\(10 + number)", teamID: "KLMNOPQRST")
     }
 
-    @Test func `of the sources that no client uses, the one that has been unused for the longest time goes first`() throws {
+    @Test func `of the sources without clients, the one that has been unused for the longest time is removed first`() throws
+    {
         let clock = ManualTime().source
         var sources = SharedTokenSources(mostUnused: 2)
         /// Makes a client that ends at once, and returns its token.

@@ -99,7 +99,7 @@ struct PayloadTests {
         _ = try JSONSerialization.jsonObject(with: Data(row.json.utf8))
     }
 
-    @Test func `any text comes back from any JSON reader as it was`() throws {
+    @Test func `any text is returned unchanged by any JSON reader`() throws {
         var generator = SeededRandom.forTest()
         for _ in 0..<500 {
             let text = String(

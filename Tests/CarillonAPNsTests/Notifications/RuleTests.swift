@@ -38,7 +38,7 @@ struct RuleTests {
         #expect(headers == ["apns-push-type": type, "apns-topic": topic, "apns-priority": priority])
     }
 
-    @Test func `a type that is not known passes through`() throws {
+    @Test func `an unknown type is accepted`() throws {
         let headers = try Self.prepare(APNsNotification(type: APNsPushType("next", topicSuffix: ".next")))
         #expect(headers == ["apns-push-type": "next", "apns-topic": "com.example.app.next"])
     }

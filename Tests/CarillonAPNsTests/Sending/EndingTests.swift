@@ -101,7 +101,7 @@ struct EndingTests {
         try await stage.end()
     }
 
-    @Test func `an asynchronous batch begins with the first result that is asked for`() async throws {
+    @Test func `an asynchronous batch begins with the first requested result`() async throws {
         let stage = try await Stage()
         let pulled = Mutex(0)
         let tokens = AsyncStream<String>(unfolding: {

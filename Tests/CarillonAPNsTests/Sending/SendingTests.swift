@@ -10,7 +10,7 @@ import Testing
 /// Sending over true TLS and HTTP/2 to a server whose behaviour each test decides.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct SendingTests {
-    @Test func `a push carries path, headers and payload, and its answer comes back`() async throws {
+    @Test func `a push contains path, headers and payload, and its answer is returned`() async throws {
         let stage = try await Stage { connection, request in
             connection.answer(request.stream, 200, [("apns-id", "the-id"), ("apns-unique-id", "the-unique-id")])
         }

@@ -89,7 +89,7 @@ struct SharedRefusalTests {
     }
 
     @Test(arguments: ["BadEnvironmentKeyIdInToken", "ExpiredProviderToken"])
-    func `a refusal on one connection ends nothing while another one takes the same token`(reason: String) async throws {
+    func `a refusal on one connection ends nothing while another one accepts the same token`(reason: String) async throws {
         let clock = ManualTime()
         let isReleased = Mutex(false)
         let held = Mutex<[Held]>([])
@@ -256,7 +256,7 @@ struct SharedRefusalTests {
         try await stage.end()
     }
 
-    @Test func `a certificate that one connection refuses ends nothing while another connection takes it`() async throws {
+    @Test func `a certificate that one connection refuses ends nothing while another connection accepts it`() async throws {
         let held = Mutex<[Held]>([])
         let good = Mutex<Int?>(nil)
         let stage = try await Stage(

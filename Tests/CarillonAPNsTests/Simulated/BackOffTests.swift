@@ -122,7 +122,7 @@ struct BackOffTests {
         try await stage.end()
     }
 
-    @Test func `the delay that a real answer asks for is kept`() async throws {
+    @Test func `the delay in an answer of the service is respected`() async throws {
         let stage = try await Stage { connection, request in
             guard request.stream == 1 else { return connection.accept(request) }
             connection.answer(request.stream, 429, [("retry-after", "1")], body: "{\"reason\":\"TooManyRequests\"}")

@@ -180,7 +180,7 @@ struct MisbehaviourTests {
         await scene.end()
     }
 
-    @Test func `a wedged connection is replaced, and the next push goes through`() async throws {
+    @Test func `a wedged connection is replaced, and the next push succeeds`() async throws {
         let scene = try await Scene(
             simulator: { $0.faults = [.init(.wedge, at: .processed, skip: 1, times: 1)] },
             client: {

@@ -94,7 +94,7 @@ struct TokenRuleTests {
         await scene.end()
     }
 
-    @Test func `a topic that the key may not send to is asked for once`() async throws {
+    @Test func `a topic that the key may not send to is requested once`() async throws {
         let scene = try await Scene(client: { $0.timeSource = ManualTime(wall: Self.now()).source })
         scene.simulator.add(APNsSimulator.App(bundleID: "com.example.foreign", teamID: "OTHERTEAM0"))
         let foreign = try await scene.outcomes(Samples.tokens(1000), .alert("Hi").bundleID("com.example.foreign"))

@@ -99,7 +99,7 @@ struct MovedTransfersTests {
     }
 
     @Test(arguments: ["present", "former"])
-    func `a download of an earlier version goes on`(_ directoryThen: String) async throws {
+    func `a download of an earlier version continues`(_ directoryThen: String) async throws {
         let storage = directory.path + "/store"
         let manifest = try served(Data(repeating: 1, count: 100))
         let root = directoryThen == "present" ? storage : "/former/store"

@@ -65,7 +65,7 @@ struct RelayedTransferTests {
     }
 
     @Test(arguments: RelayAnswer.allCases)
-    func `an upload goes on to its end`(relay: RelayAnswer) async throws {
+    func `an upload continues to its end`(relay: RelayAnswer) async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let lines = LogCatcher()
         let (files, failures) = (RelayedFiles(relay), FailureNote(logger: lines.logger))

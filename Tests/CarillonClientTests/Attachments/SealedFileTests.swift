@@ -126,7 +126,7 @@ struct SealedFileTests {
         #expect(try open(sealed, manifest(105, right.digest)) == nil)
     }
 
-    @Test func `it goes on behind the last chunk that is whole, and comes to the same`() throws {
+    @Test func `a download continues behind the last complete chunk, and has the same result`() throws {
         let content = content(5 * Self.chunk + 10)
         let (sealed, manifest) = try seal(content)
         for there in [0, 1, Self.chunk - 1, Self.chunk, 3 * Self.chunk + 5, 5 * Self.chunk, content.count] {
@@ -165,7 +165,7 @@ struct SealedFileTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: name)).count <= Self.chunk)
     }
 
-    @Test func `keys are new each time, and manifests that are none are known`() throws {
+    @Test func `keys are new each time, and invalid manifests are detected`() throws {
         #expect(ChunkSeal.makeKey() != ChunkSeal.makeKey() && ChunkSeal.makeKey().count == 32)
         let right = manifest(1, Data(count: 32))
         #expect(right.isPossible)

@@ -79,7 +79,7 @@ struct TransferTests {
         ("bytes 0-25/27", PushError.Code.attachmentDamaged), ("bytes 0-25/*", .attachmentDamaged),
         ("bytes 1-25/26", .attachmentGone), ("", .attachmentGone),
     ])
-    func `another part than was asked for is not taken`(_ range: String, _ wanted: PushError.Code) async throws {
+    func `another part than the requested one is not accepted`(_ range: String, _ wanted: PushError.Code) async throws {
         let files = ScriptedFiles([
             WebAnswer(status: 206, headers: ["content-range": range], body: Data(count: 26)),
             .problem(.attachmentUnknown),
@@ -107,7 +107,7 @@ struct TransferTests {
         #expect(line.contains("address=http://127.0.0.1:1 ") && line.contains("retry-in-ms="))
     }
 
-    @Test func `an upload that the server forgot is begun anew, and each time it asks where it is`() async throws {
+    @Test func `an upload that the server forgot begins anew, and requests its offset each time`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let begun = WebAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
@@ -132,7 +132,7 @@ struct TransferTests {
         "/v1/attachments/x", "/push-server/v1/attachments/x", "https://example.com/push-server/v1/attachments/x",
         "HTTP://push.example.com/v1/attachments/x?y=z",
     ])
-    func `an upload goes on at the client's own address of the server`(location: String) async throws {
+    func `an upload continues at the client's own address of the server`(location: String) async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
         let files = ScriptedFiles([

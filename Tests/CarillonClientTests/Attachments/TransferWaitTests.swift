@@ -30,7 +30,7 @@ struct TransferWaitTests {
             ("7", .seconds(7)), ("4.2", .seconds(5)), ("Fri, 31 Dec 9999 23:59:59 GMT", .seconds(86_400)), ("soon", nil),
             ("0", .zero), ("Fri, 31 Jan 2020 23:59:59 GMT", .zero),
         ] as [(String, Duration?)])
-    func `the wait that a refusal asks for is obeyed`(_ value: String, _ wait: Duration?) async throws {
+    func `the wait in a refusal is respected`(_ value: String, _ wait: Duration?) async throws {
         let problem = try JSONEncoder().encode(ProblemDocument(Refusal(.overloaded, "why")))
         // Another program can ask for the longest wait of the back-off.
         for (refusing, wait) in [
@@ -48,7 +48,7 @@ struct TransferWaitTests {
     }
 
     @Test(arguments: RelayAnswer.allCases)
-    func `another program asks for a wait with 429 or 503 only`(relay: RelayAnswer) async throws {
+    func `another program can set a wait with 429 or 503 only`(relay: RelayAnswer) async throws {
         for (status, wait) in [(relay.status, nil), (429, .seconds(60)), (503, .seconds(60))] as [(Int, Duration?)] {
             let answer = relay.file(isHead: false)
             let refusing = Refusing(status: status, headers: answer.headers, body: answer.body)
@@ -62,7 +62,7 @@ struct TransferWaitTests {
         }
     }
 
-    @Test func `a step is taken again after the wait that was asked for`() async throws {
+    @Test func `a step is repeated after the requested wait`() async throws {
         let server = server(Refusing(headers: [:]), .init(initial: .milliseconds(1), maximum: .milliseconds(1)))
         let began = ContinuousClock.now
         var steps = 0

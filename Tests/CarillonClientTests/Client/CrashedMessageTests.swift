@@ -115,7 +115,7 @@ struct CrashedMessageTests {
     }
 
     @Test(arguments: [9, 10])
-    func `after ten starts that ended with the process a message is not shown, and its sender hears of it`(times: Int)
+    func `after ten starts that ended with the process a message is not shown, and its sender is notified`(times: Int)
         async throws
     {
         let server = try await ScriptedServer.start()

@@ -71,7 +71,7 @@ struct GracefulShutdownTests {
         #expect(client.channels.first?.waitingMessages == 0)
     }
 
-    @Test func `a service goes on to iterate while one before it takes its time to end`() async throws {
+    @Test func `a service continues to iterate while an earlier one ends slowly`() async throws {
         let server = try await ScriptedServer.start()
         let client = try PushClient(
             configuration: .init(

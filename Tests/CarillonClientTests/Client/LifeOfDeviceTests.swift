@@ -42,7 +42,7 @@ struct LifeOfDeviceTests {
         #expect(secrets.first != .some(nil))
     }
 
-    @Test func `a credential that was replaced before the first hello is asked for again, also by another process`()
+    @Test func `a credential that was replaced before the first hello is requested again, also by another process`()
         async throws
     {
         let server = try await ScriptedServer.start()

@@ -306,7 +306,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a message that was not handled comes again without the server, and one that was does not`() async throws {
+    @Test func `an unhandled message is delivered again without the server, and a handled one is not`() async throws {
         let server = try await ScriptedServer.start()
         let id: String
         do {
@@ -458,7 +458,7 @@ struct PushClientTests {
 
     // MARK: Connection
 
-    @Test func `the loss of the connection closes nothing; availability goes and comes back`() async throws {
+    @Test func `the loss of the connection closes nothing; availability ends and returns`() async throws {
         let server = try await ScriptedServer.start()
         let (client, channel, socket, id) = try await makeOpen(server)
         #expect(client.availability == Self.up)
@@ -510,7 +510,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a silent server is asked for a sign of life`() async throws {
+    @Test func `a server that does not answer gets a ping`() async throws {
         let server = try await ScriptedServer.start()
         let client = try makeClient(server, keepAlive: .milliseconds(20))
         try client.start()
@@ -544,7 +544,7 @@ struct PushClientTests {
     }
 
     @Test(arguments: ["binary", "garbage", "too large", "too large in fragments"])
-    func `nonsense ends the connection, and the client comes back`(_ kind: String) async throws {
+    func `invalid data ends the connection, and the client connects again`(_ kind: String) async throws {
         let server = try await ScriptedServer.start()
         let (client, _, socket, _) = try await makeOpen(server)
         switch kind {
@@ -632,7 +632,7 @@ struct PushClientTests {
         await client.stop()
     }
 
-    @Test func `a server that cannot register now is asked again after its hint`() async throws {
+    @Test func `a server that cannot register now is called again after its hint`() async throws {
         let server = try await ScriptedServer.start()
         let problem = ProblemDocument(Refusal(.overloaded, "The server is full."))
         server.answerRegistrations(

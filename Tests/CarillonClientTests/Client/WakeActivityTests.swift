@@ -22,7 +22,7 @@ struct WakeActivityTests {
             }, onCancel: {}, onConfirm: {})
     }
 
-    @Test func `a transfer is work while it goes on, and data when it is finished`() async throws {
+    @Test func `a transfer counts as work while it runs, and as data when it is finished`() async throws {
         let gate = PendingResult<Void>()
         let transfer = transfer(gate, activity)
         #expect(activity.isIdle)
@@ -175,7 +175,7 @@ struct WakeActivityTests {
         await run.value
     }
 
-    @Test func `an event of the device counts as something that came`() async throws {
+    @Test func `an event of the device counts as a received entry`() async throws {
         let server = try await ScriptedServer.start()
         let (client, _, socket, _) = try await base.makeOpen(server)
         let before = client.runner.catchUps.items

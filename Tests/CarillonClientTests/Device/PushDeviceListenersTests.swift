@@ -68,7 +68,7 @@ struct PushDeviceListenersTests {
         #expect(client.device.delegates.isEmpty)
     }
 
-    @Test func `delegates are called in the order in which they came, and each event goes to all before the next`()
+    @Test func `delegates are called in the order in which they were added, and each event goes to all before the next`()
         async throws
     {
         let (one, two) = (Delegate(log, named: "1 "), Delegate(log, named: "2 "))
@@ -98,7 +98,7 @@ struct PushDeviceListenersTests {
         try await eventually { log.all == ["added", "other added"] }
     }
 
-    @Test func `each iteration has all that happened since it began: the newest hundred, and how many were dropped`()
+    @Test func `each iteration has all events since its beginning: the newest hundred, and the number of dropped ones`()
         async throws
     {
         var first = client.device.events.makeAsyncIterator()
@@ -116,7 +116,7 @@ struct PushDeviceListenersTests {
         #expect(heard.count == 101)
     }
 
-    @Test func `a badge that nobody counts cannot be reset, and all hear of it`() async throws {
+    @Test func `a badge that is not counted cannot be reset, and all listeners are notified`() async throws {
         let delegate = Delegate(log)
         client.device.addDelegate(delegate)
         var events = client.device.events.makeAsyncIterator()

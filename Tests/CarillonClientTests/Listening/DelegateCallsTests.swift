@@ -193,7 +193,7 @@ struct DelegateCallsTests {
         }
     }
 
-    @Test func `a delegate that did not return in time hears how many calls were dropped, and each stored result`()
+    @Test func `a slow delegate receives the number of dropped calls, and each stored result`()
         async throws
     {
         let fixture = try await ServiceEngineFixture()

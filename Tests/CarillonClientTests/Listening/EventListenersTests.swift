@@ -44,7 +44,7 @@ struct EventListenersTests {
         withExtendedLifetime((subject, delegate)) {}
     }
 
-    @Test func `an event with which delegates must not be called is reported as not heard`() async throws {
+    @Test func `an event with which delegates must not be called is reported as unheard`() async throws {
         let heard = Mutex<[Bool]>([])
         let calls = Mutex(0)
         let listeners = Listeners(
@@ -60,7 +60,7 @@ struct EventListenersTests {
         withExtendedLifetime((subject, delegate)) {}
     }
 
-    @Test func `iterations do not hear the events of a former user that wait, and count none of them as missed`() async {
+    @Test func `iterations do not receive the waiting events of a former user, and count none of them as missed`() async {
         let listeners = Self.listeners()
         var reading = listeners.subscribe().makeAsyncIterator()
         weak var kept: Payload?
@@ -164,7 +164,7 @@ struct EventListenersTests {
         #expect(kept == nil)
     }
 
-    @Test func `a stream that was cancelled ends, and keeps no event that comes later`() async {
+    @Test func `a stream that was cancelled ends, and keeps no later event`() async {
         let listeners = Self.listeners()
         let stream = listeners.subscribe()
         let reading = Task {

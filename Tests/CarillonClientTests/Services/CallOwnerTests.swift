@@ -111,7 +111,7 @@ struct CallOwnerTests {
         second.cancel()
     }
 
-    @Test func `iterations do not hear the events of a former user that wait`() async throws {
+    @Test func `iterations do not receive the waiting events of a former user`() async throws {
         let engine = consumer.engine
         let (clients, providers) = await (engine.clientListeners, engine.providerListeners)
         var consumed = consumer.client.events.makeAsyncIterator()

@@ -145,7 +145,7 @@ struct InterruptedRequestTests {
         await run.value
     }
 
-    @Test func `the size of a result includes the files that came with it`() async throws {
+    @Test func `the size of a result includes its files`() async throws {
         let (consumer, provider) = try await pair()
         try await replyWithFile(consumer, provider, deadline: .seconds(50))
         let events = consumer.client.events

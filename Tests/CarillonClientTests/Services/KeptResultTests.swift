@@ -93,7 +93,7 @@ struct KeptResultTests {
         #expect(Set(delegate.ids) == Set(ids) && delegate.ids.count == 2)
     }
 
-    @Test func `a result that nobody confirmed comes in each run, and once more to a delegate`() async throws {
+    @Test func `an unconfirmed result is delivered in each run, and once more to a delegate`() async throws {
         let fixture = try await Fixture()
         let id = try await fixture.ask(1)
         let event = ServiceEvent.failed(try #require(ServiceRequestID(id)), code: "x")
@@ -129,7 +129,7 @@ struct KeptResultTests {
     }
 
     @Test(.holdsThread)
-    func `the start of a delegate is stored for one result at a time, and a stop takes it back`() async throws {
+    func `the start of a delegate is stored for one result at a time, and a stop removes it`() async throws {
         let fixture = try await Fixture()
         for number in 1...2 { _ = try await keep(number, fixture.box, at: ServiceEngine.now) }
         let starts: @Sendable () async throws -> [Int] = {
@@ -154,7 +154,7 @@ struct KeptResultTests {
         }
     }
 
-    @Test func `the start of a reader is stored before it has a result, and the next one or a stop takes it back`()
+    @Test func `the start of a reader is stored before it has a result, and the next one or a stop removes it`()
         async throws
     {
         let fixture = try await Fixture()
@@ -275,7 +275,7 @@ struct KeptResultTests {
         #expect(try await fixture.box.results().isEmpty)
     }
 
-    @Test func `with a result that is removed its files go, and the app hears of it`() async throws {
+    @Test func `a removed result is removed with its files, and the app is notified`() async throws {
         let fixture = try await Fixture()
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)

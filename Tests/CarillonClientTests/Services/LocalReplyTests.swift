@@ -9,7 +9,7 @@ import Testing
 /// Replies to requests of the same machine.
 @Suite(.timeLimit(.minutes(5)))
 struct LocalReplyTests {
-    @Test func `a reply that goes by the server waits for as long as the server asks`() async throws {
+    @Test func `a reply through the server waits for the time that the server sets`() async throws {
         let fixture = try await ServiceEngineFixture(local: LocalSockets(directory: "/nowhere"))
         try fixture.web.refuse("POST /v1/services/requests", .overloaded)
         fixture.web.retryAfter.withLock { $0 = "30" }

@@ -79,7 +79,7 @@ struct RelativePathTests {
         (["straße", "STRASSE"], true), (["a/x", "a/X"], true), (["a", "b"], false), (["ﬁ", "FI"], true),
         (["a/b", "a"], true),
     ])
-    func `two names that are one on some system collide`(_ names: [String], _ collide: Bool) {
+    func `two names that are equal on some system collide`(_ names: [String], _ collide: Bool) {
         let paths = names.compactMap { RelativePath($0) }
         #expect((RelativePath.distinct(paths) != paths) == collide, "\(names)")
     }

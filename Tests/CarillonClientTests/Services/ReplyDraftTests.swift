@@ -42,7 +42,7 @@ struct ReplyDraftTests {
         return names.filter { $0.hasSuffix(".upload") }
     }
 
-    @Test func `a run goes on with the upload of a reply, and calls no handler again`() async throws {
+    @Test func `a run continues the upload of a reply, and calls no handler again`() async throws {
         let fixture = try await Fixture()
         // A file that was received, and is sent back.
         let path = fixture.directory.path + "/Inbox/a/1/report.pdf"
@@ -226,7 +226,7 @@ struct ReplyDraftTests {
         }
     }
 
-    @Test func `a firing counts as something that came, once`() async throws {
+    @Test func `a firing counts as a received entry, once`() async throws {
         let fixture = try await Fixture()
         let runner = await fixture.engine.runner
         let body = #"{"subscription":"00000000000000000000000000000001","item":"a","at":1,"notification":{"title":"t"}}"#

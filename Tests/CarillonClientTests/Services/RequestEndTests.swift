@@ -118,7 +118,7 @@ struct RequestEndTests {
         }
     }
 
-    @Test func `a second result is dropped, with its files, whichever way it came`() async throws {
+    @Test func `a second result is dropped, with its files, for each way of delivery`() async throws {
         let fixture = try await Fixture()
         let id = try await fixture.ask(1)
         let message = fixture.directory.path + "/Inbox/a/2"

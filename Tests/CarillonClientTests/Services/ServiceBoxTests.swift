@@ -103,7 +103,7 @@ struct ServiceBoxTests {
         #expect(try await box.call(call.id)?.localUntil == 77)
     }
 
-    @Test func `of this machine so many events wait, and no more`() async throws {
+    @Test func `the number of waiting events from this machine is limited`() async throws {
         let box = try box()
         _ = try await box.trust(of: peer, [1], user: nil, at: 1)
         try await box.authorizeLocalRequests(of: peer.device, at: 5)

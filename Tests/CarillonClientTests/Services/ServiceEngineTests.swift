@@ -57,7 +57,7 @@ struct ServiceEngineTests {
         } catch { return (error as? ServiceError)?.code }
     }
 
-    @Test func `a server that finds somebody else than was asked for is not followed`() async throws {
+    @Test func `a server that finds another device than the requested one is not followed`() async throws {
         fixture.web.on("POST", 201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#)
         let elsewhere = ServicePeer(app: "com.example.evil", device: other.device)
         let body = try found(elsewhere, signedFor: other.device)

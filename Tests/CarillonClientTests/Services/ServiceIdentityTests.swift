@@ -22,7 +22,7 @@ struct ServiceIdentityTests {
         try await box.store.inStep { db in for change in changes { try change.apply(to: db) } }
     }
 
-    @Test func `each user of the device has an identity that stays, and keys that do not`() async throws {
+    @Test func `each user of the device has an identity that stays, and keys that change`() async throws {
         let box = try box()
         var identities: [String: Data] = [:]
         var names: Set<String> = []
@@ -81,7 +81,7 @@ struct ServiceIdentityTests {
         #expect(try await box.trust(of: peer, [2], user: nil, at: 3) == .first)
     }
 
-    @Test func `the identities of a thousand users are kept, and the one that was used longest ago goes`() async throws {
+    @Test func `the identities of a thousand users are stored, and the least recently used one is removed`() async throws {
         let box = try box()
         let first = try await box.keys(at: 1)
         try await box.store.inStep { db in
@@ -100,7 +100,7 @@ struct ServiceIdentityTests {
         #expect(try await box.keys(at: 2).identity.rawRepresentation != first.identity.rawRepresentation)
     }
 
-    @Test func `an identity that is used again is not the one that goes`() async throws {
+    @Test func `an identity that is used again is not the one that is removed`() async throws {
         let box = try box()
         let first = try await box.keys(at: 1)
         try await box.store.inStep { db in

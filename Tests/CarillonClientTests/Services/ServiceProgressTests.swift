@@ -239,7 +239,7 @@ struct ServiceProgressTests {
         #expect(engine == nil)
     }
 
-    @Test func `all requests to an install are cancelled, those on their way as well`() async throws {
+    @Test func `all requests to an install are cancelled, also pending ones`() async throws {
         let (consumer, provider) = try await pair()
         consumer.web.on("POST /v1/services/requests") { _ in nil }
         let to = ServiceApplication(app: provider.peer.app, device: provider.peer.device)
@@ -316,7 +316,7 @@ struct ServiceProgressTests {
         #expect(await isOver(progress))
     }
 
-    @Test func `an app hears how far its files are, up to the end`() async throws {
+    @Test func `an app receives the progress of its files, up to the end`() async throws {
         let (consumer, _) = try await pair()
         let paths = try ["a.bin", "b.bin"].map { try consumer.file($0, bytes: 100_000) }
         let total = 2 * ChunkSeal.sealedLength(of: 100_000)

@@ -16,7 +16,7 @@ struct ServiceRouterTests {
         } catch { return (error as? ServiceError)?.code }
     }
 
-    @Test func `each thing that is not there has its own name, and each that is switched off`() async {
+    @Test func `each missing thing has its own name, and each one that is switched off`() async {
         #expect(await code(method) == .serviceNotFound)
         await router.handle(method, .init(handler: { _ in ServiceReply() }, atMostOnce: false))
         #expect(await code(method) == nil)

@@ -76,7 +76,7 @@ struct ServiceSealTests {
 
     private static let text = "What came does not open: it was changed, or is somebody else's."
 
-    @Test func `each flipped byte is noticed, and each key that is none`() throws {
+    @Test func `each flipped byte is detected, and each invalid key`() throws {
         let sealed = try seal()
         for place in sealed.body.indices {
             var changed = sealed

@@ -356,7 +356,7 @@ struct ServiceStorageTests {
         #expect((10...60).contains(earlier), "an earlier version stored no end")
     }
 
-    @Test func `a request that cannot be stored ends at its deadline, and the provider hears why`() async throws {
+    @Test func `a request that cannot be stored ends at its deadline, and the provider receives the reason`() async throws {
         let fixture = try await Fixture()
         let header = RequestHeader(
             id: try #require(ServiceRequestID(Fixture.id(7))), service: try #require(ServiceID("com.example.a")),

@@ -6,7 +6,7 @@ import Testing
 
 /// The values of services: how deep they may be, how they travel, and how the app's own types become them.
 struct ServiceValueTests {
-    @Test func `a value comes back as it went`() throws {
+    @Test func `a value is decoded to the encoded value`() throws {
         let values: [ServiceValue] = [
             nil, true, false, 0, .integer(.max), .integer(.min), 1.5, .number(2), .number(-0.0),
             .number(.leastNonzeroMagnitude),

@@ -21,7 +21,7 @@ struct AlarmTests {
         #expect(alarm.take() == 3)
     }
 
-    @Test func `an alarm that went off is set again for any deadline`() {
+    @Test func `an alarm that fired is set again for any deadline`() {
         var alarm = Alarm<Int>()
         _ = alarm.set(for: Self.start) { 1 }
         #expect(alarm.take() == 1)

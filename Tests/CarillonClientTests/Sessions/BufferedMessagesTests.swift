@@ -55,7 +55,7 @@ struct BufferedMessagesTests {
             ])
     }
 
-    @Test(arguments: [100, 301, 303]) func `a message that comes again is answered as before, and not shown`(code: Int) {
+    @Test(arguments: [100, 301, 303]) func `a repeated message is answered as before, and not shown`(code: Int) {
         var session = Self.session()
         #expect(
             Base.receive(Self.message("m"), &session, handled: code)
@@ -122,7 +122,7 @@ struct BufferedMessagesTests {
 
     // MARK: Handling
 
-    @Test func `a message that was handled leaves the store, and the server hears nothing more`() {
+    @Test func `a handled message leaves the store, and the server receives nothing more`() {
         var session = Self.session()
         _ = Base.receive(Self.message("m"), &session)
         let message = Self.buffered("m", 1)

@@ -50,13 +50,13 @@ struct ClientSessionTests {
         #expect(session.move == .openSocket(Self.identity))
     }
 
-    @Test func `a device that is known is not registered again`() {
+    @Test func `a known device is not registered again`() {
         var session = ClientSession(.init(), restoring: Self.stored())
         _ = session.started(at: Self.start)
         #expect(session.move == .openSocket(Self.identity))
     }
 
-    @Test func `a refused registration fails the channels that wait, and asks again when a channel is wanted`() throws {
+    @Test func `a refused registration fails the waiting channels, and is repeated when a channel is needed`() throws {
         var session = ClientSession(.init())
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
         _ = session.started(at: Self.start)
@@ -68,7 +68,7 @@ struct ClientSessionTests {
         #expect(session.move == .registerDevice)
     }
 
-    @Test func `a server that cannot register now is asked again, not before its hint`() {
+    @Test func `a server that cannot register now is called again, not before its hint`() {
         var session = ClientSession(.init())
         _ = session.started(at: Self.start)
         _ = session.deviceRegistrationFailed(.unavailable(retryAfter: .seconds(7)), at: Self.start, random: 0)
@@ -185,7 +185,7 @@ struct ClientSessionTests {
         #expect(session.deadline == now + .milliseconds(500))
     }
 
-    @Test func `goodbye puts the next attempt off`() {
+    @Test func `goodbye delays the next attempt`() {
         var session = Self.live()
         _ = Self.receive(.goodbye(delaySeconds: 4), &session)
         _ = session.socketClosed(code: 1012, at: Self.start, random: 0)
@@ -266,7 +266,7 @@ struct ClientSessionTests {
         }
     }
 
-    @Test func `a disconnect that the server cannot do now is asked again`() {
+    @Test func `a disconnect that the server cannot perform now is repeated`() {
         var session = Self.live(Self.stored(.open))
         let unregister = SessionAction.send(.unregister(channelID: Self.id.description, code: 200))
         #expect(session.disconnectRequested(Self.name).contains(unregister))
@@ -323,7 +323,7 @@ struct ClientSessionTests {
     }
 
     @Test(arguments: [nil, ContentCoding(.identity)])
-    func `an encrypted channel shows nothing that came as plain bytes, however it is labelled`(coding: ContentCoding?) {
+    func `an encrypted channel shows nothing that arrived as plain bytes, with any label`(coding: ContentCoding?) {
         var stored = Self.stored()
         stored.channels[Self.name] = ChannelMachine(
             state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,

@@ -33,7 +33,7 @@ struct FailureNoteTests {
         #expect(lines.warnings.count == 3)
     }
 
-    @Test func `the last failure stays, and the present one goes with success`() {
+    @Test func `the last failure stays, and the present one ends with success`() {
         fail(.timeOut)
         #expect(note.last?.code == .serverUnreachable && note.present?.code == .serverUnreachable)
         note.connected()

@@ -15,7 +15,7 @@ struct KeepAliveTests {
         #expect(keepAlive.timerFired(at: Self.start + .seconds(40)) == .dead)
     }
 
-    @Test func `anything heard puts the question off`() {
+    @Test func `received data delays the ping`() {
         var keepAlive = Self.make()
         keepAlive.received(at: Self.start + .seconds(20))
         #expect(keepAlive.timerFired(at: Self.start + .seconds(30)) == .none)

@@ -77,7 +77,7 @@ struct RefusedRegistrationTests {
             (500, "channels_too_many", 500), (500, "devices_too_many", 500), (400, "field_invalid", 202), (400, nil, 202),
             (500, nil, 500), (400, "code_of_later", 202), (500, "code_of_later", 500), (200, nil, 500),
         ] as [(Int, String?, Int)])
-    func `any other refusal fails the channel, by the code where it is known`(
+    func `any other refusal fails the channel, by its code if the code is known`(
         status: Int, code: String?, error: Int
     ) throws {
         var session = try Self.connecting()
@@ -125,7 +125,7 @@ struct RefusedRegistrationTests {
         #expect(Self.registered(Self.answer(1, 200, &session, at: due)) == [3])
     }
 
-    @Test func `the wait grows with each failure, begins anew after a success, and is left to chance`() throws {
+    @Test func `the wait grows with each failure, begins anew after a success, and is random`() throws {
         var session = try Self.connectingThree()
         var now = Base.start
         /// Refuses the channel, and returns the wait until it is registered again.

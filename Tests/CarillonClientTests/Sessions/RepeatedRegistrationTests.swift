@@ -25,7 +25,7 @@ struct RepeatedRegistrationTests {
         return session.socketClosed(code: code, at: Base.start, random: 0)
     }
 
-    @Test func `a credential that is refused before the first hello is asked for again with the same secret`() {
+    @Test func `a credential that is refused before the first hello is requested again with the same secret`() {
         var session = unproven()
         let actions = refuse(&session)
         #expect(!actions.contains { $0.kind == "write" })
@@ -41,7 +41,7 @@ struct RepeatedRegistrationTests {
         #expect(Base.receive(.hello(Base.hello), &session).contains(.write(.saveRegistration(nil))))
     }
 
-    @Test func `an answer that is replaced again and again is asked for again, and later each time`() {
+    @Test func `an answer that is replaced repeatedly is requested again, later each time`() {
         var session = unproven()
         var waits: [ContinuousClock.Instant] = []
         for _ in 0..<3 {
@@ -109,7 +109,7 @@ struct RepeatedRegistrationTests {
         #expect(session.registration.renewal == nil && !session.registration.isRestored)
     }
 
-    @Test func `a credential that is refused beside the socket is asked for again with the same secret`() {
+    @Test func `a credential that is refused beside the socket is requested again with the same secret`() {
         var session = unproven()
         #expect(session.canOutlast(refusalOf: "c"))
         _ = session.credentialRefused("another")

@@ -16,7 +16,7 @@ struct RestoreSessionTests {
         return session
     }
 
-    @Test func `it renews its credential before it connects, with a secret that is stored first`() {
+    @Test func `a restored client renews its credential before it connects, with a secret that is stored first`() {
         var session = restored()
         #expect(session.move == .renewCredential(Base.identity))
         let began = session.renewalBegan(secret: "s")
@@ -40,7 +40,7 @@ struct RestoreSessionTests {
         #expect(session.move == .renewCredential(Base.identity) && session.registration.renewal == "s")
     }
 
-    @Test func `one that the server does not know any more begins anew, and a server of before is connected to as it is`() {
+    @Test func `a client that the server does not know any more begins anew, and connects to an earlier server unchanged`() {
         var lost = restored(renewal: "s")
         let actions = lost.renewalRefused(at: Base.start, random: 0)
         #expect(actions.contains(.write(.eraseIdentity)) && lost.registration.identity == nil)

@@ -83,7 +83,7 @@ struct ServerIdentityTests {
         #expect(session.move == .locateServer)
     }
 
-    @Test(arguments: [true, false]) func `a moved server that does not answer is asked again`(isReached: Bool) {
+    @Test(arguments: [true, false]) func `a moved server that does not answer is called again`(isReached: Bool) {
         var session = Self.moved()
         let actions = session.serverNotLocated(isReached: isReached, at: Self.start, random: 0)
         #expect(actions == [.notifyAvailability(Availability(network: isReached, service: false))])
@@ -92,7 +92,7 @@ struct ServerIdentityTests {
         #expect(session.move == .locateServer)
     }
 
-    @Test func `a moved server is not asked again before its hint`() {
+    @Test func `a moved server is not called again before its hint`() {
         var session = Self.moved()
         _ = session.serverNotLocated(isReached: true, retryAfter: .seconds(300), at: Self.start, random: 0)
         _ = session.timerFired(at: Self.start + .seconds(299))
@@ -114,7 +114,7 @@ struct ServerIdentityTests {
         #expect(session.move == .deregister(deregistration))
     }
 
-    @Test func `after a connection that failed the server is asked for its sockets, and the address is refreshed`() {
+    @Test func `after a failed connection the server is asked for its sockets, and the address is refreshed`() {
         var stored = Base.stored(.open)
         stored.serverID = "s1"
         var session = ClientSession(Self.settings, restoring: stored)
@@ -127,7 +127,7 @@ struct ServerIdentityTests {
         #expect(session.move == .openSocket(Self.refreshed))
     }
 
-    @Test func `another server at the same address is asked whether it knows the device, and nothing is taken from it`() {
+    @Test func `another server at the same address is asked whether it knows the device, and nothing is accepted from it`() {
         var stored = Base.stored(.open)
         stored.serverID = "s1"
         var session = ClientSession(Self.settings, restoring: stored)

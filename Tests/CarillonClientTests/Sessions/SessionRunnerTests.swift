@@ -136,7 +136,7 @@ struct SessionRunnerTests {
         #expect(runner.channel("a").state == .connecting)
     }
 
-    @Test func `more steps than a group takes are all done`() async throws {
+    @Test func `more steps than a group allows are all performed`() async throws {
         let (runner, store) = try makeRunner()
         let (results, result) = AsyncStream.makeStream(of: Int.self)
         let count = StepQueue.groupLimit * 2 + 3

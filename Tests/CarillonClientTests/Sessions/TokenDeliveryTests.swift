@@ -74,7 +74,7 @@ struct TokenDeliveryTests {
         #expect(actions.contains(.deliver(.notifyPingFailed(code: code), to: Base.name)))
     }
 
-    @Test func `a token that is due is delivered at the start, and when the hook comes late`() throws {
+    @Test func `a due token is delivered at the start, and when the hook is set late`() throws {
         var stored = StoredState(identity: Base.identity)
         stored.channels[Base.name] = ChannelMachine(
             state: .open, channelID: Base.id, endpoint: ChannelEndpoint(Self.endpoint), lastErrorCode: nil, isTokenDue: true)
@@ -100,7 +100,7 @@ struct TokenDeliveryTests {
         #expect(deliveries(session.started(at: Self.start)) == ["token"])
     }
 
-    @Test func `an event of a newer server is answered for, and nothing comes of it`() throws {
+    @Test func `an event of a newer server is acknowledged, and has no effect`() throws {
         var (session, _) = try opened()
         let before = session.channels.machines
         let event = ChannelEventFrame(channelID: Base.id.description, version: "1.a", event: .other("future"))

@@ -74,7 +74,7 @@ struct UserSessionTests {
     }
 
     @Test(arguments: [true, false])
-    func `the connection is replaced with the user, and nothing that is on its way is taken`(isLive: Bool) {
+    func `the connection is replaced with the user, and pending data is not accepted`(isLive: Bool) {
         var stored = Base.stored(.closed)
         stored.acceptedUser = "ada"
         var session = ClientSession(.init(), restoring: stored)

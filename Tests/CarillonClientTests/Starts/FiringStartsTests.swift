@@ -81,7 +81,7 @@ struct FiringStartsTests {
         }
     }
 
-    @Test func `a client that stops takes back the starts of firings, and stores none before it runs again`() async throws {
+    @Test func `a client that stops removes the starts of firings, and stores none before it runs again`() async throws {
         let fixture = try await Fixture()
         let runner = await fixture.engine.runner
         try await send("a", fixture)
@@ -175,7 +175,7 @@ struct FiringStartsTests {
     }
 
     @Test(arguments: [true, false])
-    func `firings wait for the answer about another user, and are dropped if the server takes that user`(isTaken: Bool)
+    func `firings wait for the answer about another user, and are dropped if the server accepts that user`(isTaken: Bool)
         async throws
     {
         let fixture = try await Fixture()
@@ -415,7 +415,7 @@ struct FiringStartsTests {
         #expect(try await starts(of: "a", in: fixture.store) == 2)
     }
 
-    @Test func `the delegates and the reader of a firing have one start, which the last of them takes back`() async throws {
+    @Test func `the delegates and the reader of a firing have one start, which the last of them removes`() async throws {
         let fixture = try await Fixture()
         let runner = await fixture.engine.runner
         try await send("a", starts: 2, fixture)
@@ -463,7 +463,7 @@ struct FiringStartsTests {
         #expect(try await starts(of: "a", in: fixture.store) == 0)
     }
 
-    @Test func `delegates are called once with a firing that comes again, until the server is answered`() async throws {
+    @Test func `delegates are called once with a repeated firing, until the server is answered`() async throws {
         let fixture = try await Fixture()
         let runner = await fixture.engine.runner
         let subscription = try subscription(runner)
@@ -496,7 +496,7 @@ struct FiringStartsTests {
     }
 
     @Test(arguments: [SubscriptionFact.userChanged, .signedOut, .deviceLost])
-    func `iterations do not hear of a firing of a former owner`(fact: SubscriptionFact) async throws {
+    func `iterations do not receive a firing of a former owner`(fact: SubscriptionFact) async throws {
         let fixture = try await Fixture()
         let runner = await fixture.engine.runner
         var events = PushDeviceEvents(listeners: runner.deviceListeners).makeAsyncIterator()
@@ -508,7 +508,7 @@ struct FiringStartsTests {
     }
 
     @Test(arguments: [9, 10])
-    func `after ten starts that ended with the process the server hears of a firing, and the app hears an event`(
+    func `after ten starts that ended with the process the server is notified of a firing, and the app gets an event`(
         times: Int
     ) async throws {
         let server = try await ScriptedServer.start()

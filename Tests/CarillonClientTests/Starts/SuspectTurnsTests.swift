@@ -6,7 +6,7 @@ import Testing
 struct SuspectTurnsTests {
     private let start = ContinuousClock.now
 
-    @Test func `one entry has its turn at a time, and may begin more than one part`() {
+    @Test func `one entry has its turn at a time, and can begin more than one part`() {
         let turns = SuspectTurns()
         #expect(turns.begin(.update(1), at: start))
         #expect(turns.begin(.update(1), at: start))
@@ -24,7 +24,7 @@ struct SuspectTurnsTests {
         #expect(!turns.begin(.message(2), at: start))
     }
 
-    @Test func `an entry that takes long does not stop the others`() {
+    @Test func `a slow entry does not stop the others`() {
         let turns = SuspectTurns()
         #expect(turns.begin(.update(1), at: start))
         #expect(!turns.begin(.update(2), at: start + SuspectTurns.longest - .milliseconds(1)))

@@ -281,7 +281,7 @@ struct ClientStoreTests {
         }
     }
 
-    @Test func `messages are there after a restart, in order, with all that came with them`() async throws {
+    @Test func `messages exist after a restart, in order, with all their members`() async throws {
         let coding = ContentCoding(.aesgcm, encryption: "salt=x", cryptoKey: "dh=y")
         let messages = [
             Self.message(3, "c", [1, 2]), Self.message(5, "a"),
@@ -355,7 +355,7 @@ struct ClientStoreTests {
 
     // MARK: Servers
 
-    @Test func `a device is taken to another address when its server can be known again there`() async throws {
+    @Test func `a device moves to another address if its server can be recognized there`() async throws {
         do {
             let (store, _) = try open()
             try await commit([.saveIdentity(Self.identity), .saveServer(address: "http://host", id: "s1")], to: store)
@@ -385,7 +385,7 @@ struct ClientStoreTests {
         }
     }
 
-    @Test func `an erased identity takes the answers of its messages with it, and is remembered as lost`() async throws {
+    @Test func `an erased identity removes the answers of its messages, and is remembered as lost`() async throws {
         do {
             let (store, _) = try open()
             try await commit(
@@ -450,7 +450,7 @@ struct ClientStoreTests {
         withExtendedLifetime(store) {}
     }
 
-    @Test func `the store of another app, or of another server that cannot be known again, is refused`() async throws {
+    @Test func `the store of another app, or of another server that cannot be recognized, is refused`() async throws {
         do {
             let (store, _) = try open()
             try await commit([.saveIdentity(Self.identity)], to: store)

@@ -101,7 +101,7 @@ struct NamedServersTests {
         return false
     }
 
-    @Test func `a process that goes on takes a 204 without the name of another server, or after seven days`() async throws {
+    @Test func `a running process accepts a 204 without the name of another server, or after seven days`() async throws {
         #expect(try await !isTakenInTheSameRun(Server(id: "s"), at: 7 * Self.day))
         #expect(try await !isTakenInTheSameRun(Server(id: "other", isNamed: true), at: 0))
         #expect(try await isTakenInTheSameRun(Server(id: "other"), at: 0))

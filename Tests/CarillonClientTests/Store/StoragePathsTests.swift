@@ -13,7 +13,7 @@ struct StoragePathsTests {
         ("/a/store", "/a/store/\u{301}x", "/b/\u{301}x"), ("./store", "./store/x", "/b/x"),
         ("/a/store", "/a/store/y/../x", "/b/x"),
     ])
-    func `a path below the storage directory goes along with it`(_ directory: String, _ path: String, _ moved: String) {
+    func `a path below the storage directory moves with it`(_ directory: String, _ path: String, _ moved: String) {
         let kept = StoragePaths(directory: directory).kept(path)
         #expect(kept.utf8.starts(with: "in:".utf8))
         #expect(Array(StoragePaths(directory: "/b").path(kept).utf8) == Array(moved.utf8))

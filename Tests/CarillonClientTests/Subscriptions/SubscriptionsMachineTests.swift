@@ -49,7 +49,7 @@ struct SubscriptionsMachineTests {
         machine.answered(.init(id: request.id, status: status, body: Array(try JSONEncoder().encode(body))))
     }
 
-    @Test mutating func `one is active until the server has it, and then it is subscribed`() throws {
+    @Test mutating func `a subscription is active until the server has it, and then it is subscribed`() throws {
         let (number, actions) = machine.subscribed(Self.definition("k"))
         #expect(Self.events(actions) == [.statusChanged(.active)])
         let request = try Self.request(machine.connected(version: 3))
@@ -109,7 +109,7 @@ struct SubscriptionsMachineTests {
         #expect(machine.connected(version: 3).isEmpty)
     }
 
-    @Test mutating func `a server that is busy is asked again after a while`() throws {
+    @Test mutating func `a busy server is called again after a while`() throws {
         _ = machine.subscribed(Self.definition("k"))
         let request = try Self.request(machine.connected(version: 3))
         #expect(try answer(request, 429) == [.wait(seconds: 5)])
@@ -244,7 +244,7 @@ struct SubscriptionsMachineTests {
         #expect(events == [.statusChanged(.unknown), .statusChanged(.triggered), .subscribed, .triggered])
     }
 
-    @Test mutating func `one is taken away before it is sent, and after`() throws {
+    @Test mutating func `a subscription is removed before it is sent, and after`() throws {
         let (early, _) = machine.subscribed(Self.definition("early"))
         #expect(Self.events(machine.unsubscribed(early)) == [.statusChanged(.unknown), .unsubscribed])
         #expect(machine.connected(version: 3).isEmpty)
@@ -259,7 +259,7 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries.isEmpty)
     }
 
-    @Test mutating func `one is taken away while it is being made`() throws {
+    @Test mutating func `a subscription is removed while it is being created`() throws {
         _ = machine.connected(version: 3)
         let (number, actions) = machine.subscribed(Self.definition("k"))
         let made = try Self.request(actions)
@@ -309,7 +309,7 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries.isEmpty)
     }
 
-    @Test mutating func `a set that is declared anew leaves nothing of the one before that waits`() throws {
+    @Test mutating func `a set that is declared anew leaves no waiting subscription of the earlier one`() throws {
         let (first, _) = machine.declared([Self.definition("a")])
         let (second, actions) = machine.declared([Self.definition("b")])
         #expect(Self.events(actions) == [.statusChanged(.unknown), .unsubscribed, .statusChanged(.active)])
@@ -362,7 +362,7 @@ struct SubscriptionsMachineTests {
         #expect(JSONValue(parsing: change.body)?["trigger"] == .string("price > 9.0"))
     }
 
-    @Test mutating func `a list that cannot go on begins anew`() throws {
+    @Test mutating func `a list that cannot continue begins anew`() throws {
         _ = machine.requested()
         let list = try Self.request(machine.connected(version: 3))
         let next = try Self.request(

@@ -90,7 +90,7 @@ struct ServerRecognitionTests {
     }
 
     @Test(arguments: [("0", 0), ("7", 7), ("86400", 10), ("Fri, 31 Jan 2020 23:59:59 GMT", 0)])
-    func `a maintenance page cannot ask for a wait beyond the longest of the back-off`(
+    func `a maintenance page cannot set a wait beyond the longest of the back-off`(
         _ value: String, _ seconds: Int
     ) async throws {
         let page = WebAnswer(

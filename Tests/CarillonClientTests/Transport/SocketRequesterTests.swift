@@ -20,7 +20,7 @@ struct SocketRequesterTests {
 
     private func answer(_ id: Int, _ status: Int = 204) -> ServerFrame.Answer { .init(id: id, status: status, body: []) }
 
-    @Test func `an answer finds its question, in any order`() async throws {
+    @Test func `an answer is assigned to its request, in any order`() async throws {
         let requester = requester()
         #expect(await requester.request("POST", "/a", [1]) == nil, "nobody is there")
         requester.connected()
@@ -53,7 +53,7 @@ struct SocketRequesterTests {
         #expect(await task.value == nil)
     }
 
-    @Test func `so many questions wait, and so many bytes, and no more`() async throws {
+    @Test func `the number and the bytes of waiting requests are limited`() async throws {
         let requester = requester()
         requester.connected()
         #expect(

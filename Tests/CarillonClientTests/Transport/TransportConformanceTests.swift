@@ -100,7 +100,7 @@ struct TransportConformanceTests {
     // MARK: Trust
 
     @Test(arguments: Kind.allCases)
-    func `a server that the roots vouch for is connected to, and asked`(_ kind: Kind) async throws {
+    func `a server with a certificate of the roots is connected to, and receives requests`(_ kind: Kind) async throws {
         let server = try await ScriptedServer.start(tls: TestCertificate.forLocalhost.server)
         let transport = try kind.transport(trusting: .forLocalhost)
         try await transport.withConnection(to: socket("wss://localhost:\(server.port)/")) { $0.close(code: 1000) }

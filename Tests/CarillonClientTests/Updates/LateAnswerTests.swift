@@ -57,7 +57,7 @@ struct LateAnswerTests {
     }
 
     @Test(arguments: CommitConsent.allCases)
-    func `an answer after the maintenance is over changes nothing`(_ consent: CommitConsent) async throws {
+    func `an answer after the end of the maintenance changes nothing`(_ consent: CommitConsent) async throws {
         let fixture = try await Self.asked()
         let worker = fixture.worker()
         let script = Script(
@@ -145,7 +145,7 @@ struct LateAnswerTests {
         #expect(fixture.content.content.edits == 2 && fixture.content.content.commits == 0)
     }
 
-    @Test func `an announcement that failed and comes again after its end changes nothing`() async throws {
+    @Test func `an announcement that failed and is repeated after its end changes nothing`() async throws {
         let fixture = try await Fixture(ContentFixture(.manual))
         try await fixture.receive(Fixture.frame("a", "status", Self.maintenance))
         let update = try #require(try await fixture.inbox.next())
@@ -158,7 +158,7 @@ struct LateAnswerTests {
         #expect(Set(try await fixture.results()) == ["a done (over)", "b done"])
     }
 
-    @Test func `an announcement that is over when it comes ends no question`() async throws {
+    @Test func `an announcement that has ended when it arrives ends no prompt`() async throws {
         let fixture = try await Self.asked()
         let worker = fixture.worker()
         let past = Timestamp3339.text(fixture.clock.withLock { $0 } - 1000)
@@ -180,7 +180,7 @@ struct LateAnswerTests {
 
     // MARK: Popups
 
-    @Test func `a press of a dialog that went does not confirm the one that came for the same update`() async throws {
+    @Test func `a press in a closed dialog does not confirm a later dialog of the same update`() async throws {
         let fixture = try await Fixture()
         let payload = #"{"style":"failure","title":"t"}"#
         try await fixture.receive(Fixture.frame("a", "popup", payload))
@@ -255,7 +255,7 @@ struct LateAnswerTests {
         #expect(try await fixture.results().isEmpty)
     }
 
-    @Test func `a download for a dialog that went is none for the one that came for the same update`() async throws {
+    @Test func `a download for a closed dialog does not apply to a later dialog of the same update`() async throws {
         let fixture = try await Fixture()
         func frame(_ object: String, _ attempt: Int) -> UpdateFrame {
             Fixture.frame(

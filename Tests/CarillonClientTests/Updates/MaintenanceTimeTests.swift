@@ -77,7 +77,7 @@ struct MaintenanceTimeTests {
         #expect(try await !announced.isUnderWay())
     }
 
-    @Test func `a maintenance that is over by the server's clock is not entered`() async throws {
+    @Test func `a maintenance that has ended by the server's clock is not entered`() async throws {
         let world = try await Fixture()
         let server = world.clock.withLock { $0 }
         world.clock.withLock { $0 -= 60 * Self.minute }

@@ -26,7 +26,7 @@ struct PopupQueueTests {
         PushUpdate.Popup(style: style, title: "t", attachment: object.map { .object($0) })
     }
 
-    @Test func `one is shown at a time, the gravest next, and none is taken away for a graver one`() {
+    @Test func `one popup is shown at a time, the gravest next, and none is removed for a graver one`() {
         let queue = Queue()
         let important = popup(.important)
         #expect(queue.added(key("a"), important) == [.show(key("a"), important, .ok)])
@@ -52,7 +52,7 @@ struct PopupQueueTests {
         #expect(!steps.isNew(.nan) && !steps.isNew(-1))
     }
 
-    @Test func `the same comes once`() {
+    @Test func `a repeated popup appears once`() {
         let queue = Queue()
         #expect(queue.added(key("a"), popup(.failure)).count == 1)
         #expect(queue.added(key("a"), popup(.failure)).isEmpty)
@@ -103,7 +103,7 @@ struct PopupQueueTests {
         #expect(queue.resultStored(key("a")).last == .show(key("b"), popup(.failure, "b"), .detail))
     }
 
-    @Test func `one that waits for its download is shown as waiting`() {
+    @Test func `a popup that waits for its download is shown as waiting`() {
         let queue = Queue()
         _ = queue.added(key("a"), popup(.important))
         for name in ["b", "c"] { _ = queue.added(key(name), popup(.important, name)) }

@@ -210,7 +210,7 @@ struct ProcessingTests {
 
     // MARK: Maintenance
 
-    @Test func `a maintenance goes offline, and its end brings back the mode`() async throws {
+    @Test func `a maintenance goes offline, and its end restores the mode`() async throws {
         for mode in [SyncMode.automatic, .manual, .offline] {
             let fixture = try await Fixture(ContentFixture(mode))
             try await fixture.receive(Fixture.frame("a", "status", Self.maintenance))
@@ -307,7 +307,7 @@ struct ProcessingTests {
     }
 
     @Test(arguments: CommitConsent.allCases)
-    func `the user is asked before his changes are committed, and is offline either way`(_ consent: CommitConsent)
+    func `the user is asked before the changes are committed, and is offline in any case`(_ consent: CommitConsent)
         async throws
     {
         let fixture = try await Fixture(ContentFixture(.manual, edits: 2))

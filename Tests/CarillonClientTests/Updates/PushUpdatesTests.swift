@@ -249,7 +249,7 @@ struct PushUpdatesTests {
         #expect(asked[2]["results"] == nil, "once")
     }
 
-    @Test func `where nothing fits in, nothing is asked for`() async throws {
+    @Test func `with a full inbox, nothing is requested`() async throws {
         let world = try World(Door { _, _ in nil })
         try await world.inbox.setOwner(ProcessingFixture.owner)
         for start in stride(from: 0, to: UpdateInbox.mostWaiting, by: 500) {
@@ -379,7 +379,7 @@ struct PushUpdatesTests {
     }
 
     @Test(arguments: [PushUpdates.Settings.Polling.every(.zero), .long(.seconds(25))])
-    func `a server that does not wait is not asked without end`(polling: PushUpdates.Settings.Polling) async throws {
+    func `a server that does not wait is not polled without a pause`(polling: PushUpdates.Settings.Polling) async throws {
         let door = Door { _, _ in .init() }
         let world = try World(door)
         world.updates.settings.polling = polling
@@ -436,7 +436,7 @@ struct PushUpdatesTests {
         #expect(door.count == 2)
     }
 
-    @Test func `without a user nothing is asked where there must be one`() async throws {
+    @Test func `without a user, updates that need one are not requested`() async throws {
         let door = Door { _, _ in .init() }
         let world = try World(door)
         world.updates.settings.needsUser = true
@@ -456,7 +456,7 @@ struct PushUpdatesTests {
         #expect(door.count >= 1)
     }
 
-    @Test func `two runs are one after the other`() async throws {
+    @Test func `two runs are performed one after the other`() async throws {
         let door = Door { _, _ in nil }
         let world = try World(door)
         world.begin()
@@ -494,7 +494,7 @@ struct PushUpdatesTests {
 
     // MARK: Dialogs
 
-    @Test func `a dialog goes with its update, and with its owner`() async throws {
+    @Test func `a dialog closes with its update, and with its owner`() async throws {
         let door = Door { number, body in
             switch number {
             case 1: .updates(Self.popup("a"))

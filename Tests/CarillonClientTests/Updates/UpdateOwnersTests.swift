@@ -83,7 +83,7 @@ struct UpdateOwnersTests {
         #expect(try await fixture.results().isEmpty)
     }
 
-    @Test func `of nine owners the one that was used longest ago is forgotten`() async throws {
+    @Test func `of nine owners the least recently used one is forgotten`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         func owner(_ number: Int) -> UpdateOwner { UpdateOwner(device: "d", user: "user\(number)", profile: "") }

@@ -123,7 +123,7 @@ struct UpdatePlanTests {
         }
     }
 
-    @Test func `a maintenance that is over asks for nothing`() {
+    @Test func `a maintenance that has ended asks for nothing`() {
         for mode in [SyncMode.automatic, .manual, .offline, .preparing] {
             let situation = UpdateSituation(mode: mode, isDirty: true, isOver: true)
             #expect(UpdatePlan(for: Self.maintenance, in: situation) == UpdatePlan([], .finish(.done())))

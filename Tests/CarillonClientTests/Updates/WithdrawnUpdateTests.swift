@@ -69,7 +69,7 @@ struct WithdrawnUpdateTests {
     @Test(arguments: [
         ("status", #"{"status":"maintenance"}"#), ("content", #"{"action":"refresh","object":"pump"}"#),
     ])
-    func `an update that is withdrawn while the content is asked changes nothing`(_ kind: String, _ payload: String)
+    func `an update that is withdrawn during a call of the content changes nothing`(_ kind: String, _ payload: String)
         async throws
     {
         let fixture = try await Fixture()
@@ -100,7 +100,7 @@ struct WithdrawnUpdateTests {
         #expect(try await fixture.inbox.maintenance() == nil)
     }
 
-    @Test func `the answer to a question that another replaced changes nothing`() async throws {
+    @Test func `the answer to a replaced prompt changes nothing`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "status", Self.maintenance))
         let update = try #require(try await fixture.inbox.next())

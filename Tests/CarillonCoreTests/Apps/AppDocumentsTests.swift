@@ -159,7 +159,7 @@ struct AppDocumentsTests {
         #expect(try await documents.apps(with: .alertText).isEmpty)
     }
 
-    @Test func `so many documents are remembered, and few more`() async throws {
+    @Test func `the number of remembered documents is limited`() async throws {
         let documents = AppDocuments(store: store, capacity: 8)
         func readAll() async throws {
             for app in Int64(1)...100 {

@@ -15,7 +15,7 @@ struct ChannelDirectoryTests {
         #expect(store.reads == 1)
     }
 
-    @Test func `that a channel is closed is not remembered`() async throws {
+    @Test func `the end of a channel is not remembered`() async throws {
         let directory = ChannelDirectory(store: store)
         store.close(Self.serial)
         for _ in 0..<2 { #expect(try await directory.channel(Self.serial) == nil) }
@@ -78,7 +78,7 @@ struct ChannelDirectoryTests {
         #expect(store.reads == 0)
     }
 
-    @Test func `it remembers twice its capacity at most`() async throws {
+    @Test func `the directory remembers up to twice its capacity`() async throws {
         let directory = ChannelDirectory(store: store, capacity: 8)
         for serial in Int64(1)...100 { _ = try await directory.channel(ChannelSerial(serial)) }
         let remembered = (Int64(1)...100).filter { directory.remembered(ChannelSerial($0)) != nil }

@@ -14,7 +14,7 @@ struct TokenSealerTests {
         #expect(sealer.open(token) == contents)
     }
 
-    @Test func `two tokens of one channel have nothing in common that can be seen`() throws {
+    @Test func `two tokens of one channel have nothing visible in common`() throws {
         let sealer = TokenSealer(keys: [key(1)], random: Sample.random)
         let contents = TokenSealer.Contents(device: DeviceSerial(3), channel: ChannelSerial(4))
         let tokens = try (0..<50).map { _ in Array(try sealer.seal(contents).utf8) }

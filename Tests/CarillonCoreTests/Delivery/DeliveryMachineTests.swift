@@ -46,7 +46,7 @@ struct DeliveryMachineTests {
         #expect(machine.unacknowledgedCount == 4)
     }
 
-    @Test func `after the window was full, the rest comes from the store, in order and without a gap`() {
+    @Test func `after a full window, the rest is loaded from the store, in order and without a gap`() {
         var machine = live()
         for position in 1...5 { _ = machine.offered(Sample.envelope(Int64(position)), isVolatile: false, at: Sample.now) }
         #expect(machine.finished(Sample.id(1)).isEmpty)
@@ -75,7 +75,7 @@ struct DeliveryMachineTests {
         #expect(rest.isCaughtUp)
     }
 
-    @Test func `bytes bound the window too, and a message larger than it still goes`() {
+    @Test func `bytes limit the window too, and a larger message is still delivered`() {
         var machine = live(limits: .init(envelopes: 10, bytes: 400))
         #expect(machine.offered(Sample.envelope(1, bytes: 1000), isVolatile: false, at: Sample.now).gives)
         #expect(machine.offered(Sample.envelope(2, bytes: 1), isVolatile: false, at: Sample.now) == [])
@@ -126,7 +126,7 @@ struct DeliveryMachineTests {
         #expect(machine.unacknowledgedCount == 0)
     }
 
-    @Test func `a message of TTL 0 that is not answered for takes room for a minute`() {
+    @Test func `an unanswered message of TTL 0 takes space for a minute`() {
         var machine = live(limits: .init(envelopes: 1, bytes: 10_000))
         #expect(machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now).gives)
         let late = Sample.now.adding(seconds: 59)
@@ -176,7 +176,7 @@ struct DeliveryMachineTests {
         #expect(machine.offered(Sample.envelope(3), isVolatile: false, at: Sample.now).gives)
     }
 
-    @Test func `a load that comes back while the output is paused is read again after it`() {
+    @Test func `a load that returns while the output is paused is repeated after the pause`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 4, bytes: 10_000))
         _ = machine.began()
         machine.outputPaused()
@@ -192,7 +192,7 @@ struct DeliveryMachineTests {
         #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now).gives)
     }
 
-    @Test func `a load asks for no more than may be on its way`() {
+    @Test func `a load requests no more than the window allows`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 100, bytes: 10_000, outputBytes: 700))
         #expect(machine.began().bytes == 700)
     }
@@ -207,7 +207,7 @@ struct DeliveryMachineTests {
         #expect(machine.outputResumed(at: Sample.now.adding(seconds: 1)).load?.after == 2)
     }
 
-    @Test func `when more was withdrawn during a load than is remembered, it is read again`() {
+    @Test func `if more was withdrawn during a load than is remembered, the load is repeated`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 4, bytes: 10_000))
         _ = machine.began()
         for position in 1...10_000 { #expect(machine.withdrew(.envelope(Int64(position))).isEmpty) }

@@ -101,7 +101,7 @@ struct DeliveryMoveTests {
         #expect(machine.moved(at: Sample.now) == [load(after: 0)])
     }
 
-    @Test func `the end of a move that the connection did not hear of makes it load`() {
+    @Test func `a connection that missed the end of a move loads`() {
         var machine = live()
         #expect(machine.moved(at: Sample.now) == [load(after: 0)])
         #expect(machine.loaded(page(1), at: Sample.now) == [.deliver(Sample.envelope(1))])

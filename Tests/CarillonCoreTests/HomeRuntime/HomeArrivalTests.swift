@@ -121,7 +121,7 @@ struct HomeArrivalTests {
         #expect(isJoined)
     }
 
-    @Test func `a device that is not the one takes no place`() async throws {
+    @Test func `a device with a wrong proof takes no place`() async throws {
         let other = RecordingSession()
         sessions.join(other, device: Sample.device)
         #expect(try await arrive(with: SecretHash(of: [2])) == nil)

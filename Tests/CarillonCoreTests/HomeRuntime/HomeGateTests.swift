@@ -106,7 +106,7 @@ struct HomeGateTests {
         #expect(try await world.outcome(of: id) == .acknowledged)
     }
 
-    @Test func `an answer that comes to a former home is passed on`() async throws {
+    @Test func `an answer at a former home is passed on`() async throws {
         let id = await world.deliver(at: world.first).id
         await close()
         try world.give()
@@ -210,7 +210,7 @@ struct HomeGateTests {
         #expect(newer.events == [.ended(.replaced)] && newest.events.isEmpty)
     }
 
-    @Test func `of two sessions that arrive again the newer one stays, in whichever order they come`() async throws {
+    @Test func `of two sessions that arrive again the newer one stays, in any order of their arrival`() async throws {
         let (older, newer) = (MovingSession(), MovingSession())
         let times = [OpeningTime.now(), .now()]
         #expect(try await world.arriveAgain(at: world.first, openedAt: times[1], as: newer).device != nil)

@@ -56,7 +56,7 @@ struct InboxWriterTests {
         #expect(!inbox.isOutdated(Sample.device, readAfter: sessions.changes.now()))
     }
 
-    @Test func `when a commit fails, each of its group hears so, and the next is tried`() async throws {
+    @Test func `when a commit fails, each change of its group gets the error, and the next commit is tried`() async throws {
         let writer = writer()
         store.answer = { _ in throw StoreFault(.full, "no space") }
         await #expect(throws: StoreFault(.full, "no space")) { try await writer.write(append(1)) }
@@ -177,7 +177,8 @@ struct InboxWriterTests {
 
     private let acknowledged = FinalOutcome(.acknowledged, at: Sample.now)
 
-    @Test func `a device that waits for its outcomes hears that they failed, and later that they are written`() async throws
+    @Test func `a device that waits for its outcomes is notified that they failed, and later that they are written`()
+        async throws
     {
         let writer = writer()
         store.answer = { _ in throw StoreFault(.full, "no space") }
@@ -208,7 +209,7 @@ struct InboxWriterTests {
         await #expect(throws: StoreFault.self) { try await writer.write(allOf: DeviceSerial(2)) }
     }
 
-    @Test func `beyond the limit the session ends, so that the envelope comes again`() async throws {
+    @Test func `beyond the limit the session ends, so that the envelope is delivered again`() async throws {
         let writer = writer(limits: .init(unwritten: 1))
         let sessions = [RecordingSession(), RecordingSession()]
         for (place, session) in sessions.enumerated() {

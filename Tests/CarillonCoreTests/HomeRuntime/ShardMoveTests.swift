@@ -206,7 +206,7 @@ struct ShardMoveTests {
         #expect(world.second.isConnected(device) && session.events.isEmpty)
     }
 
-    @Test func `messages that are sent while a shard moves to and fro are there once, in their order`() async throws {
+    @Test func `messages that are sent while a shard moves back and forth are stored once, in their order`() async throws {
         let world = world
         let sender = Task { () -> [MessageID] in
             var sent: [MessageID] = []

@@ -30,7 +30,7 @@ struct ShardMoveTimeTests {
         return try await move.move(world.shard, from: parties[0], to: parties[1])
     }
 
-    @Test func `a shard stays if the time is over before its new home is written`() async throws {
+    @Test func `a shard stays if its time ends before its new home is written`() async throws {
         let world = try await GatedHomes(waits: Waits().scheduler)
         let before = try await world.store.shardMap()
         #expect(try await move(in: world, within: .zero) == .busy)
@@ -61,7 +61,7 @@ struct ShardMoveTimeTests {
         #expect(waits.times[0] <= time && waits.times[1] <= time - pause)
     }
 
-    @Test func `a call that comes when a shard closes waits longer than the steps of the move take`() {
+    @Test func `a call at a closing shard waits longer than the steps of the move take`() {
         #expect(ShardGate.longestWait == .milliseconds(500))
         #expect(ShardGate.longestWait - ShardMove.longestClosing >= .milliseconds(100))
     }

@@ -19,7 +19,7 @@ struct PositionSourceTests {
         }
     }
 
-    @Test func `a sequence that is used up goes on in the next epoch`() {
+    @Test func `a used up sequence continues in the next epoch`() {
         // The last place of epoch 3 is the one before the first of epoch 4.
         let positions = PositionSource(epoch: 4)
         let first = positions.next(for: devices[0])

@@ -262,7 +262,7 @@ struct CommitQueueTests {
         #expect(queue.enqueue(append(4), urgency: .now, waiter: nil, at: Self.start) == .refused)
     }
 
-    @Test func `a body that is not written any more takes no room`() {
+    @Test func `a body that is not written any more takes no space`() {
         let large = InboxOperation.append(Sample.envelope(1, bytes: 8000), AppendRules())
         var queue = Queue(limits: .init(bytes: large.byteCount + 600))
         _ = queue.enqueue(large, urgency: .offered, waiter: nil, at: Self.start)
@@ -297,7 +297,7 @@ struct CommitQueueTests {
         #expect(queue.takeBatch().map(\.operation) == [.replace(envelope, rules), append(2)])
     }
 
-    @Test func `one that is being written is removed after it`() {
+    @Test func `a message that is being written is removed after its write`() {
         var queue = Queue()
         _ = queue.enqueue(.append(Sample.envelope(1, ttl: 0), AppendRules()), urgency: .now, waiter: nil, at: Self.start)
         _ = queue.takeBatch()

@@ -64,7 +64,7 @@ struct UnwrittenCommitTests {
         #expect(queue.throughCount == queue.queuedCount)
     }
 
-    @Test func `while nothing is taken, the rest is not tried; when something is, the rest follows at once`() {
+    @Test func `without a success, the other changes are not tried; after one, they follow at once`() {
         var queue = queue(1...6, limits: .init(batch: 2))
         for _ in 0..<3 { _ = fail(&queue) }
         _ = queue.tryUnwritten()
@@ -80,7 +80,7 @@ struct UnwrittenCommitTests {
         #expect(written == 6 && !queue.hasUnwritten)
     }
 
-    @Test func `one that always fails does not keep the others from being written`() {
+    @Test func `an outcome that always fails does not prevent the writes of others`() {
         var queue = queue(1...3)
         _ = fail(&queue)
         #expect(queue.wakeElapsed(.again, at: Self.start) == .commit)

@@ -25,7 +25,7 @@ struct AccessKeyTests {
         #expect(!hash.matches(SecretHash(stored: Array(hash.bytes.prefix(place)))))
     }
 
-    @Test func `after rotation, the earlier secret works until its time is over`() {
+    @Test func `after rotation, the earlier secret works for its remaining time`() {
         let earlier = AccessKey.EarlierSecret(
             hash: SecretHash(of: "old".utf8), validUntil: now.adding(seconds: 5), servedUntil: 105)
         let key = key("new", earlier: earlier)

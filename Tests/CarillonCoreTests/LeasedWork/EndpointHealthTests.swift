@@ -24,7 +24,7 @@ struct EndpointHealthTests {
         }
     }
 
-    @Test func `an answer that takes long is no proof, and no reason to rest`() {
+    @Test func `a slow answer is no proof, and no reason to rest`() {
         var health = EndpointHealth(isOnTrial: false, failures: 7)
         let rests = health.called(.answered(status: 200), begunAt: now.adding(milliseconds: -3001), at: now)
         #expect(health == EndpointHealth(isOnTrial: true, failures: 0))
@@ -46,7 +46,7 @@ struct EndpointHealthTests {
         }
     }
 
-    @Test func `one that keeps hanging rests ever longer, up to a minute`() {
+    @Test func `a peer that keeps hanging rests ever longer, up to a minute`() {
         #expect(
             rests(Array(repeating: failed, count: 8), taking: 5000) == [
                 0, 0, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000,
@@ -54,7 +54,7 @@ struct EndpointHealthTests {
         #expect(rests(Array(repeating: failed, count: 2000), taking: 1_000_000).max() == 60_000)
     }
 
-    @Test func `one that refuses at once rests for a tenth of a second`() {
+    @Test func `a peer that refuses at once rests for a tenth of a second`() {
         #expect(rests(Array(repeating: failed, count: 6), taking: 1) == [0, 0, 100, 100, 100, 100])
     }
 

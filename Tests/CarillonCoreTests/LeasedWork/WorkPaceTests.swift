@@ -13,7 +13,7 @@ struct CallPaceTests {
         #expect(pace.freeSlots(at: moment(2000)) == 1)
     }
 
-    @Test func `no more calls begin in a second than allowed, however often is asked`() {
+    @Test func `no more calls begin in a second than allowed, with any number of requests`() {
         var pace = WorkPace(limits: .init(underWay: 1_000_000, perSecond: 100))
         var begun: [Int] = []
         for millisecond in 0..<10_000 {

@@ -58,7 +58,7 @@ struct FrameMeterTests {
         #expect(meter.count(5, of: rate, at: 7_000_000) == 4_000_000)
     }
 
-    @Test func `a rest brings the burst back, and no more than that`() {
+    @Test func `a pause restores the burst, and no more than that`() {
         var meter = FrameMeter()
         _ = meter.count(100, of: rate, at: 0)
         let later: Int64 = 60_000_000_000

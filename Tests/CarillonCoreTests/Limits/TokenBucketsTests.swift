@@ -4,7 +4,7 @@ import Testing
 struct TokenBucketsTests {
     private let second: Int64 = 1_000_000_000
 
-    @Test func `a burst goes through, then so many a second`() {
+    @Test func `a burst is admitted, then a fixed number a second`() {
         var buckets = TokenBuckets<Int>(rate: Rate(perSecond: 2, burst: 3), capacity: 8)
         for _ in 0..<3 { #expect(buckets.take(1, at: 0) == nil) }
         #expect(buckets.take(1, at: 0) == second / 2)
@@ -20,7 +20,7 @@ struct TokenBucketsTests {
         #expect(buckets.take(1, at: 1000 * second) != nil)
     }
 
-    @Test func `each key has a bucket of its own, and a refusal takes nothing out of it`() {
+    @Test func `each key has a bucket of its own, and a refusal uses nothing of it`() {
         var buckets = TokenBuckets<Int>(rate: Rate(perSecond: 1, burst: 1), capacity: 8)
         #expect(buckets.take(1, at: 0) == nil)
         for _ in 0..<100 { #expect(buckets.take(1, at: 0) != nil) }

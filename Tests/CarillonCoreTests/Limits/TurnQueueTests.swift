@@ -9,7 +9,7 @@ struct TurnQueueTests {
         #expect(value == expected, sourceLocation: location)
     }
 
-    @Test mutating func `one of each owner goes on at a time, and so many in all`() {
+    @Test mutating func `one request of each owner runs at a time, and a limited number in all`() {
         expect(queue.request("a"), .granted)
         expect(queue.request("a"), .waits(1))
         expect(queue.request("b"), .granted)
@@ -22,7 +22,7 @@ struct TurnQueueTests {
         expect(queue.request("d"), .granted)
     }
 
-    @Test mutating func `those that wait go on in the order in which they came`() {
+    @Test mutating func `waiting requests run in the order of their arrival`() {
         expect(queue.request("a"), .granted)
         for number in 1...3 { expect(queue.request("a"), .waits(number)) }
         expect(queue.request("a"), .refused)

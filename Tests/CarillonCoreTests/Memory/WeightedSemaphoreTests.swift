@@ -59,7 +59,7 @@ struct WeightedSemaphoreTests {
         #expect(semaphore.used == 3)
     }
 
-    @Test func `a request for more than there is takes all of it`() {
+    @Test func `a request for more than the total gets all of it`() {
         let semaphore = semaphore(10)
         let place = semaphore.takeAtOnce(11)
         #expect(place != nil)
@@ -97,7 +97,7 @@ struct WeightedSemaphoreTests {
         #expect(semaphore.used == 0)
     }
 
-    @Test func `one more than may wait is refused at once`() async {
+    @Test func `one more waiter than allowed is refused at once`() async {
         let semaphore = semaphore(1, mostWaiting: 1)
         let all = semaphore.takeAtOnce(1)
         let first = await waiter(semaphore, 1)

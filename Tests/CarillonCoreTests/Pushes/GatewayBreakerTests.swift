@@ -9,7 +9,7 @@ struct GatewayBreakerTests {
 
     private func after(_ seconds: Int64) -> Timestamp { start.adding(seconds: seconds) }
 
-    @Test func `as many may be under way as the window is wide`() {
+    @Test func `the number of pending pushes is up to the width of the window`() {
         var queue = GatewayBreaker()
         #expect(queue.room(at: start) == GatewayBreaker.widest)
         queue.began(GatewayBreaker.widest - 1)

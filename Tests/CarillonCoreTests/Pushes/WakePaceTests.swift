@@ -5,7 +5,7 @@ import Testing
 struct WakePaceTests {
     private let start = Timestamp(milliseconds: 1_700_000_000_000)
 
-    @Test func `the first push goes out when it is wanted`() { #expect(WakePace().dueAt(start) == start) }
+    @Test func `the first push is sent at once`() { #expect(WakePace().dueAt(start) == start) }
 
     @Test func `pushes that nobody answers come after 20 minutes, twice, then 1 hour, 4 hours, and daily`() {
         var pace = WakePace()
@@ -20,7 +20,7 @@ struct WakePaceTests {
         #expect(gaps == [20, 20, 60, 240, 1440, 1440, 1440])
     }
 
-    @Test func `an answer brings it back to 20 minutes after the last push, and no less`() {
+    @Test func `an answer resets the pace to 20 minutes after the last push, and no less`() {
         var pace = WakePace()
         for _ in 0..<5 { pace.handed(at: start) }
         pace.answered()
@@ -28,7 +28,7 @@ struct WakePaceTests {
         #expect(pace.dueAt(start.adding(seconds: 1201)) == start.adding(seconds: 1201))
     }
 
-    @Test func `it can be forgotten when it was answered and 20 minutes have gone by`() {
+    @Test func `the pace can be forgotten when it was answered and 20 minutes have passed`() {
         var pace = WakePace()
         #expect(pace.isForgettable(at: start))
         pace.handed(at: start)

@@ -43,7 +43,7 @@ struct RequestRulesTests {
         #expect(Set(expected.candidates.map(\.pair)) == [RequestPair(consumer: consumer, provider: provider)])
     }
 
-    @Test func `each other step asks for its request`() {
+    @Test func `each other step reads its request`() {
         let questions = rules.questions(for: [
             .received(RequestSerial(1)), .unwanted(RequestSerial(2)),
             .finished(RequestSerial(3), replyHash: nil, at: now),
@@ -89,7 +89,7 @@ struct RequestRulesTests {
         #expect(!rules.counts(step, knowing: changed), "the other way round")
     }
 
-    @Test func `a consumer has so many unfinished requests and no more`() {
+    @Test func `a consumer has a limited number of unfinished requests`() {
         var few = facts()
         few.unfinished = [consumer: 2, provider: 9]
         #expect(rules.counts(made(request(1)), knowing: few))
@@ -226,7 +226,7 @@ struct RequestRulesTests {
     }
 
     @Test(arguments: [(0, nil), (1, nil), (2, 1), (4, 3)] as [(Int, Int?)])
-    func `beyond so many ids of cancelled requests the oldest are forgotten`(remembered: Int, forgotten: Int?) {
+    func `beyond a number of ids of cancelled requests the oldest are forgotten`(remembered: Int, forgotten: Int?) {
         var known = facts(request(1))
         known.undelivered = [consumer: remembered, provider: 99]
         let changes = rules.cancel(RequestSerial(1), at: now, knowing: known)
@@ -245,7 +245,7 @@ struct RequestRulesTests {
     }
 
     @Test(arguments: [RequestEndReason.deviceDeleted, .serverRemoved])
-    func `a device that is gone takes its requests along, and those to it fail`(reason: RequestEndReason) {
+    func `a removed device removes its requests, and those to it fail`(reason: RequestEndReason) {
         let atOnce = Timestamp(milliseconds: 0)
         let changes = rules.end(of: provider, because: reason)
         var expected = RequestChanges()

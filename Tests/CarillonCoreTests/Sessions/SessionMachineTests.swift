@@ -22,7 +22,7 @@ struct SessionMachineTests {
         return machine
     }
 
-    @Test func `a client of version 3 asks one thing after the other`() {
+    @Test func `a client of version 3 sends one request after the other`() {
         var machine = openOfVersion(3)
         let one = ClientFrame.Request(id: 1, method: "GET", path: "/a")
         let two = ClientFrame.Request(id: 2, method: "PUT", path: "/b", body: [1])
@@ -84,7 +84,7 @@ struct SessionMachineTests {
             ])
     }
 
-    @Test func `a page that could not be read with the device is asked for again`() {
+    @Test func `a page that could not be read with the device is read again`() {
         var machine = SessionMachine(settings: settings)
         _ = machine.received(.hello(ClientFrame.Hello(carillon: 1, device: "d", credential: "c")))
         #expect(
@@ -119,7 +119,7 @@ struct SessionMachineTests {
         #expect(machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now).isEmpty)
     }
 
-    @Test func `a frame type that is not known is survived, and closes a client that speaks Carillon's extension`() {
+    @Test func `an unknown frame type is ignored, and closes a client with Carillon's extension`() {
         let unknown = ClientFrame.unknown(type: "broadcast_v2")
         var browser = open(isCarillon: false)
         #expect(browser.received(unknown) == [])
@@ -289,7 +289,7 @@ struct SessionMachineTests {
             ])
     }
 
-    @Test func `a plain client hears neither caughtUp nor goodbye`() {
+    @Test func `a plain client receives neither caughtUp nor goodbye`() {
         var plain = open(isCarillon: false, caughtUp: false)
         #expect(plain.loaded(.page(.init(envelopes: [], isComplete: true)), at: Sample.now).isEmpty)
         #expect(plain.ended(because: .serverStops).count == 1)
@@ -367,7 +367,7 @@ struct SessionMachineTests {
         #expect(machine.outputResumed(at: Sample.now) == [.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)])
     }
 
-    @Test func `a pause before the first channel of a client without registration is over when it reads again`() {
+    @Test func `a pause before the first channel of a client without registration ends when it reads again`() {
         var machine = SessionMachine(settings: settings)
         let userAgent = UserAgentID(random: Sample.random)
         _ = machine.received(.hello(.init()))
@@ -424,7 +424,7 @@ struct SessionMachineTests {
         #expect(sent == 2 * Limits.channelsPerDevice + 2)
     }
 
-    @Test func `one ack has so many updates at the most`() {
+    @Test func `one ack has a limited number of updates`() {
         var machine = open()
         let update = ClientFrame.Acknowledgement(version: Sample.id(1).description)
         let many = Array(repeating: update, count: Limits.resultsPerRequest)

@@ -19,7 +19,7 @@ struct StoreContractTests {
             .flatMap(StoreContract.calls)
     }
 
-    @Test func `each protocol of the store is read whole`() throws {
+    @Test func `each protocol of the store is read completely`() throws {
         let contract = try Self.contract.get()
         #expect(Self.composed.count > 10)
         #expect(Self.composed.subtracting(contract.requirements.keys).isEmpty)
@@ -35,7 +35,7 @@ struct StoreContractTests {
     }
 
     @Test(arguments: composed.sorted())
-    func `no method of the store takes a function`(name: String) throws {
+    func `no method of the store has a function as a parameter`(name: String) throws {
         let contract = try Self.contract.get()
         #expect(contract.functionTypes.contains("RegistrationChange"), "the names of function types are not read")
         let methods = contract.functionTakers[name, default: []].map(\.description)

@@ -304,7 +304,7 @@ struct ItemIndexTests {
     }
 
     @Test(arguments: RandomSeed.some(12))
-    func `it fires exactly what fires when everything is evaluated`(seed: UInt64) throws {
+    func `the index fires exactly the subscriptions that a full evaluation fires`(seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
         func pick<Element>(_ elements: [Element]) -> Element { elements[Int.random(in: elements.indices, using: &random)] }
         let constants = [

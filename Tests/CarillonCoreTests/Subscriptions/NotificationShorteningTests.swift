@@ -63,7 +63,7 @@ struct NotificationShorteningTests {
         }
     }
 
-    @Test func `it fits whole, shortened, or not at all`() throws {
+    @Test func `a notification fits completely, shortened, or not at all`() throws {
         let text = try fired(#"{"title":"\#(x(100))"}"#)
         #expect(NotificationShortening.fit(text, within: size(text), size) == .whole)
         #expect(NotificationShortening.fit(text, within: size(text) - 1, size) == .shortened)

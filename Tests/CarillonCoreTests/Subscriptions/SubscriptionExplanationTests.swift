@@ -105,7 +105,7 @@ struct SubscriptionExplanationTests {
         #expect(try explain(subscription("a > 0.0", .triggered, isPaused: true), one).verdict == .deviceSuspended)
     }
 
-    @Test func `it agrees with the engine, and its parts with the whole, on random conditions`() throws {
+    @Test func `the explanation agrees with the engine, and its parts with the whole, on random conditions`() throws {
         var random = SeededRandom.forTest()
         let shapes = ConditionShapes(conditions.environment)
         let values: [ExpressionValue] = [.double(1), .double(2), .string("x"), .null, .bool(true)]

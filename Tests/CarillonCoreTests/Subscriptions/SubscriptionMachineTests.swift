@@ -6,7 +6,7 @@ struct SubscriptionMachineTests {
 
     private func after(_ seconds: Int64) -> Timestamp { start.adding(seconds: seconds) }
 
-    @Test func `once fires once, until it is armed anew`() {
+    @Test func `a subscription with the policy once fires once, until it is armed anew`() {
         var machine = SubscriptionMachine(.once, at: start)
         #expect(machine.isArmed && machine.status == .subscribed && machine.statusAt == start)
         #expect(machine.fire(ofRevision: 1, at: after(5)) == .counts)
@@ -45,7 +45,7 @@ struct SubscriptionMachineTests {
         #expect(machine.fire(ofRevision: 3, at: after(-3539)) == .tooSoon, "to arm it anew does not end the pause")
     }
 
-    @Test func `while its device is suspended nothing fires, and nothing is used up`() {
+    @Test func `while its device is suspended nothing fires, and nothing is used`() {
         var machine = SubscriptionMachine(.once, at: start)
         let isPaused = machine.pause(true)
         let again = machine.pause(true)

@@ -17,7 +17,7 @@ struct BackwardStepsTests {
     }
 
     @Test(arguments: [-300 * 86_400, -3600, -11] as [Int64])
-    func `due times are brought back at the start, and once after each step back`(step: Int64) async {
+    func `due times are corrected at the start, and once after each step back`(step: Int64) async {
         let steps = BackwardSteps()
         #expect(await follow(steps, 0) == true)
         #expect(await follow(steps, 5) == nil)

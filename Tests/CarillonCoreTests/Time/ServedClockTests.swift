@@ -12,7 +12,7 @@ struct ServedClockTests {
 
     private func ticks(_ seconds: Int64) -> Int64 { 77 + seconds * Self.second }
 
-    @Test func `the counter goes on where the last run ended`() {
+    @Test func `the counter continues from the end of the last run`() {
         let clock = ServedClock(earlierSeconds: 1000, startedAt: ticks(0))
         #expect(clock.served(at: ticks(0)) == 1000)
         #expect(clock.served(at: ticks(59) + Self.second / 2) == 1059)

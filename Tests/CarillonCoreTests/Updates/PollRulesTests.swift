@@ -22,7 +22,7 @@ struct PollRulesTests {
     // MARK: Positions
 
     @Test(arguments: [false, true])
-    func `a poll without a position begins anew, unless envelopes come as frames`(isOnSocket: Bool) throws {
+    func `a poll without a position begins anew, unless envelopes are sent as frames`(isOnSocket: Bool) throws {
         let ruling = try Self.rule(nil, isOnSocket: isOnSocket)
         #expect(ruling == PollRuling(known: nil, isAhead: false, needsResync: false, offersAgain: !isOnSocket))
     }

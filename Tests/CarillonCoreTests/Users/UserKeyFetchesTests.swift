@@ -31,7 +31,7 @@ struct UserKeyFetchesTests {
         #expect(seen(fetches, after: 300) == .fetch)
     }
 
-    @Test func `an address that does not answer is asked every five minutes, and nobody waits for it meanwhile`() {
+    @Test func `an address that does not answer is called every five minutes, and nobody waits for it meanwhile`() {
         var fetches = UserKeyFetches()
         fetches.began(at: start)
         #expect(seen(fetches, after: 0) == .unavailable(300))
@@ -42,7 +42,7 @@ struct UserKeyFetchesTests {
     @Test(
         arguments: [(nil, 300), (.zero, 300), (.seconds(290), 300), (.seconds(291), 301), (.seconds(3600), 3610)]
             as [(Duration?, Int64)])
-    func `a refusal can ask for a longer wait, which counts from the answer`(_ wait: Duration?, _ seconds: Int64) {
+    func `a refusal can set a longer wait, which counts from the answer`(_ wait: Duration?, _ seconds: Int64) {
         var fetches = UserKeyFetches()
         fetches.succeeded(keys, at: start)
         fetches.began(at: start)
@@ -56,7 +56,7 @@ struct UserKeyFetchesTests {
         #expect(seen(fetches, after: seconds + 300) == .fetch, "the wait counts once")
     }
 
-    @Test func `keys that cannot be fetched anew are good for a day`() {
+    @Test func `keys that cannot be fetched anew are valid for a day`() {
         var fetches = UserKeyFetches()
         fetches.began(at: start)
         fetches.succeeded(keys, at: start)

@@ -12,7 +12,7 @@ struct CallbackMachineTests {
         #expect(machine.called(.answered(status: status), endedAt: endedAt, at: endedAt, chance: 5) == .delivered)
     }
 
-    @Test func `it is tried again at times that double, up to an hour, and for a day`() {
+    @Test func `a callback is retried at times that double, up to an hour, and for a day`() {
         var machine = CallbackMachine()
         var now = endedAt
         var delays: [Int64] = []
@@ -46,7 +46,7 @@ struct CallbackMachineTests {
         #expect(delays.count > 100)
     }
 
-    @Test func `one that this server could not make costs no attempt`() {
+    @Test func `a callback that this server could not make costs no attempt`() {
         var machine = CallbackMachine(attempts: 2)
         let late = endedAt.adding(seconds: 1_000_000)
         guard case .retry(let next) = machine.called(.notMade(reason: ""), endedAt: endedAt, at: late, chance: 9) else {
@@ -57,7 +57,7 @@ struct CallbackMachineTests {
         #expect(machine.attempts == 2)
     }
 
-    @Test func `one that nobody can make any more is lost`() {
+    @Test func `a callback that nobody can make any more is lost`() {
         var machine = CallbackMachine(attempts: 2)
         #expect(machine.called(.impossible(reason: ""), endedAt: endedAt, at: endedAt, chance: 9) == .lost)
         #expect(machine.attempts == 2)
@@ -77,7 +77,7 @@ struct CallbackMachineTests {
     }
 
     @Test(arguments: [(60, 60_000), (3600, 3_600_000), (86_400, 3_600_000), (1, 3750), (0, 3750)] as [(Int, Int64)])
-    func `a refusal can ask for a longer wait, up to an hour`(seconds: Int, milliseconds: Int64) {
+    func `a refusal can set a longer wait, up to an hour`(seconds: Int, milliseconds: Int64) {
         var machine = CallbackMachine()
         let result = CallResult.answered(status: 503, retryAfter: .seconds(seconds))
         let step = machine.called(result, endedAt: endedAt, at: endedAt, chance: 0)

@@ -95,7 +95,7 @@ struct PingMachineTests {
     }
 
     @Test(arguments: [(120, 120), (86_400, 3600), (1, 54)] as [(Int, Int64)])
-    func `a backend that refuses can ask for a longer wait, up to an hour`(seconds: Int, wait: Int64) {
+    func `a backend that refuses can set a longer wait, up to an hour`(seconds: Int, wait: Int64) {
         var machine = PingMachine()
         let refusal = CallResult.answered(status: 429, retryAfter: .seconds(seconds))
         #expect(machine.pinged(refusal, every: 60, at: now, chance: 0).dueAt == now.adding(seconds: wait))
@@ -111,7 +111,7 @@ struct PingMachineTests {
         }
     }
 
-    @Test func `a backend that lost the token is there, and is not pinged less`() {
+    @Test func `a backend that lost the token is reachable, and is not pinged less`() {
         var machine = PingMachine()
         for _ in 0..<9 {
             #expect(machine.pinged(.answered(status: 410), every: 60, at: now, chance: 0).dueAt == now.adding(seconds: 54))

@@ -152,7 +152,7 @@ struct MembershipTests {
         #expect(try key("user == 'a'", usesSets: false) == key("user == 'b'", usesSets: false))
     }
 
-    @Test func `a condition has so many constants, negative ones among them`() throws {
+    @Test func `a condition has a limited number of constants, including negative ones`() throws {
         var limits = ExpressionLimits()
         limits.constants = 3
         #expect(Trial.check("[1, -2, 'a'] == []", limits: limits) == "bool")

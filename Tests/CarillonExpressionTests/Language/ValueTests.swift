@@ -142,7 +142,7 @@ struct ValueTests {
         ("has(m.in.here)", "refused: syntax"), ("has({'a': 1}.a)", "true"), ("has({'a': 1}.b)", "false"),
         ("has(n.x)", "error: unbound_variable"), ("has(n.x) || true", "true"),
     ])
-    func `presence asks for a key`(source: String, value: String) {
+    func `presence requires a key`(source: String, value: String) {
         #expect(Trial.unchecked(source, ["m": .map(["x": .null])]) == value)
     }
 

@@ -294,7 +294,7 @@ struct AttachmentsTests {
         #expect(try await world.state(id).synced == 3)
     }
 
-    @Test func `the newest takes an upload over, and the one before brings its bytes to the disk first`() async throws {
+    @Test func `the newest request continues an upload, and the earlier one first writes its bytes to disk`() async throws {
         let world = try await World()
         let id = try await world.begin(10)
         let (begun, begins) = AsyncStream.makeStream(of: Void.self)
@@ -412,7 +412,7 @@ struct AttachmentsTests {
         }
     }
 
-    @Test func `nobody else goes on, fetches or ends it`() async throws {
+    @Test func `no other device continues, fetches or ends it`() async throws {
         let world = try await World()
         let id = try await world.begin(3)
         let stranger = AttachmentUser(app: world.owner.app, principal: .device(DeviceSerial(99)))

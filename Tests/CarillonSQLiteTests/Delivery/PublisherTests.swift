@@ -73,7 +73,7 @@ struct PublisherTests {
         #expect(try await receipt.outcome == nil)
     }
 
-    @Test func `one that finds no room is dropped, and replaces all the same`() async throws {
+    @Test func `a message that does not fit is dropped, and is a replacement all the same`() async throws {
         let world = try await DeliveryWorld.make()
         let waiting = try await world.publish(world.request(topic: "a"))
         let dropped = try await world.publish(world.request(ttl: 0, topic: "a"))
@@ -82,7 +82,7 @@ struct PublisherTests {
         #expect(try await rows(world) == 1)
     }
 
-    @Test func `with a key, a repetition hears that it was dropped`() async throws {
+    @Test func `with a key, a repetition is informed that the message was dropped`() async throws {
         let world = try await DeliveryWorld.make()
         let first = try await world.publish(world.request(ttl: 0, key: "k"))
         let again = try await world.publish(world.request(ttl: 0, key: "k"))
@@ -124,7 +124,7 @@ struct PublisherTests {
         #expect(watching.withdrawn == [.envelope(first.id.position)])
     }
 
-    @Test func `a cancelled message is withdrawn before its sender hears so`() async throws {
+    @Test func `a cancelled message is withdrawn before its sender is informed`() async throws {
         let world = try await DeliveryWorld.make()
         let receipt = try await world.publish(world.request())
         let watching = RecordedWithdrawals(of: world.fixture.device.serial)

@@ -283,7 +283,7 @@ struct InboxIndexStoreTests {
         try again.close()
     }
 
-    @Test func `when writing down fails, each change fails once, and none is taken for another`() async throws {
+    @Test func `when writing fails, each change fails once, and none is mistaken for another`() async throws {
         let fixture = try await StoreFixture(.file)
         try await fixture.sqlite.database.write { db in
             try db.execute(

@@ -48,7 +48,7 @@ struct PoisonedCommitTests {
         #expect(try await fixture.append(fixture.envelope(102)) == .full)
     }
 
-    @Test func `when nothing can be stored, the whole group fails, after a few tries`() async throws {
+    @Test func `when nothing can be stored, the whole group fails, after a few attempts`() async throws {
         let fixture = try await StoreFixture(.memory)
         try await poison(1...5000, .transaction, in: fixture.sqlite)
         let operations = (Int64(1)...2000).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
@@ -57,7 +57,7 @@ struct PoisonedCommitTests {
     }
 
     @Test(arguments: [(1, 8), (2, 127)] as [(Int64, Int64)])
-    func `after so many that failed, in a row or in all, the others of the group are not tried`(
+    func `after a number of failures, in a row or in all, the others of the group are not tried`(
         step: Int64, lastStored: Int64
     ) async throws {
         let fixture = try await StoreFixture(.memory)

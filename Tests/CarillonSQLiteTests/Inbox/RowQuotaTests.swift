@@ -22,7 +22,7 @@ struct RowQuotaTests {
     }
 
     @Test(arguments: SQLiteStores.all)
-    func `of outcomes a device keeps so many, the newest`(kind: SQLiteStores) async throws {
+    func `a limited number of a device's outcomes is kept, the newest`(kind: SQLiteStores) async throws {
         let fixture = try await StoreFixture(kind, .init(outcomes: 32))
         for position in Int64(1)...100 {
             _ = try await fixture.append(fixture.envelope(position))
@@ -66,7 +66,7 @@ struct RowQuotaTests {
     }
 
     @Test(arguments: SQLiteStores.all)
-    func `of idempotency keys a device keeps so many, the newest, and none beyond their time`(
+    func `a limited number of a device's idempotency keys is kept, the newest, and none beyond its time`(
         kind: SQLiteStores
     ) async throws {
         let fixture = try await StoreFixture(kind, .init(idempotencyKeys: 32))

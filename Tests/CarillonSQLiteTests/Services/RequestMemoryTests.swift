@@ -156,7 +156,7 @@ struct RequestMemoryTests {
         #expect(try await world.fixture.notify(.received(request.serial), of: request, at: 11))
     }
 
-    @Test func `a change is remembered when it is committed, and only so many are`() throws {
+    @Test func `a change is remembered when it is committed, up to a limit`() throws {
         let (queue, memory) = (try DatabaseQueue(), RequestMemory(capacity: 1))
         let requests = (Int64(1)...3).map { number in
             ServiceRequest(

@@ -38,7 +38,7 @@ struct ApprovalHookCallerTests {
 
     private func isFailed(_ answer: ApprovalHookCaller.Answer) -> Bool { if case .failed = answer { true } else { false } }
 
-    @Test func `a question is posted, and its answer read with its body`() async throws {
+    @Test func `a request to an approval hook is posted, and its answer is read with its body`() async throws {
         let (answer, backend) = try await ask(.bytes("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nabcd"))
         #expect(answer == .answered(status: 403, body: Array("abcd".utf8)))
         let request = try #require(backend.received.first)
@@ -58,19 +58,19 @@ struct ApprovalHookCallerTests {
     }
 
     @Test(arguments: [("120", .seconds(120)), ("7200", .seconds(3600)), ("soon", nil)] as [(String, Duration?)])
-    func `the wait that a refusal asks for is read, up to an hour`(_ value: String, _ wait: Duration?) async throws {
+    func `the wait in a refusal is read, up to an hour`(_ value: String, _ wait: Duration?) async throws {
         let refusal = ScriptedBackend.Answer.status(503, headers: "Retry-After: \(value)\r\n")
         #expect(try await ask(refusal).answer == .answered(status: 503, body: [], wait: wait))
     }
 
-    @Test func `two seconds are waited, and no longer`() async throws {
+    @Test func `the time limit is two seconds`() async throws {
         let clock = ContinuousClock()
         let start = clock.now
         #expect(isFailed(try await ask(.stall("")).answer))
         #expect(clock.now - start > .milliseconds(1900))
     }
 
-    @Test func `a private address is asked only where the operator allows it`() async throws {
+    @Test func `a private address is called only if the operator allows it`() async throws {
         let (answer, backend) = try await ask(.status(200), isPrivateAllowed: false)
         #expect(isFailed(answer) && backend.received.isEmpty)
     }

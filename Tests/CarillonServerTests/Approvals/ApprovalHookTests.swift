@@ -142,14 +142,14 @@ struct ApprovalHookTests {
     }
 
     @Test(arguments: [(nil, "5"), (.seconds(1), "5"), (.seconds(120), "120")] as [(Duration?, String)])
-    func `a device waits as long as the app's server asks for`(_ wait: Duration?, _ seconds: String) async throws {
+    func `a device waits as long as the app's server sets`(_ wait: Duration?, _ seconds: String) async throws {
         let (routes, device, _, _) = try await routes()
         backend.answer.withLock { $0 = .answered(status: 503, body: [], wait: wait) }
         let answer = try await routes.request(.patch, "/v1/device", key: device, profile)
         #expect(answer.status == 503 && answer.headers[.retryAfter] == seconds)
     }
 
-    @Test func `nobody is asked about what stays as it is`() async throws {
+    @Test func `no request is sent about an unchanged registration`() async throws {
         let (routes, device, _, _) = try await routes()
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
         let made = try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription)
@@ -187,7 +187,7 @@ struct ApprovalHookTests {
         #expect(data[1]?["subscription"] == nil && data[2]?["subscription"] == .string(made["id"]))
     }
 
-    @Test func `four questions of a device wait, and no more`() async throws {
+    @Test func `four requests of a device wait, and no more`() async throws {
         let (routes, device, clientKey, _) = try await routes()
         backend.holds()
         try await withThrowingTaskGroup(of: Int.self) { group in
@@ -208,7 +208,7 @@ struct ApprovalHookTests {
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
     }
 
-    @Test func `a registration that carries no key, and a user of another, are asked about`() async throws {
+    @Test func `a registration without a key, and one with another user, cause a request`() async throws {
         let (routes, _, _, _) = try await routes()
         backend.answers(403)
         await #expect(throws: Refusal.self) {
@@ -220,7 +220,7 @@ struct ApprovalHookTests {
         #expect(data?["isAnonymous"] == .bool(true))
     }
 
-    @Test func `sixty-four questions of an app wait, and no more; those of another app are not touched`() async throws {
+    @Test func `sixty-four requests of an app wait, and no more; those of another app are independent`() async throws {
         let (routes, device, clientKey, _) = try await routes()
         backend.holds()
         try await withThrowingTaskGroup(of: UInt.self) { group in
@@ -241,7 +241,7 @@ struct ApprovalHookTests {
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
     }
 
-    @Test func `where to ask is kept without its secret, and goes with the app`() async throws {
+    @Test func `the address of an approval hook is stored without its secret, and removed with the app`() async throws {
         let (routes, _, clientKey, secret) = try await routes()
         let shown = try await routes.request(.get, path, key: routes.admin)
         #expect(shown["url"] == "https://back.example.com/veto" && shown.json?["secret"] == nil)
@@ -272,7 +272,7 @@ struct ApprovalHookTests {
         #expect(try await !routes.domain.approvalHooks.hasHook(app))
     }
 
-    @Test func `a subscription on an item that is closed while the app is asked is refused`() async throws {
+    @Test func `a subscription on an item that is closed during the request is refused`() async throws {
         let (routes, device, _, _) = try await routes()
         let app = try await routes.domain.serial(ofApp: "com.example.app")
         backend.holds()
@@ -308,7 +308,7 @@ struct ApprovalHookTests {
         #expect(backend.questions.count == 2)
     }
 
-    @Test func `whether an app is asked is read of this app alone`() async throws {
+    @Test func `the approval hook of an app is read for this app alone`() async throws {
         let store = try await stores.open()
         let documents = DocumentReadings(store)
         let approvalHooks = AppApprovalHooks(
@@ -333,7 +333,7 @@ struct ApprovalHookTests {
         #expect(documents.lists == 0)
     }
 
-    @Test func `a server that starts anew asks as before, and nothing is allowed once the secret cannot be read`()
+    @Test func `a server that starts anew calls approval hooks as before, and allows nothing if the secret cannot be read`()
         async throws
     {
         let store = try await stores.open()

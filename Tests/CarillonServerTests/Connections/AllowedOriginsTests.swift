@@ -99,7 +99,7 @@ struct AllowedOriginsTests {
         #expect(sharing.preflight(head(.OPTIONS, "/push/x", origin: origin, asking: "POST")) == nil)
     }
 
-    @Test func `two origins are none`() {
+    @Test func `two origins count as none`() {
         var two = head(.POST, "/push/x")
         two.headers.add(name: "origin", value: "https://evil.example")
         #expect(CrossOriginSharing(origins: origins).terms(for: two)?.origin == nil)
@@ -110,7 +110,7 @@ struct AllowedOriginsTests {
         #expect(sharing.terms(for: head(.POST, "/push/x", origin: "https://push.example")) == nil)
     }
 
-    @Test func `OPTIONS without a question is a request like others`() {
+    @Test func `OPTIONS without a preflight field is a request like others`() {
         #expect(CrossOriginSharing(origins: origins).preflight(head(.OPTIONS, "/push/x")) == nil)
     }
 }

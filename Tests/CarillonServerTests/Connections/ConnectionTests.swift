@@ -56,7 +56,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test func `OPTIONS asks whether the server is there`() async throws {
+    @Test func `OPTIONS checks whether the server is running`() async throws {
         try await ServedConnections.run { server in
             for target in ["/", "*"] {
                 let answer = try await server.request("OPTIONS \(target)")

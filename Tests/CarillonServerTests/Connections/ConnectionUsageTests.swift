@@ -82,7 +82,7 @@ struct ConnectionUsageTests {
         #expect(connections[1].usage.requestBegan(for: client) == nil)
     }
 
-    @Test func `a request of a connection that ended takes nothing of its address`() throws {
+    @Test func `a request of a connection that ended uses nothing of its address's quota`() throws {
         let quotas = quotas(1, isBehindProxy: true)
         let client = try #require(NetworkAddress("198.51.100.1"))
         let connection = opened(quotas, "10.0.0.1").usage

@@ -51,7 +51,7 @@ struct ConnectionWheelTests {
     }
 
     @Test(arguments: [1, 2, 3, 4, 5, 8, 9, 100])
-    func `a time of any length comes after it has passed, however small the wheel`(seconds: Int) {
+    func `a time of any length is reported after it has passed, with any size of the wheel`(seconds: Int) {
         let wheel = ConnectionWheel(slots: 4)
         turn(wheel, 2)
         let member = Member(next: [seconds, nil])

@@ -93,7 +93,7 @@ struct RequestMachineTests {
         ("/push/x", Limits.messageBodyBytes), ("/v1/apps", Limits.apiBodyBytes), ("/push/x/watch", Limits.apiBodyBytes),
         ("/_matrix/push/v1/notify", Limits.matrixBodyBytes), ("/_matrix/push/v1/notify?up=1", Limits.matrixBodyBytes),
     ])
-    mutating func `a body that is announced too large is not asked for`(uri: String, limit: Int) {
+    mutating func `a body that is announced too large is not requested`(uri: String, limit: Int) {
         let fits = head(.POST, uri, ["content-length": "\(limit)", "expect": "100-continue"])
         var other = self
         #expect(other.receive(.head(fits)) == .sendContinue)
@@ -139,7 +139,7 @@ struct RequestMachineTests {
         #expect(request.head.headers["x"] == ["y"])
     }
 
-    @Test mutating func `an answer to HEAD is known as one, and the next is none`() {
+    @Test mutating func `the answer to HEAD has no body, and the next one has`() {
         _ = receiveWhole(head(.HEAD, "/"))
         #expect(machine.isHead)
         _ = machine.answerEnded(at: 0)
@@ -186,7 +186,7 @@ struct RequestMachineTests {
         #expect(code(machine.readCompleted(at: 0, bytes: 1)) == .headersTooLarge)
     }
 
-    @Test mutating func `white space that comes without end behind a request is not read on`() {
+    @Test mutating func `endless white space behind a request is not read`() {
         _ = receiveWhole(head(.GET, "/"))
         #expect(machine.readCompleted(at: 0, bytes: 2 * ConnectionLimits.headBytes) == .none)
         #expect(machine.wantsToRead)
@@ -342,7 +342,7 @@ struct RequestMachineTests {
         }
     }
 
-    @Test mutating func `of requests that came together each has its time`() {
+    @Test mutating func `each of concurrent requests has its own time`() {
         for _ in 0..<2 {
             _ = receive(.head(head()))
             _ = receive(.end(nil))
@@ -399,7 +399,7 @@ struct RequestMachineTests {
         #expect(machine.nextDeadline == nil)
     }
 
-    @Test mutating func `a peer that takes a byte now and then is no reader`() {
+    @Test mutating func `a peer that reads a byte now and then does not count as a reader`() {
         _ = receiveWhole(head())
         _ = machine.answerBegan(hasLength: true)
         machine.wrote(.init(sent: 0, waiting: 100_000), at: 0)
@@ -469,7 +469,7 @@ struct RequestMachineTests {
         #expect(code(machine.timePassed(to: 5, .init())) == .requestTimeout)
     }
 
-    @Test mutating func `a peer that ended its side gets every answer that it asked for, and half a request is none`() {
+    @Test mutating func `a peer that ended its side gets every requested answer, and half a request is none`() {
         var half = self
         _ = half.receive(.head(head()))
         #expect(half.code(half.machine.inputEnded(at: 0)) == .bodyIncomplete)

@@ -27,7 +27,7 @@ struct StallClockTests {
         #expect(clock.deadline == 5)
     }
 
-    @Test mutating func `where nothing waits, no time runs`() {
+    @Test mutating func `if nothing waits, no time runs`() {
         clock.started(.init(sent: 5, waiting: 0), at: 0, periodSeconds: 30)
         #expect(clock.deadline == nil)
         clock.started(.init(sent: 5, waiting: 3), at: 0, periodSeconds: 30)

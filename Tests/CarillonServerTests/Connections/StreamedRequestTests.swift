@@ -53,7 +53,7 @@ struct StreamedRequestTests {
         #expect(receive(.head(long)) == .answer(.init(head: long, body: .tooLarge(limit: Limits.apiBodyBytes))))
     }
 
-    @Test mutating func `while the routes have enough nothing is read, and no time passes`() {
+    @Test mutating func `while the routes have enough data, nothing is read, and no time passes`() {
         _ = receive(.head(head()))
         _ = receive(.body(bytes(10)))
         machine.bodyFilled()
@@ -173,7 +173,7 @@ struct StreamedRequestTests {
         }
     }
 
-    @Test mutating func `a file comes at a rate, not by a byte now and then`() {
+    @Test mutating func `a file must arrive at a rate, not by a byte now and then`() {
         _ = receive(.head(file()))
         _ = machine.readCompleted(at: 0, bytes: 100)
         for second in [10, 20] {
@@ -274,7 +274,7 @@ struct StreamedRequestTests {
         #expect(lines.take().isEmpty)
     }
 
-    @Test func `so many lines are taken at once, and a line has an end`() throws {
+    @Test func `a limited number of lines is processed at once, and a line has a limit`() throws {
         var lines = UpdateLines()
         var part = ByteBuffer(string: String(repeating: "{}\n", count: UpdateLines.atOnce + 1))
         #expect(try lines.read(&part))

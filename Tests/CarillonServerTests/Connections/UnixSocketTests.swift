@@ -81,7 +81,7 @@ struct UnixSocketTests {
         #expect(try mode(of: path) == nil)
     }
 
-    @Test func `all clients on the socket are one address, unless a proxy names another`() async throws {
+    @Test func `all clients on the socket have one address, unless a proxy names another`() async throws {
         let path = path
         try await ServedConnections.run {
             $0.unixSocket = path

@@ -173,7 +173,7 @@ struct ArrivalTests {
         #expect(last?.waiting?.isEmpty == true)
     }
 
-    @Test func `a poll that is over waits no more`() async throws {
+    @Test func `a finished poll waits no more`() async throws {
         let fixture = try await RouteFixture()
         let device = try await fixture.device()
         #expect(try await fixture.request(.get, "/v1/inbox", key: device.credential).status == 200)

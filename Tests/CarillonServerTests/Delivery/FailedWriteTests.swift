@@ -360,7 +360,7 @@ struct FailedWriteTests {
         #expect(try await store.waitingInAll().envelopes == 1)
     }
 
-    @Test func `that a device was seen is written down later`() async throws {
+    @Test func `the connection of a device is written later`() async throws {
         let world = try await UpdateWorld()
         world.advance(seconds: 2 * 86_400)
         try await world.ask()

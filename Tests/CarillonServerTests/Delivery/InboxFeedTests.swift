@@ -157,7 +157,9 @@ struct InboxFeedTests {
         #expect(await items.next() == nil)
     }
 
-    @Test func `a stream of a device whose credential was renewed before it joined ends, and takes no place`() async throws {
+    @Test func `a stream of a device whose credential was renewed before it joined ends, and replaces no connection`()
+        async throws
+    {
         let world = try await World(try await RouteFixture())
         try await world.domain.devices.renewCredential(
             of: world.device, secret: String(repeating: "A", count: 32), from: nil)

@@ -97,7 +97,7 @@ struct SlowReaderTests {
     }
 
     @Test(arguments: Way.allCases)
-    func `a peer that comes back gets all that waits, once and in order`(way: Way) async throws {
+    func `a peer that connects again gets all waiting messages, once and in order`(way: Way) async throws {
         try await run(way) {
             $0.window = DeliveryMachine.Limits(envelopes: 1000, bytes: 16 << 20)
         } _: { world in

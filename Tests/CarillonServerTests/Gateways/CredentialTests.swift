@@ -87,7 +87,7 @@ struct CredentialTests {
         #expect(!gateways.isConfigured(queue))
     }
 
-    @Test func `a token key is set, listed without its secret, set anew, and removed`() async throws {
+    @Test func `a signing key is set, listed without its secret, set anew, and removed`() async throws {
         let routes = try await routes()
         let secret = P256.Signing.PrivateKey().pemRepresentation
         let set = try await routes.request(.put, Self.path + "production", key: routes.admin, try token(secret))
@@ -170,7 +170,7 @@ struct CredentialTests {
         #expect(all.first?["setAt"] == .string(first["setAt"]))
     }
 
-    @Test func `they need a key file, an app, an environment of Apple's, and an operator`() async throws {
+    @Test func `push credentials need a key file, an app, an environment of Apple's, and an operator`() async throws {
         let bare = try await routes(key: nil)
         let refused = try await bare.request(.put, Self.path + "production", key: bare.admin, try token())
         #expect(refused.status == 409 && refused.code == "key_file_missing")

@@ -99,7 +99,7 @@ struct GatewayFaultTests {
         }
     }
 
-    @Test func `a token that neither environment knows suspends the device`() async throws {
+    @Test func `a token that is unknown in both environments suspends the device`() async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials(.production)
             try await world.setCredentials(.sandbox)
@@ -189,7 +189,7 @@ struct GatewayFaultTests {
         }
     }
 
-    @Test func `while the service is away pushes wait, and go out when it is back`() async throws {
+    @Test func `while the service is away pushes wait, and are sent when it is back`() async throws {
         // It comes back where it was.
         var configuration = APNsSimulator.Configuration(
             ports: [.init(.push, .production, port: try FreePort.next())])
@@ -241,7 +241,7 @@ struct GatewayFaultTests {
         APNsSimulator.FaultRule(.breakOff(.internalError), at: .processed, times: 1),
         APNsSimulator.FaultRule(.goAway(reason: "Shutdown", last: .before), times: 1),
     ])
-    func `trouble of the service never suspends, and the push goes out once more under its name`(
+    func `a fault of the service never suspends, and the push is sent once more under its name`(
         _ rule: APNsSimulator.FaultRule
     ) async throws {
         try await GatewayWorld.run { world in

@@ -13,7 +13,7 @@ struct ReplacedGatewayTests {
         case replaced, removed, appDeleted
     }
 
-    @Test(arguments: Way.allCases) func `they are closed`(way: Way) async throws {
+    @Test(arguments: Way.allCases) func `the replaced gateways are closed`(way: Way) async throws {
         try await GatewayWorld.run { world in
             try await world.setCredentials()
             let device = try await world.device()

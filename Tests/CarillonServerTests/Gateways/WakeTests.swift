@@ -73,7 +73,7 @@ struct WakeTests {
         }
     }
 
-    @Test func `without credentials a push waits, and goes out when they are set`() async throws {
+    @Test func `without credentials a push waits, and is sent when they are set`() async throws {
         try await GatewayWorld.run { world in
             let device = try await world.device()
             let id = try await world.send(to: device)

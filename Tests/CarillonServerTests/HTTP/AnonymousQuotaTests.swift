@@ -43,7 +43,7 @@ struct AnonymousQuotaTests {
         }
     }
 
-    @Test func `an address has so many anonymous devices, and room again when one is removed`() async throws {
+    @Test func `an address has a limited number of anonymous devices, and a removal makes space for another`() async throws {
         let world = try await World(limit: 2)
         let first = try await world.register(from: "192.0.2.1")
         _ = try await world.register(from: "192.0.2.1")

@@ -50,7 +50,7 @@ struct AttachmentHeaderTests {
     }
 
     @Test(arguments: [";x=1", ";x", ";  x=1", ";a=\"b;c\\\"\";d=:AAEC:;e=?0;*f=1.5;g=%\"%c3\"", ";x=1 "])
-    func `parameters that are not known are ignored`(_ parameters: String) throws {
+    func `unknown parameters are ignored`(_ parameters: String) throws {
         let read = try headers([
             "Upload-Complete": "?1" + parameters, "Upload-Offset": "3" + parameters, "Upload-Length": "9" + parameters,
             "Upload-Draft-Interop-Version": "8" + parameters,

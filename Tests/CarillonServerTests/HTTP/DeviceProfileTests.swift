@@ -151,7 +151,7 @@ struct DeviceProfileTests {
         #expect(try await patch(#"{"pushToken":"abcd06"}"#, isRefused: true)["code"] == .string("field_missing"))
     }
 
-    @Test func `a token that goes to and fro stays where it is until tomorrow`() async throws {
+    @Test func `a token that moves back and forth stays where it is until tomorrow`() async throws {
         let routes = try await RouteFixture(time: TimeSource { Timestamp(milliseconds: 1_800_000_000_000) })
         let (_, one, key) = try await routes.device()
         let other = try await routes.request(.post, "/v1/devices", key: key)["credential"]

@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct FailedUploadTests {
     @Test(arguments: [HTTPField.Name.reprDigest, .contentDigest])
-    func `it leaves no row, no file and no used bytes`(name: HTTPField.Name) async throws {
+    func `a failed upload leaves no row, no file and no used bytes`(name: HTTPField.Name) async throws {
         let directory = TemporaryDirectory()
         let routes = try await RouteFixture(attachmentFiles: stores.factory.attachmentFiles(of: directory.path))
         let device = try await routes.device()

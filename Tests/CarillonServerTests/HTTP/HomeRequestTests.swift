@@ -56,7 +56,7 @@ struct HomeRequestTests {
 
     // MARK: Polls
 
-    @Test func `a poll is answered when something comes`() async throws {
+    @Test func `a poll is answered when an envelope arrives`() async throws {
         let world = try await World()
         let poll = try await world.poll()
         try await world.publish()
@@ -67,7 +67,7 @@ struct HomeRequestTests {
         #expect(world.isIdle)
     }
 
-    @Test func `a poll is answered without envelopes when its time is over`() async throws {
+    @Test func `a poll is answered without envelopes at the end of its time`() async throws {
         let world = try await World()
         let answer = try await world.homes.request(.get, "/v1/inbox?wait=1", key: world.credential)
         #expect(answer.status == 200 && answer.json?["envelopes"] == .array([]))
@@ -186,7 +186,7 @@ struct HomeRequestTests {
 
     // MARK: Sockets
 
-    @Test func `a socket's questions run at the home of its device`() async throws {
+    @Test func `the questions of a socket run at the home of its device`() async throws {
         let world = try await World()
         func request(_ path: String, _ device: DeviceSerial) -> HomeRequest {
             HomeRequest(method: "GET", path: path, fields: [], body: .whole([]), session: device)

@@ -18,7 +18,7 @@ struct MatrixNotificationTests {
         return notification.devices.map { notification.message(for: $0) }
     }
 
-    @Test func `each device is sent its own entry, and all else as it was written`() throws {
+    @Test func `each device gets its own entry, and all others unchanged`() throws {
         let text =
             #"{ "notification" : {"counts":{"unread":2.50},"devices": [ {"pushkey":"a", "x":1e2} ,{"pushkey":"b"}], "z":"\u00e9" } }"#
         #expect(try parse(text).map(\.pushkeys) == [["a"], ["b"]])
@@ -29,7 +29,7 @@ struct MatrixNotificationTests {
         #expect(try messages(text) == expected.map { .whole(Array($0.utf8)) })
     }
 
-    @Test func `a key that comes again counts once, however it is written`() throws {
+    @Test func `a repeated key counts once, in any notation`() throws {
         let again = #"{"pushkey":"a"},{"pushkey":"\u0061","app_id":"x"}"#
         let entries = Array(repeating: again, count: 39).joined(separator: ",")
         let text = #"{"notification":{"devices":[\#(entries)]}}"#
@@ -47,7 +47,7 @@ struct MatrixNotificationTests {
         return text(String(repeating: "x", count: bytes - text("").utf8.count))
     }
 
-    @Test func `4,096 bytes are sent as they came, and one more loses its content`() throws {
+    @Test func `4,096 bytes are sent unchanged, and one more loses its content`() throws {
         let fitting = Self.notification(of: 4096, in: "content")
         #expect(try messages(fitting) == [.whole(Array(fitting.utf8))])
         let shortened = #"{"notification":{"event_id":"$1","devices":[{"pushkey":"a"}]}}"#

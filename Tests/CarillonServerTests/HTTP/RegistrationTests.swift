@@ -62,7 +62,7 @@ struct RegistrationTests {
         #expect(try await opens("\(first.id).\(chosen)", routes))
     }
 
-    @Test func `another secret, or none, is another device, and takes nobody's place`() async throws {
+    @Test func `another secret, or none, is another device, and replaces none`() async throws {
         let routes = try await RouteFixture()
         let (_, _, key) = try await routes.device()
         let first = try await register(routes, key)

@@ -23,7 +23,7 @@ struct FiringsOfTwoHomesTests {
         #expect(try await stores.count(.firings, in: world.homes.store) == 0)
     }
 
-    @Test func `a step asks another home once for all of its devices`() async throws {
+    @Test func `a step sends one question to another home for all of its devices`() async throws {
         let world = try await ItemsOfTwoHomes()
         let item = try world.homes.item(at: 0)
         for number in 0..<5 { try await world.subscribe(1, [item], key: "\(number)") }

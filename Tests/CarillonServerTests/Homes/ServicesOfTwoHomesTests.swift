@@ -103,7 +103,8 @@ struct ServicesOfTwoHomesTests {
     }
 
     @Test(arguments: losses)
-    func `each step of a request is repeated if its answer is lost, and comes once`(loss: TestLink.Loss) async throws {
+    func `each step of a request is repeated if its answer is lost, and takes effect once`(loss: TestLink.Loss) async throws
+    {
         let world = try await World()
         try await world.twice(losing: loss, of: ServiceDelivery.self, to: 1) { try await world.ask() }
         #expect(try await world.events(of: world.provider) == ["request"])
@@ -263,7 +264,7 @@ struct ServicesOfTwoHomesTests {
         #expect(try await isLive() == [false])
     }
 
-    @Test func `a connection at another home hears that a provider changed`() async throws {
+    @Test func `a connection at another home is notified that a provider changed`() async throws {
         let world = try await World()
         let connection = NotingSession()
         world.homes.domains[0].runtime.sessions.join(connection, device: world.consumer.serial)

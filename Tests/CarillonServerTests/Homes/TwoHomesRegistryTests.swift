@@ -109,7 +109,7 @@ struct TwoHomesRegistryTests {
         try await eventually { try await world.waiting(for: holder).map(\.kind.number) == [.deviceStatus] }
     }
 
-    @Test func `no other home is asked about a device of this home alone`() async throws {
+    @Test func `no question about a device of this home alone is sent`() async throws {
         let world = try await TwoHomes()
         let device = try await world.device(at: 0)
         try await world.sayToken("aa01", by: device)
@@ -144,7 +144,7 @@ struct TwoHomesRegistryTests {
 
     // MARK: Pushes
 
-    @Test func `a home brings back pushes of the other home after the clock was set back`() async throws {
+    @Test func `a home corrects pushes of the other home after the clock was set back`() async throws {
         let world = try await TwoHomes()
         let device = try await world.device(at: 1)
         try await world.sayToken("aa01", by: device)

@@ -78,7 +78,8 @@ struct DeviceCollectorTests {
     }
 
     @Test
-    func `a clock that is 300 days ahead for eight seconds removes nobody, and a device goes after 270 days of service`()
+    func
+        `a clock that is 300 days ahead for eight seconds removes no device, and a device is removed after 270 days of service`()
         async throws
     {
         let world = try await World()

@@ -105,7 +105,8 @@ struct FeatureRestartTests {
         #expect(try await world.domain.users.user(assertedBy: token, in: world.device.app).text == "ada")
     }
 
-    @Test func `after a restart the time of service goes on to the minute, and nothing is removed for good for an hour`()
+    @Test
+    func `after a restart the time of service continues to the minute, and nothing is removed permanently for an hour`()
         async throws
     {
         var world = try await RestartWorld()

@@ -24,7 +24,9 @@ struct HomeStartTests {
         addresses: PublicURLs("https://push.example.com"), scheduler: Scheduler { _, _ in },
         logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
 
-    @Test func `two homes have half of the shards each, and a home that starts alone takes all shards back`() async throws {
+    @Test func `two homes have half of the shards each, and a home that starts alone acquires all shards again`()
+        async throws
+    {
         let store = try await stores.open()
         var lastEpoch: Int64 = 0
         for count in [1, 2, 1, 2] {
@@ -111,7 +113,7 @@ struct HomeStartTests {
         #expect(try await next.request(.patch, "/v1/device", key: device, profile).status == 200)
     }
 
-    @Test func `a server with a wrong key file does not start, and the home on the store goes on writing`() async throws {
+    @Test func `a server with a wrong key file does not start, and the home on the store continues to write`() async throws {
         let store = try await stores.open()
         let former = try await RouteFixture(key: WrappingKey(bytes: Array(repeating: 1, count: 32)), store: store)
         let device = try await former.device().credential

@@ -110,7 +110,7 @@ struct LoggedSecretTests {
         #expect(!catcher.text.contains(Self.secret) && !catcher.text.contains("code="))
     }
 
-    @Test func `an app's server that cannot be asked, and that answers again`() async throws {
+    @Test func `an app's server that cannot be reached, and that answers again`() async throws {
         let backend = ApprovalHookTests.Backend()
         backend.answer.withLock { $0 = .failed("the connection was refused") }
         let routes = try await RouteFixture(approvalHookCaller: backend.caller, logger: catcher.logger)

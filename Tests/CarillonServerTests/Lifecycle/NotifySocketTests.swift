@@ -50,7 +50,8 @@ struct NotifySocketTests {
         await socket.send("READY=1")
     }
 
-    @Test func `a service manager hears that a server is ready, works and stops, and nothing when it hangs`() async throws {
+    @Test func `a service manager is notified that a server is ready, works and stops, and not when it hangs`() async throws
+    {
         let receiver = try NotifyReceiver(path)
         let variables = ["NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000"]
         let heard = Heard()

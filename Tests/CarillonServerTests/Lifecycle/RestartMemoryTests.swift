@@ -137,7 +137,9 @@ struct RestartMemoryTests {
     }
 
     @Test(arguments: [false, true])
-    func `a slow pace goes on after a restart if it was not written that the device came`(isRestarted: Bool) async throws {
+    func `a slow pace continues after a restart if the connection of the device was not written`(isRestarted: Bool)
+        async throws
+    {
         var world = try await RestartWorld()
         try await world.send()
         for _ in 0..<2 {
@@ -154,7 +156,7 @@ struct RestartMemoryTests {
         if isRestarted { #expect(try await world.lease().count == 1, "an hour after the third wake") }
     }
 
-    @Test func `a slow pace ends if the server stopped after the device came`() async throws {
+    @Test func `a slow pace ends if the server stopped after the device connected`() async throws {
         var world = try await RestartWorld()
         try await world.send()
         for _ in 0..<2 {

@@ -35,7 +35,7 @@ struct HandOverAgeTests {
         #expect(age.seconds(ofFirst: 4) == 0)
     }
 
-    @Test func `an older hand-over that a taken shard brings waits as long as the oldest so far`() {
+    @Test func `an older hand-over of an acquired shard waits as long as the oldest so far`() {
         _ = age.seconds(ofFirst: 4)
         ticks.pass(seconds: 15)
         #expect(age.seconds(ofFirst: 2) == 15)

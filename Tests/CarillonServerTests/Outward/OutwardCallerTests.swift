@@ -57,7 +57,7 @@ struct OutwardCallerTests {
 
     // MARK: Sent requests
 
-    @Test func `a call is one POST with the headers and the body that were asked for, and nothing else`() async throws {
+    @Test func `a call is one POST with the requested headers and body, and nothing else`() async throws {
         let backend = try await ScriptedBackend.start()
         #expect(try await call("http://back.example:\(backend.port)/a/b?c=d") == .answered(status: 204))
         let request = try #require(backend.received.first)
@@ -80,7 +80,7 @@ struct OutwardCallerTests {
     }
 
     @Test(arguments: [("120", .seconds(120)), ("1.5", .seconds(2)), ("tomorrow", nil)] as [(String, Duration?)])
-    func `the wait that an answer asks for is read`(_ value: String, _ wait: Duration?) async throws {
+    func `the wait in an answer is read`(_ value: String, _ wait: Duration?) async throws {
         let backend = try await ScriptedBackend.start(.status(503, headers: "Retry-After: \(value)\r\n"))
         let result = try await call("http://back.example:\(backend.port)")
         #expect(result == .answered(status: 503, retryAfter: wait))
@@ -88,11 +88,11 @@ struct OutwardCallerTests {
 
     // MARK: 600 and 601
 
-    @Test func `600: a name that nobody knows`() async throws {
+    @Test func `600: an unknown name`() async throws {
         #expect(failure(try await call("http://nobody.example")) == .nameNotResolved)
     }
 
-    @Test func `600: the system's resolver knows no name that is reserved for not being there`() {
+    @Test func `600: a reserved name that the system's resolver does not know`() {
         guard case .notFound = NameLookup.system.ask("no-such-name.invalid") else {
             Issue.record("it was resolved")
             return

@@ -29,7 +29,7 @@ struct RequestRaceTests {
         var steps: [Step]
     }
 
-    @Test(arguments: RandomSeed.some(24)) func `of steps at random each request has one result, and it is the right one`(
+    @Test(arguments: RandomSeed.some(24)) func `in random sequences each request has one result, and it is the right one`(
         _ seed: UInt64
     ) async throws {
         var random = SeededRandom(seed: seed)

@@ -113,7 +113,7 @@ struct ServiceClusterRouteTests {
         #expect(header.user == nil)
     }
 
-    @Test func `a cluster has places, and so many`() async throws {
+    @Test func `a cluster has a limited number of places`() async throws {
         let (world, server, ada) = try await scenario()
         for body in [
             #"{"priority":0}"#, #"{"priority":1001}"#, #"{"port":0}"#, #"{"port":65536}"#, #"{"port":"x"}"#, #"{"host":""}"#,
@@ -155,8 +155,7 @@ struct ServiceClusterRouteTests {
         #expect(servers.count == ClusterPlace.mostOfApp)
     }
 
-    @Test func `a front request comes to a device that is connected, or to nobody, and nothing of it is kept`() async throws
-    {
+    @Test func `a front request reaches a connected device or none, and is not stored`() async throws {
         let world = try await ServiceWorld()
         let consumer = try await world.phone(Self.mail, of: "ada")
         let provider = try await world.phone(Self.files, of: "ada")

@@ -96,7 +96,7 @@ struct ServiceRouteTests {
     }
 
     @Test(arguments: [(128, 64, 204), (129, 64, 400), (128, 65, 400), (128, 0, 400)])
-    func `the name and the version of an offer have so many bytes`(name: Int, version: Int, status: Int) async throws {
+    func `the name and the version of an offer have limits in bytes`(name: Int, version: Int, status: Int) async throws {
         let world = try await ServiceWorld()
         let phone = try await world.phone("com.example.files", of: "ada")
         let keys = String(decoding: World.keys().json.bytes, as: UTF8.self)
@@ -109,7 +109,7 @@ struct ServiceRouteTests {
 
     // MARK: Requests
 
-    @Test func `a request comes to its provider, and its one result to its consumer`() async throws {
+    @Test func `a request reaches its provider, and its one result reaches its consumer`() async throws {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
         let asked = try await world.ask(1, from: consumer, to: provider, ["foreground": .string("preferPeer")])
@@ -345,7 +345,7 @@ struct ServiceRouteTests {
         #expect(try await world.find(by: consumer).isEmpty)
     }
 
-    @Test func `a consumer that goes, or belongs to another user, takes its requests along`() async throws {
+    @Test func `a consumer that is removed, or belongs to another user, removes its requests`() async throws {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
         _ = try await world.ask(1, from: consumer, to: provider)
@@ -401,7 +401,7 @@ struct ServiceRouteTests {
 
     // MARK: Bounds
 
-    @Test func `a device may have so many requests without a result, and no more`() async throws {
+    @Test func `a device has a limited number of requests without a result`() async throws {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
         let most = ServiceRequest.mostOfConsumer

@@ -58,7 +58,7 @@ struct MessageReaderTests {
     }
 
     @Test(arguments: [0, 1, 3, 4, 5, 125, 126, 127, 65_535, 65_536])
-    func `a message of any length comes as it was sent, however the bytes are cut`(length: Int) {
+    func `a message of any length is received as it was sent, with any split of its bytes`(length: Int) {
         let bytes = (0..<length).map { UInt8($0 % 94 + 32) }
         let sent = frame(bytes, .text)
         #expect(events(sent) == [.text(bytes)])

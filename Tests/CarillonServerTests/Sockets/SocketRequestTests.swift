@@ -92,7 +92,7 @@ struct SocketRequestTests {
         #expect(read == .answer(.init(id: 7, status: 200, body: Self.icon, contentType: "image/png")))
     }
 
-    @Test func `each path that is allowed, and those around it, are answered by a frame that parses`() async throws {
+    @Test func `each allowed path, and those around it, are answered by a frame that parses`() async throws {
         let (asker, provider) = try await asker()
         let keys = String(decoding: ServiceWorld.keys().json.bytes, as: UTF8.self)
         let id = ServiceWorld.id(1)

@@ -177,7 +177,7 @@ struct ItemEngineBoundsTests {
 
     /// Otherwise a batch of 256 updates could cause millions of firings before any is delivered.
     @Test(arguments: [(limit: 3, rows: 1), (limit: 100, rows: 2)])
-    func `a batch that fires enough is written before it goes on`(limit: Int, rows: Int) async throws {
+    func `a batch with enough firings is written before it continues`(limit: Int, rows: Int) async throws {
         let store = try await stores.openKept()
         let world = try await EngineWorld(store)
         for key in ["a", "b", "c"] { _ = try await world.subscribe("price > 1.0", .every(coolDownSeconds: 0), key: key) }

@@ -36,7 +36,7 @@ struct ItemEngineTests {
         #expect(try await world.titles() == ["12.0", "12.0", "12.0", "12.0"])
     }
 
-    @Test func `of a batch that was not written all that it found is found again`() async throws {
+    @Test func `all firings of an unwritten batch are found again`() async throws {
         let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price == 11.0", key: "a")
@@ -126,7 +126,7 @@ struct ItemEngineTests {
         try await stores.close(world.store)
     }
 
-    @Test func `a crossing is none for a process that comes when it is past`() async throws {
+    @Test func `a past crossing is ignored by a process that starts later`() async throws {
         let kept = try await stores.openKept()
         do {
             let world = try await EngineWorld(kept)
@@ -200,7 +200,7 @@ struct ItemEngineTests {
 
     // MARK: Times that meet
 
-    @Test func `a crossing that comes between the making and the arming is found`() async throws {
+    @Test func `a crossing between the creation and the arming is found`() async throws {
         let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))

@@ -14,7 +14,7 @@ import Testing
 /// same as without the kill.
 @Suite(.timeLimit(.minutes(4)))
 struct KilledEngineTests {
-    @Test func `a server that is killed at any commit goes on as if it had not been`() async throws {
+    @Test func `a server that is killed at any commit continues as if it had not been`() async throws {
         let scenario = try await Scenario(stores.openKept(), Cast?.none)
         let snapshots = Snapshots(of: scenario.store)
         snapshots.begin()

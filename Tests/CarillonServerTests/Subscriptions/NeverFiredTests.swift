@@ -45,7 +45,7 @@ struct NeverFiredTests {
         try? await sweeper.value
     }
 
-    @Test func `they are found part by part`() async throws {
+    @Test func `refused crossings are found in parts`() async throws {
         let store = try await killed()
         let world = try await EngineWorld(store)
         var (found, parts) = ([ItemKey](), 0)

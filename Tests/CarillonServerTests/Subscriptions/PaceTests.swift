@@ -180,7 +180,7 @@ struct PaceTests {
         #expect(try await held(other) == 0)
     }
 
-    @Test func `a crossing that comes too soon waits`() async throws {
+    @Test func `a crossing that occurs too soon waits`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#, trigger: "price > 1.0", policy: "everyCrossing"))
         try await publish([2], to: world)
@@ -403,8 +403,7 @@ struct PaceTests {
         #expect(try await kept(world) == 0, "a shown firing is not stored")
     }
 
-    @Test func `a push that is always sent, and that Apple found fault with, goes out when it is tried again`() async throws
-    {
+    @Test func `a push that is always sent, and that Apple rejected, is sent when it is retried`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","route":"always"}"#))
         try await world.publish("stock.ACME", #"{"price":11}"#)

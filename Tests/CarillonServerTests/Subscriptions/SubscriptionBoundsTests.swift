@@ -71,7 +71,7 @@ struct SubscriptionBoundsTests {
         #expect(try await world.titles() == ["found"])
     }
 
-    @Test func `the engine takes the cost that an app allows from the store`() async throws {
+    @Test func `the engine reads the cost limit of an app from the store`() async throws {
         let world = try await SubscriptionWorld(rules: Self.rules(cost: 100))
         try await world.subscribe(
             SubscriptionWorld.body("name.contains('b')", key: "a", format: #"{"title":"found"}"#))
@@ -88,7 +88,7 @@ struct SubscriptionBoundsTests {
         #expect(try await world.titles() == ["found"])
     }
 
-    @Test func `an app has so many items and subscriptions, and no more`() async throws {
+    @Test func `an app has a limited number of items and subscriptions`() async throws {
         let world = try await SubscriptionWorld()
         try await stores.setItemCount(ItemLimits.itemsPerApp - 1, in: world.routes.store)
         try await world.publish("stock.A", #"{"price":1}"#)
@@ -133,7 +133,7 @@ struct SubscriptionBoundsTests {
         try await world.subscribe(SubscriptionWorld.body("price > 7.0 && name.contains('z')", key: "other"))
     }
 
-    @Test func `the constants of an item's conditions have so many bytes, each counted once`() async throws {
+    @Test func `the constants of an item's conditions have a limit in bytes, each counted once`() async throws {
         var limits = ItemEngine.Limits()
         limits.constantBytesPerItem = 2500
         limits.quotaPercent = 100
@@ -195,7 +195,7 @@ struct SubscriptionBoundsTests {
         #expect(answer.json?["removed"] == .integer(501))
     }
 
-    @Test func `an item comes to memory with all that wait on it`() async throws {
+    @Test func `an item is loaded with all subscriptions on it`() async throws {
         let store = try await stores.open()
         let world = try await EngineWorld(store)
         for number in 0..<7 { _ = try await world.subscribe("price > 1.0", key: "\(number)") }

@@ -142,7 +142,7 @@ struct SubscriptionRefusalTests {
         #expect(try await world.routes.request(.get, "/v1/items/stock.A", key: world.sender).status == 404)
     }
 
-    @Test func `an item has a hundred fields and so many bytes, in one update or in many`() async throws {
+    @Test func `an item has up to a hundred fields and a limit in bytes, in one update or in many`() async throws {
         let world = try await SubscriptionWorld()
         try await world.publish("stock.A", "{\(Self.fields(100))}")
         #expect(try await world.publish("stock.A", #"{"one more":1}"#, expecting: 413).code == "item_too_large")
@@ -373,7 +373,7 @@ struct SubscriptionRefusalTests {
         #expect(try await world.titles() == ["stock.ACME: 25"])
     }
 
-    @Test func `two changes at a time are both made`() async throws {
+    @Test func `two concurrent changes both take effect`() async throws {
         let world = try await SubscriptionWorld()
         let id = try await world.subscribe(SubscriptionWorld.body(key: "k"))["id"]
         for round in 0..<20 {

@@ -84,7 +84,7 @@ struct UpdateStreamTests {
 
     private static let line = #"{"item":"i","fields":{"x":1}}"# + "\n"
 
-    @Test func `a line is taken when it comes, and not when the next one does`() async throws {
+    @Test func `a line is processed when it arrives, and not when the next one does`() async throws {
         try await ServedConnections.run { served in
             let (key, app) = try await Self.sender(served)
             let (channel, _) = try await Self.open(served, key, Self.line)

@@ -84,7 +84,9 @@ struct ArrivingUpdatesTests {
         #expect(connection.withdrawn.withLock { $0 } == [.all(of: origin)])
     }
 
-    @Test(arguments: End.allCases) func `a feed of another app hears nothing of an update that ends`(end: End) async throws {
+    @Test(arguments: End.allCases) func `a feed of another app receives nothing of an update that ends`(end: End)
+        async throws
+    {
         let world = try await UpdateWorld()
         let (update, _) = try await waitingUpdate(in: world)
         let domain = world.routes.domain

@@ -79,7 +79,7 @@ struct EvaluatedUpdatesTests {
         #expect(try await !isPaused(waiting, in: world))
     }
 
-    @Test func `a resumed update goes on where it was paused`() async throws {
+    @Test func `a resumed update continues where it was paused`() async throws {
         var (world, received, waiting, other) = try await scenario()
         let backup = try await backedUp(world)
         (world, _) = try await restored(world, from: backup)

@@ -31,7 +31,7 @@ struct PresentUpdatesTests {
     }
 
     @Test(arguments: [false, true])
-    func `of two that are published at once none is passed over`(_ looksBetween: Bool) async throws {
+    func `of two concurrent updates none is skipped`(_ looksBetween: Bool) async throws {
         let store = try await stores.open()
         _ = try await store.createApp(try #require(AppID("com.example.app")), at: Self.start)
         let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language)
@@ -93,7 +93,7 @@ struct PresentUpdatesTests {
         #expect(logs.knownLogs <= 4)
     }
 
-    @Test func `a log that many ask for is read once`() async throws {
+    @Test func `a concurrently requested log is read once`() async throws {
         let store = try await store(apps: 1)
         let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language)
         for round in 1...10 {
@@ -105,7 +105,7 @@ struct PresentUpdatesTests {
         }
     }
 
-    @Test func `the audience of a published update is taken as it was read, or read anew where the rules changed`()
+    @Test func `the audience of a published update is used as it was read, or read anew if the rules changed`()
         async throws
     {
         let store = try await store(apps: 1)
@@ -140,7 +140,7 @@ struct PresentUpdatesTests {
         #expect(logs.reads == 2)
     }
 
-    @Test func `of the audiences of ended updates the oldest make room`() throws {
+    @Test func `of the audiences of ended updates the oldest are removed`() throws {
         var audiences = OtherAudiences()
         func update(_ serial: Int64, bytes: Int) -> Update {
             Update(

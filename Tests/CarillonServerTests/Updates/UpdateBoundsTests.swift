@@ -41,7 +41,7 @@ struct UpdateBoundsTests {
         #expect(again == 1000)
     }
 
-    @Test func `an app has so many live updates, and so many that no index finds`() async throws {
+    @Test func `an app has a limited number of live updates, and of those without an index`() async throws {
         let world = try await UpdateWorld(limits: UpdateLimits(live: 4, unindexed: 2))
         for _ in 0..<2 { try await world.publish(audience: "level > 3") }
         var answer = try await publish(world, #"{"kind":"definitions","audience":"level > 4"}"#)
@@ -68,7 +68,7 @@ struct UpdateBoundsTests {
         #expect(try await world.poll().isEmpty)
     }
 
-    @Test func `ended updates are known for so long, and so many of an app`() async throws {
+    @Test func `ended updates are known for a limited time, and up to a limit of an app`() async throws {
         let world = try await UpdateWorld(limits: UpdateLimits(ended: 2, endedSeconds: 1000))
         var updates: [String] = []
         for _ in 0..<4 { updates.append(try await world.publish()) }
@@ -141,7 +141,7 @@ struct UpdateBoundsTests {
         try await world.ask(nil, UpdateWorld.parameters(String(longer), revision: "2"), expecting: 400)
     }
 
-    @Test func `all values together have a bound`() async throws {
+    @Test func `all values together have a limit`() async throws {
         let world = try await UpdateWorld()
         let names = (0..<17).map { "p\($0)" }
         try await world.declare(#"{"parameters":{\#(names.map { #""\#($0)":"string""# }.joined(separator: ","))}}"#)
@@ -177,7 +177,7 @@ struct UpdateBoundsTests {
             ("region.matches('(a*)*b')", "audience_invalid"), ("level", "audience_invalid"),
             ("unknown == 1", "audience_invalid"),
         ] as [(String, String?)])
-    func `an audience has so many bytes, and may cost so much`(audience: String, code: String?) async throws {
+    func `an audience has a limit in bytes and in cost`(audience: String, code: String?) async throws {
         let world = try await UpdateWorld()
         let body = #"{"kind":"definitions","audience":"\#(audience)"}"#
         let answer = try await publish(world, body)
@@ -187,7 +187,7 @@ struct UpdateBoundsTests {
         #expect(asked.code == code)
     }
 
-    @Test func `the audiences of live updates have so many bytes together`() async throws {
+    @Test func `the audiences of live updates have a common limit in bytes`() async throws {
         let world = try await UpdateWorld(limits: UpdateLimits(unindexed: 0, audienceBytes: 40))
         func body(_ audience: String, _ more: String = "") -> String {
             #"{"kind":"definitions","audience":"\#(audience)"\#(more)}"#

@@ -452,7 +452,7 @@ struct UpdateContentTests {
 
     // MARK: Load
 
-    @Test func `devices are asked to stay away while polls take long`() {
+    @Test func `devices must poll later while polls are slow`() {
         var pace = PollPace()
         for _ in 0..<100 { pace.note(seconds: 0.2) }
         #expect(pace.retryAfterSeconds == nil)

@@ -12,7 +12,7 @@ struct UpdateModelTests {
     }
 
     @Test(arguments: RandomSeed.some(1...20))
-    func `so it does where backups are restored, clocks step back and inboxes are full`(
+    func `the same is true with restored backups, clocks that step back and full inboxes`(
         seed: UInt64
     ) async throws {
         var settings = UpdateModel.Settings()

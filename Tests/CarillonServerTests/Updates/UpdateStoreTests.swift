@@ -114,7 +114,7 @@ struct UpdateStoreTests {
         #expect(try await world.counts(update) == ["waiting": 1])
     }
 
-    @Test func `nothing of an app is there for another`() async throws {
+    @Test func `data of one app does not exist for another`() async throws {
         let world = try await UpdateWorld()
         let routes = world.routes
         _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.other"}"#)

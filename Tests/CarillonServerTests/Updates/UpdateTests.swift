@@ -109,7 +109,7 @@ struct UpdateTests {
         #expect(device.seenAt == world.now)
     }
 
-    @Test func `no more is known of a location than a kilometre, and for a day`() async throws {
+    @Test func `a location is stored with the accuracy of a kilometre, and for a day`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.20849,"longitude":16.37208}"#))
         let store = world.routes.store
@@ -123,7 +123,7 @@ struct UpdateTests {
         #expect(try await stores.countLocatedBindings(in: store) == 0)
     }
 
-    @Test func `leaving the audience before receipt takes the update away, and after it nothing`() async throws {
+    @Test func `leaving the audience before the receipt removes the update, and after it changes nothing`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "region == 'north'")
         // It is stored in the inbox, and not delivered.
@@ -275,7 +275,7 @@ struct UpdateTests {
         #expect(try await world.counts(update) == ["done": 1])
     }
 
-    @Test func `a result that comes before the receipt takes the copy out of the inbox`() async throws {
+    @Test func `a result before the receipt removes the copy from the inbox`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         let copies = try await world.poll()
@@ -306,7 +306,7 @@ struct UpdateTests {
         #expect(try await world.poll(kinds: ["content", "popup"]).map(\.update) == [popup])
     }
 
-    @Test func `of one order key the next comes when the one before is done`() async throws {
+    @Test func `the next update of an order key is delivered when the earlier one is done`() async throws {
         let world = try await UpdateWorld()
         let updates = [
             try await world.publish(#","orderKey":"k""#), try await world.publish(#","orderKey":"k""#),
@@ -331,7 +331,9 @@ struct UpdateTests {
         #expect(try await world.poll(nil, UpdateWorld.result(copies[0])).map(\.update) == [next])
     }
 
-    @Test func `the next of an order key comes when the device left the audience of the one before`() async throws {
+    @Test func `the next update of an order key is delivered when the device left the audience of the earlier one`()
+        async throws
+    {
         let world = try await UpdateWorld()
         try await world.publish(
             "content", #"{"action":"roots"}"#, audience: "region == 'north'", #","orderKey":"k""#)
@@ -398,7 +400,7 @@ struct UpdateTests {
     }
 
     @Test(arguments: [-3600, -300 * 86_400] as [Int64])
-    func `a clock that goes back puts no repetition off`(step: Int64) async throws {
+    func `a clock that goes back delays no repetition`(step: Int64) async throws {
         let world = try await UpdateWorld()
         try await world.publish("content", nil, #","ttl":2000000"#)
         _ = try await world.poll()
@@ -570,7 +572,7 @@ struct UpdateTests {
         #expect(try await world.poll().isEmpty)
     }
 
-    @Test func `an update takes the place of the one that it supersedes`() async throws {
+    @Test func `an update replaces the one that it supersedes`() async throws {
         let world = try await UpdateWorld()
         let old = try await world.publish()
         try await world.ask(nil, #""max":0"#)

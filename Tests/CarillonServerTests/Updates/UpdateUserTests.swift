@@ -155,7 +155,7 @@ struct UpdateUserTests {
         }
     }
 
-    @Test func `where a user was is forgotten when he signs out`() async throws {
+    @Test func `the location of a user is forgotten at the sign-out`() async throws {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)
         try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.2,"longitude":16.4},"region":"north""#))

@@ -63,7 +63,7 @@ struct FormerChannelsTests {
         try await stores.close(again)
     }
 
-    @Test func `when a registered device was seen is written once a day`() async throws {
+    @Test func `the last connection of a registered device is written once a day`() async throws {
         let store = try await stores.openKept()
         let domain = try await domain(over: store)
         let app = try #require(AppID("com.example.app"))

@@ -34,7 +34,7 @@ struct UserKeyFetcherTests {
         .bytes("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
     }
 
-    @Test func `a key set is asked for with GET, and no body`() async throws {
+    @Test func `a key set is requested with GET, without a body`() async throws {
         let (answer, backend) = try await fetch(whole("{}"))
         #expect(body(answer) == "{}")
         let request = try #require(backend.received.first)
@@ -58,7 +58,7 @@ struct UserKeyFetcherTests {
     }
 
     @Test(arguments: [("600", .seconds(600)), ("7200", .seconds(3600)), ("soon", nil)] as [(String, Duration?)])
-    func `the wait that a refusal asks for is read, up to an hour`(_ value: String, _ wait: Duration?) async throws {
+    func `the wait in a refusal is read, up to an hour`(_ value: String, _ wait: Duration?) async throws {
         let refusal = ScriptedBackend.Answer.status(503, headers: "Retry-After: \(value)\r\n")
         guard case .failed(_, let seen) = try await fetch(refusal).answer else {
             Issue.record("it was found")
@@ -79,7 +79,7 @@ struct UserKeyFetcherTests {
         #expect(ContinuousClock.now - began >= .seconds(1))
     }
 
-    @Test func `an address in a private network is not asked`() async throws {
+    @Test func `an address in a private network is not called`() async throws {
         let (answer, backend) = try await fetch(whole("{}"), isPrivateAllowed: false)
         #expect(body(answer) == nil && backend.connections == 0)
     }

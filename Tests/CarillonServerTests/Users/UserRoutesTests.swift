@@ -164,7 +164,7 @@ struct UserRoutesTests {
         #expect(world.asked.withLock { $0 } == 0)
     }
 
-    @Test func `the address of a key set can ask for a longer wait than five minutes`() async throws {
+    @Test func `the address of a key set can set a longer wait than five minutes`() async throws {
         let routes = try await routes()
         let device = try await routes.device()
         try await configure(routes)
@@ -222,7 +222,7 @@ struct UserRoutesTests {
         #expect(world.asked.withLock { $0 } == asked)
     }
 
-    @Test func `other rules count at once, and begin anew`() async throws {
+    @Test func `other rules apply at once, and begin anew`() async throws {
         let routes = try await routes()
         let device = try await routes.device()
         try await configure(routes)

@@ -93,7 +93,9 @@ struct WatchTests {
         }
     }
 
-    @Test func `ending the watch of a backend that failed is a sign of life, and the last that is heard`() async throws {
+    @Test func `ending the watch of a backend that failed counts as an answer of the backend, and is the last event`()
+        async throws
+    {
         let backend = try await ScriptedBackend.start(.status(503))
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
@@ -306,7 +308,7 @@ struct WatchTests {
         }
     }
 
-    @Test func `the secret is shown once, kept by later puts, and made anew when that is asked for`() async throws {
+    @Test func `the secret is shown once, kept by later puts, and created anew on request`() async throws {
         let backend = try await ScriptedBackend.start()
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()

@@ -12,7 +12,7 @@ struct DeviceParametersTests {
 
     private static func fits(_ members: [(String, JSONValue)]) -> Bool { (try? DeviceParameters(object(members))) != nil }
 
-    @Test func `so many and no more`() {
+    @Test func `the number of parameters is limited`() {
         #expect(Self.fits((1...64).map { ("n\($0)", .integer($0)) }))
         #expect(!Self.fits((1...65).map { ("n\($0)", .integer($0)) }))
     }
@@ -24,7 +24,7 @@ struct DeviceParametersTests {
         }
     }
 
-    @Test func `a text has so many bytes, and all of them so many`() {
+    @Test func `a text has a limit in bytes, and all texts together have one`() {
         #expect(Self.fits([("a", Self.text(1024))]))
         #expect(!Self.fits([("a", Self.text(1025))]))
         #expect(Self.fits([("a", .array(Array(repeating: Self.text(1), count: 64)))]))

@@ -66,7 +66,7 @@ struct ChangedRegistrationTests {
         #expect(unchanged(.reports(said, confirms: true), stored) == nil)
     }
 
-    @Test func `facts of a token are asked for if it is another`() throws {
+    @Test func `the facts of a token are requested if it is another one`() throws {
         let stored = Sample.registration(Sample.device, 1)
         let says = RegistrationRequest.reports(Sample.profile(2), confirms: true)
         guard case .needsToken(let address, let app) = RegistrationRules.change(says, at: now, knowing: facts(stored, nil))

@@ -164,7 +164,7 @@ struct InboxRulesTests {
         #expect(tables.secondLooks == 0)
     }
 
-    @Test func `an envelope with a topic asks for outcomes only if its kind has them`() {
+    @Test func `an envelope with a topic reads outcomes only if its kind has them`() {
         let rules = InboxRules(limits: InboxLimits())
         let envelopes = [Sample.envelope(1), Sample.envelope(2, kind: .fired(body: [1], countsBadge: true))]
         let asked = envelopes.map { rules.questions(for: [.append($0, AppendRules(topic: "t"))]) }

@@ -79,7 +79,7 @@ struct ArrivalRulesTests {
     }
 
     @Test(arguments: [(-1, true), (0, false), (1, false)] as [(Int64, Bool)])
-    func `a wake that is due comes earlier, and never later`(milliseconds: Int64, isEarlier: Bool) throws {
+    func `a due wake is moved to an earlier time, and never to a later one`(milliseconds: Int64, isEarlier: Bool) throws {
         let reach = WakeSample.reach(DeviceWake(dueAt: now.adding(seconds: 10)))
         let wanted = now.adding(seconds: 10).adding(milliseconds: milliseconds)
         let ruling = try arrive(WakeSample.envelope(1), WakeRequest(.background, dueAt: wanted), reach)

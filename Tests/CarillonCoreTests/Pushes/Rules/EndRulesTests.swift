@@ -43,7 +43,7 @@ struct EndRulesTests {
     private let again = PushEnd.Verdict.again(at: WakeSample.now.adding(seconds: 30), isSpent: true, reason: "busy")
     private let dead = PushEnd.Verdict.tokenDead(reason: "Unregistered", since: nil)
 
-    @Test func `a push that is accepted is over, and its token belongs where it was accepted`() throws {
+    @Test func `an accepted push is finished, and its token belongs to the environment that accepted it`() throws {
         #expect(try rules.end(end(.handed), knowing: facts()) == .decided(.init(finished(.handed))))
         var elsewhere = OutboxRules.EndRuling(finished(.handed))
         elsewhere.keepsEnvironment = true

@@ -6,7 +6,7 @@ struct OutboxRulesTests {
     private let now = WakeSample.now
     private let rules = OutboxRules(retentionSeconds: 100)
 
-    @Test func `a push that is over is kept for a while`() {
+    @Test func `a finished push is kept for a while`() {
         let finish = rules.finish(.wake, as: .handed, expiresAt: now.adding(seconds: 900), at: now)
         #expect(finish.kind == .wake && finish.state == .handed && finish.reason == nil && finish.at == now)
         #expect(finish.endsAt == now.adding(seconds: 100) && !finish.awaitsAddress && !finish.removesCopy)
@@ -25,7 +25,7 @@ struct OutboxRulesTests {
     }
 
     @Test(arguments: PushKind.allCases)
-    func `a copy of an envelope goes with its push, unless that is parked`(_ kind: PushKind) {
+    func `a copy of an envelope is removed with its push, unless that is parked`(_ kind: PushKind) {
         for state in PushState.allCases {
             let finish = rules.finish(kind, as: state, expiresAt: now, at: now)
             let removesCopy = kind == .unconditional && state != .parked
@@ -34,12 +34,12 @@ struct OutboxRulesTests {
     }
 
     @Test(arguments: [(320, 0), (321, 65), (400, 144), (0, 0)] as [(Int, Int)])
-    func `of a device so many pushes are kept, and the others are forgotten some at a time`(kept: Int, excess: Int) {
+    func `a limited number of pushes of a device is kept, and the others are forgotten in steps`(kept: Int, excess: Int) {
         #expect(PushLimits.keptPerDevice == 256)
         #expect(rules.excess(of: kept) == excess)
     }
 
-    @Test func `of the parked wakes of a device one is tried again`() {
+    @Test func `of the parked wakes of a device one is retried`() {
         for kind in [PushKind.alert, .trigger, .unconditional] { #expect(rules.requeue(kind, hasWake: nil) == .due) }
         for kind in [PushKind.wake, nil] as [PushKind?] {
             #expect(rules.requeue(kind, hasWake: nil) == .needsWake)
@@ -113,7 +113,7 @@ struct OutboxRulesTests {
         #expect(lease(push, facts) == .decided(over(push, .cancelled)))
     }
 
-    @Test func `an alert is sent while its app has a text and its envelope is there`() {
+    @Test func `an alert is sent if its app has a text and its envelope exists`() {
         var push = self.push
         push.kind = .alert
         var facts = LeaseFacts()

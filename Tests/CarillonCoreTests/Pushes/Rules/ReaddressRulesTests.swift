@@ -156,7 +156,7 @@ struct ReaddressRulesTests {
         return push
     }
 
-    @Test func `at random, each push goes where it belongs`() {
+    @Test func `in random sequences, each push goes to its environment`() {
         var random = SeededRandom.forTest()
         var counted: [String: Int] = [:]
         for _ in 0..<2000 {

@@ -33,7 +33,7 @@ struct WakeRulesTests {
     }
 
     @Test(arguments: [(1199, false), (1200, true)] as [(Int64, Bool)])
-    func `a wake that is over is forgotten when its pace limits nothing`(seconds: Int64, isForgotten: Bool) throws {
+    func `a finished wake is forgotten when its pace limits nothing`(seconds: Int64, isForgotten: Bool) throws {
         let wake = DeviceWake(dueAt: now, pace: WakeSample.pace(2, pushed: -seconds))
         let facts = WakeFacts(reach: WakeSample.reach(wake), isInboxEmpty: true)
         let ruling = try rules.answered(at: now, knowing: facts).ruling()
@@ -54,7 +54,7 @@ struct WakeRulesTests {
         #expect(try rules.answered(at: now, knowing: facts).ruling() == WakeRuling(facts.reach))
     }
 
-    @Test func `a device that comes is woken as usual from the third wake on that it did not answer`() {
+    @Test func `a device that connects is woken as usual from the third unanswered wake on`() {
         let dueAt = now.adding(seconds: 3000)
         #expect(rules.came(DeviceWake(dueAt: dueAt, pace: WakeSample.pace(2, pushed: -600)), at: now) == nil)
         let slow = DeviceWake(dueAt: dueAt, pace: WakeSample.pace(3, pushed: -600))
@@ -151,7 +151,7 @@ struct WakeRulesTests {
         arguments: [
             (10, -9, true), (10, 0, true), (10, -10, false), (9, -9, false), (10, 1, false),
         ] as [(Int64, Int64, Bool)])
-    func `a device that was there and answered since has its time anew`(
+    func `a device that was connected and answered since has its full time again`(
         patience: Int64, answered: Int64, isBusy: Bool
     ) throws {
         let answeredAt = now.adding(seconds: answered)
@@ -167,7 +167,7 @@ struct WakeRulesTests {
         #expect(ruling.changes.push == nil)
     }
 
-    @Test func `a wake that is over is due again at its pace, while something wakes`() throws {
+    @Test func `a finished wake is due again at its pace, while an envelope wakes`() throws {
         var facts = WakeFacts(reach: WakeSample.reach(DeviceWake(isUnderWay: true)))
         #expect(rules.pushEnded(.wake, .handed, at: now, knowing: facts) == .needs(.waking))
         facts.isWaking = true
@@ -185,7 +185,7 @@ struct WakeRulesTests {
         #expect(try rules.pushEnded(.wake, .cancelled, at: now, knowing: facts).ruling().reach.wake == nil)
     }
 
-    @Test func `the pace goes on of a device that cannot be reached when its wake is over`() throws {
+    @Test func `the pace of a device that cannot be reached continues when its wake ends`() throws {
         let facts = WakeFacts(reach: PushReach())
         func row(_ state: PushState) throws -> WakeChanges.Row? {
             try rules.pushEnded(.wake, state, at: now, knowing: facts).ruling().changes.row

@@ -134,7 +134,7 @@ struct ThrottlingRulesTests {
         #expect(rules.changes.added.isEmpty == (expected == .full))
     }
 
-    @Test func `the first firing of a device has room, however large it is, and takes all of it`() {
+    @Test func `the first firing of a device fits, with any size, and uses the whole limit`() {
         let sample = notified(1)
         var rules = FiringRules(limits: Self.limits, knowing: sample.facts)
         let results = [

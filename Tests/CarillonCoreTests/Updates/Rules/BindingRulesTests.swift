@@ -58,7 +58,7 @@ struct BindingRulesTests {
         #expect(begin(BeginFacts(owner: owner(nil))) == .begins(changes(new(nil))))
     }
 
-    @Test func `the present binding of the user and the profile goes on`() {
+    @Test func `the present binding of the user and the profile continues`() {
         let facts = BeginFacts(
             owner: owner(ada), bindings: [row(1, ended: -9), row(2, isOwn: true), row(3, ended: -9)])
         #expect(begin(facts) == .present(BindingSerial(2)))
@@ -104,7 +104,7 @@ struct BindingRulesTests {
 
     // MARK: The limit of a device
 
-    @Test func `a device has so many bindings and no more`() {
+    @Test func `a device has a limited number of bindings`() {
         let two = BeginFacts(owner: owner(ada), bindings: [row(1, ended: -9), row(2)])
         #expect(begin(two) == .begins(changes(ended: [end(2)], new(ada))))
         var three = two
@@ -177,7 +177,7 @@ struct BindingRulesTests {
         return change.map { [$0.cursor.place.rawValue, $0.cursor.rules, $0.seenTo.rawValue] }
     }
 
-    @Test func `the place goes forward under the same rules, and anywhere under others`() {
+    @Test func `the cursor moves forward under the same rules, and anywhere under others`() {
         #expect(evaluated(21) == [21, 2, 21])
         #expect(evaluated(20) == [20, 2, 20])
         #expect(evaluated(19) == [20, 2, 19])
@@ -192,7 +192,7 @@ struct BindingRulesTests {
         #expect(rules.evaluated(to: place, isFull: false, of: 7, knowing: nil) == nil)
     }
 
-    @Test func `content is known up to the place, unless some expired or had no room`() {
+    @Test func `content is known up to the cursor, unless some expired or did not fit`() {
         #expect(evaluated(9) == [20, 2, 10], "never back")
         #expect(evaluated(25, lastExpired: 10) == [25, 2, 25])
         #expect(evaluated(25, lastExpired: 11) == [25, 2, 10])

@@ -71,7 +71,7 @@ struct ConsequenceTests {
         #expect(questions(step(parked, nil)) == expected, "it delayed nothing")
     }
 
-    @Test func `order keys of revived content are asked for next`() {
+    @Test func `order keys of revived content are read next`() {
         let coalesced = [
             ConsequenceFacts.Coalesced(completion: completion(1, orderKey: "b"), isExpired: false),
             ConsequenceFacts.Coalesced(completion: completion(2, orderKey: "c"), isExpired: true),

@@ -62,7 +62,7 @@ struct PublishRulesTests {
         #expect(rules.publish(again, knowing: known) == .refused(.keyReused))
     }
 
-    @Test func `only a live update is superseded, and makes room`() {
+    @Test func `only a live update is superseded, and makes space`() {
         let request = request(supersedes: earlier, limits: UpdateLimits(live: 3))
         func verdict(_ superseded: Update?, live: Int) -> PublishRules.Verdict {
             rules.publish(request, knowing: facts(.superseded, .counts, live: live, superseded: superseded))
@@ -75,7 +75,7 @@ struct PublishRulesTests {
         }
     }
 
-    @Test func `an app has so many live updates, and so many without an index`() {
+    @Test func `an app has a limited number of live updates, and of those without an index`() {
         let limits = UpdateLimits(live: 3, unindexed: 2)
         func verdict(_ live: Int, _ unindexed: Int, isIndexed: Bool) -> PublishRules.Verdict {
             rules.publish(

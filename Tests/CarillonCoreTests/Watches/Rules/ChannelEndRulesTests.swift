@@ -65,13 +65,13 @@ struct ChannelEndRulesTests {
         #expect(changes.dropped == 0)
     }
 
-    @Test func `it is asked how many callbacks wait for the same peers`() {
+    @Test func `the number of callbacks that wait for the same peers is read`() {
         var questions = ChannelEndQuestions()
         questions.queues = [two]
         #expect(verdict(facts(["one.example", "two.example", nil], waiting: [one: 1])) == .needs(questions))
     }
 
-    @Test func `the oldest are asked for beyond a limit only`() throws {
+    @Test func `the oldest are read beyond a limit only`() throws {
         let full = facts(["one.example", "one.example"], waiting: [one: 3], usage: WatchUsage(watches: 2, callbacks: 6))
         #expect(try decided(full, perApp: 8, perPeer: 5).dropped == 0)
         var questions = ChannelEndQuestions()

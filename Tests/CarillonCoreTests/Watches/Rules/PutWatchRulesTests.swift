@@ -25,7 +25,7 @@ struct PutWatchRulesTests {
     }
 
     @Test(arguments: [false, true])
-    func `a channel that is gone, of a former user or of a deleted app takes no watch`(isThere: Bool) throws {
+    func `a channel that is closed, of a former user or of a deleted app accepts no watch`(isThere: Bool) throws {
         let request = try WatchSample.request()
         let watch = isThere ? try WatchSample.watch() : nil
         var (former, deleted) = (WatchSample.channel, WatchSample.channel)

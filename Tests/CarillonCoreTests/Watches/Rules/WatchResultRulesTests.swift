@@ -82,7 +82,7 @@ struct WatchResultRulesTests {
     // MARK: Callbacks
 
     @Test(arguments: [CallbackMachine.Step.delivered, .givenUp, .lost])
-    func `a callback that is over is removed`(step: CallbackMachine.Step) {
+    func `a finished callback is removed`(step: CallbackMachine.Step) {
         let facts = CallbackFacts(lease: StoredLease(fence: 2, isHeld: true), usage: WatchUsage(callbacks: 2))
         let ruling = rules.record(step, of: WatchSample.callback(), end: WatchSample.end(), knowing: facts)
         var expected = changes(.removed)

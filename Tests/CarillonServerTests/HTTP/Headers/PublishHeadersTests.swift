@@ -60,7 +60,7 @@ struct PublishHeadersTests {
         #expect(refusal(PublishHeaders(ttl: "1", topic: ["a", "b"])) == .topicInvalid)
     }
 
-    @Test func `a body needs an encoding that is known, and no body needs none`() {
+    @Test func `a body needs a known encoding, and no body needs none`() {
         #expect(refusal(PublishHeaders(ttl: "1"), body: [1]) == .encodingMissing)
         #expect(refusal(PublishHeaders(ttl: "1")) == nil)
         #expect(refusal(PublishHeaders(ttl: "1", contentEncoding: "gzip"), body: [1]) == .encodingUnsupported)

@@ -132,7 +132,7 @@ struct VapidTests {
 
     // MARK: Remembering
 
-    @Test func `a token that was good is good until it expires, and not longer, by a clock that goes either way`() throws {
+    @Test func `a valid token is valid until it expires, and not longer, by a clock that moves in any direction`() throws {
         let verified = VerifiedVapidTokens(addresses: addresses)
         let credentials = try #require(
             try VapidCredentials(authorization: "vapid t=\(try token(claims(after: 100))), k=\(publicKey)", cryptoKey: nil))
