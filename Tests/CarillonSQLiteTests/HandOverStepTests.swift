@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// The lists of a file of version 37 in place of which hand-overs came.
+/// The lists of a file of version 37 that hand-overs replaced.
 @Suite(.timeLimit(.minutes(5)))
 struct HandOverStepTests {
     private let start = StoreFixture.start

@@ -262,7 +262,7 @@ struct HotPathTests {
 
     // MARK: Items
 
-    /// Delivers a firing with so many targets, each at a device with a push token, in chunks as ``Firings`` does.
+    /// Delivers a firing with the given number of targets, each at a device with a push token, in chunks as ``Firings`` does.
     private func traceFiring(_ count: Int64) async throws -> Trace {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite

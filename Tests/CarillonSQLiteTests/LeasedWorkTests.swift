@@ -107,7 +107,7 @@ struct LeasedWorkTests {
             }
         }
 
-        /// Leaves a callback behind.
+        /// Ends a channel, so that a callback is pending.
         func end(_ channel: PushChannel, _ address: String, named name: String = "msg_x") async throws {
             let request = WatchRequest(
                 channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress(address),

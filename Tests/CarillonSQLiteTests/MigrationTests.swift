@@ -176,7 +176,7 @@ struct MigrationTests {
         #expect(registration.profile.address?.token == (try PushToken(hexadecimal: "aa01")))
         #expect(registration.status == .suspended(.tokenDead) && registration.profile.locale == "de")
         #expect(registration.addressRevision == 3 && registration.tokenTransfers == 2)
-        // The one device that there is counts, and goes with its token's token transfers.
+        // The one existing device counts, and is removed with its token's token transfers.
         let app = try #require(AppID("com.example.app"))
         let new = NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: app, profile: registration.profile)
         func insert() async throws -> InsertedDevice {

@@ -139,7 +139,7 @@ struct RowCountTests {
         } remove: { number in
             let id = ChannelID(Self.id(7, 100 + number))
             let channel = try found(try await store.channel(id, device: fixture.device.serial))
-            // Those that end with their channel owe a call.
+            // Watches that end with their channel require a callback.
             try must(try await store.removeWatch(of: channel.serial))
             _ = try await store.closeChannel(id, device: fixture.device.serial, at: start)
         }

@@ -165,7 +165,7 @@ struct UpdateRowTests {
             let result = ReportedResult(update: first.id, entry: 1, attempt: nil, result: .done)
             _ = try await store.report([result], receivedTo: nil, of: binding.serial, at: start)
         }
-        // The second one is due, and is asked for.
+        // The second one is due, and is requested.
         #expect(reported == 4)
         let again = UpdateOffer(
             key: next.key, revision: binding.revision, isAgain: true, attempt: 1, orderKey: "k", at: start)

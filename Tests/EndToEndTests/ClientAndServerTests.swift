@@ -130,7 +130,7 @@ struct ClientAndServerTests {
         while true {
             let answer = try await server.request(.GET, sent.location)
             let message = try JSONDecoder().decode(MessageBody.self, from: Data(answer.text.utf8))
-            // 100, or none, until it has come.
+            // 100, or none, until it has arrived.
             guard message.code == 301 else { continue }
             #expect(message.outcome == "acknowledged")
             break

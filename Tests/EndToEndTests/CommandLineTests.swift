@@ -33,33 +33,33 @@ struct CommandLineTests {
 
     @Test
     func
-        `the demo shows one push on its way, a backend that is lost and found, an update, a service, a phone that is woken, and a price`()
+        `the demo shows a push, the loss and the return of a backend, an update, a service, a wake and a price`()
         async throws
     {
         let (status, lines) = try await run(["demo", "--once", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])
         #expect(status == 0)
         let text = lines.joined(separator: "\n")
         for word in ["sent", "offered", "acknowledged", "accepted"] {
-            #expect(text.contains(" ms  \(word)"), "the demo said:\n\(text)")
+            #expect(text.contains(" ms  \(word)"), "the demo printed:\n\(text)")
         }
         let watched = lines.compactMap { $0.firstMatch(of: /^  (pingFailed \d+|recovered):/).map { String($0.1) } }
-        #expect(watched == ["pingFailed 601", "pingFailed 605", "recovered"], "the demo said:\n\(text)")
+        #expect(watched == ["pingFailed 601", "pingFailed 605", "recovered"], "the demo printed:\n\(text)")
         for line in ["the app fetches pump-7 again", "for the north: 1 done", "for the south: no device"] {
-            #expect(lines.contains("  " + line), "the demo said:\n\(text)")
+            #expect(lines.contains("  " + line), "the demo printed:\n\(text)")
         }
         for line in [
             "found         Files 1.0", "received      the app for files has the complete file report.pdf",
             "answered      after ",
         ] {
-            #expect(lines.count { $0.hasPrefix("  " + line) } == 1, "the demo said:\n\(text)")
+            #expect(lines.count { $0.hasPrefix("  " + line) } == 1, "the demo printed:\n\(text)")
         }
         let slept = text.split(separator: "The phone sleeps").last ?? ""
         for word in ["sent", "woken", "fetched", "acknowledged"] {
-            #expect(slept.contains(" ms  \(word)"), "the demo said:\n\(text)")
+            #expect(slept.contains(" ms  \(word)"), "the demo printed:\n\(text)")
         }
         #expect(
             lines.filter { $0.contains(" ms  shown ") && $0.contains("now at €100.50") }.count == 1,
-            "the demo said:\n\(text)")
+            "the demo printed:\n\(text)")
     }
 
     @Test func `the demo runs again over its own data`() async throws {
@@ -121,7 +121,7 @@ struct CommandLineTests {
         listener.signal(SIGINT)
         _ = await listener.exitStatus()
         let (status, lines) = try await run(["send", endpoint, "now or never", "--ttl", "0", "--wait"])
-        #expect(status == 3, "it said: \(lines)")
+        #expect(status == 3, "it printed: \(lines)")
     }
 
     @Test func `apps and keys are kept, by the directory or by the server`() async throws {
@@ -285,7 +285,7 @@ struct CommandLineTests {
     @Test(arguments: faults)
     func `faults end with a sentence and the documented code`(fault: Fault) async throws {
         let (status, lines) = try await run(fault.arguments)
-        #expect(status == fault.status, "\(fault.arguments) said: \(lines)")
+        #expect(status == fault.status, "\(fault.arguments) printed: \(lines)")
         #expect(!lines.isEmpty)
     }
 }

@@ -35,7 +35,7 @@ enum Interop {
     static let directory = Program.packageDirectory + "/Tests/EndToEndTests/Interop"
     private static let turnstile = Turnstile(limit: 6)
 
-    /// The largest first: a file that takes long must not be the last to begin.
+    /// The largest first: a slow file must not be the last to begin.
     static func files() throws -> [String] {
         let names = try FileManager.default.contentsOfDirectory(atPath: directory)
             .filter { $0.hasPrefix("test_") && $0.hasSuffix(".py") }
@@ -59,7 +59,7 @@ enum Interop {
     }
 }
 
-/// Lets so many be inside at a time; others wait, in the order in which they came.
+/// Admits a limited number at a time; others wait, in the order of their arrival.
 private final class Turnstile: Sendable {
     private struct State {
         var free: Int

@@ -13,7 +13,7 @@ struct KilledStore {
         var answered = 0
         /// Operations that had begun when the process was killed.
         var unanswered = 0
-        /// Those of them that are in the store.
+        /// The operations that are in the store.
         var found = 0
         /// The kinds of operations that found something to change.
         var effective: Set<WorkloadOperation.Kind> = []
@@ -66,7 +66,7 @@ struct KilledStore {
         try await kind.maker.copy(directory, to: before)
         let program = try Program(
             Program.built("StoreWorkload"), [kind.rawValue, directory, String(seed), String(run)])
-        // One kill in eight may come while the store is opened.
+        // One kill in eight can occur while the store is opened.
         if random.next() % 8 > 0 { _ = try await program.line { $0 == "opened" ? true : nil } }
         try await Task.sleep(for: .milliseconds(Int.random(in: 1...120, using: &random)))
         program.signal(SIGKILL)

@@ -45,7 +45,7 @@ struct LocalServiceTests {
             }
             let late = await fault { try await consumer.serviceClient.call(Self.echo, of: address, deadline: .seconds(1)) }
             #expect(late?.code == .deadlineExceeded)
-            // One that is not wanted any more ends its handler.
+            // A request that is not needed any more ends its handler.
             let notified = provider.serviceProvider.events
             let id = try await consumer.serviceClient.send(Self.echo, to: address, 7)
             for await event in notified {

@@ -17,7 +17,7 @@ final class OutputLog: Sendable {
     /// Known when the process has ended and everything was read.
     var status: Int32? { state.withLock { $0.status } }
 
-    /// Returns when there are more lines than so many, or the process has ended.
+    /// Returns when there are more lines than the given number, or the process has ended.
     func change(after count: Int) async {
         await withCheckedContinuation { continuation in
             let isDue = state.withLock { state in

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A process that a test started: its lines as they come, and how it ended.
+/// A process that a test started: its lines as they are printed, and its exit.
 final class Program: Sendable {
     struct Ended: Error, CustomStringConvertible {
         var description: String
@@ -41,7 +41,7 @@ final class Program: Sendable {
             try Self.spawn(executable, arguments, all.map { "\($0)=\($1)" }, input)
         }
         self.pid = pid
-        // Ends with the process: it reads until the output is closed, and then takes the status.
+        // Ends with the process: it reads until the output is closed, and then reads the status.
         Thread.detachNewThread { [log] in log.follow(pid, output) }
     }
 

@@ -133,7 +133,7 @@ struct PushDeviceTests {
         #expect(client.device.deviceID == id)
         try await world.shows("\"appVersion\":\"1.0\"", client.device)
         try await world.shows("\"locale\":\"de-AT\"", client.device)
-        // An operator suspends and resumes, heard live.
+        // An operator suspends and resumes; the client is connected.
         try await world.operate("suspend", client.device)
         try await eventually { client.device.isSuspended }
         #expect(client.device.status == .suspended(.byOperator) && client.device.deviceID == id)
@@ -141,7 +141,7 @@ struct PushDeviceTests {
         let endpoint = try await client.channel("orders").ensureOpen().endpoint
         _ = try await world.server.send("hello", to: endpoint)
         try await eventually { client.channels.first?.waitingMessages == 1 }
-        // Heard later: the client is away meanwhile.
+        // Received later: the client is away meanwhile.
         await client.stop()
         try await world.operate("resume", client.device)
         #expect(client.device.isSuspended)

@@ -28,7 +28,7 @@ struct PushKillTests {
         func add(_ token: String) { state.withLock { $0.tokens.append(token) } }
         func end() { state.withLock { $0.isOver = true } }
 
-        /// Whether so many were accepted, or nothing more is sent.
+        /// Whether the given number was accepted, or nothing more is sent.
         func has(_ count: Int) -> Bool { state.withLock { $0.isOver || $0.tokens.count >= count } }
     }
 

@@ -132,7 +132,7 @@ struct RelayedCommandTests {
                 + (try options(LiveServer.app, state + "-mail", relays.consumer))
             var (status, lines) = try await run(call)
             check(lines, relays.consumer, answer)
-            // The provider's offer may come to the server later.
+            // The provider's offer can reach the server later.
             for _ in 0..<100 where status != 0 && lines.contains(where: { $0.contains("application_not_found") }) {
                 try await Task.sleep(for: .milliseconds(50))
                 (status, lines) = try await run(call)

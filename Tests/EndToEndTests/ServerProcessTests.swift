@@ -25,7 +25,7 @@ struct ServerProcessTests {
             #expect(status == 0)
         }
         #expect(try await run(["health"], environment: ["CARILLON_SERVER": server.address]).status == 0)
-        // A server that lives and cannot use its store.
+        // A server that runs and cannot use its store.
         try FileManager.default.moveItem(atPath: server.directory, toPath: server.directory + "-moved")
         defer { try? FileManager.default.removeItem(atPath: server.directory + "-moved") }
         let unready = try await run(["health", "--server", server.address])

@@ -133,7 +133,7 @@ struct ServiceClusterTests {
         await #expect { try await consumer.serviceClient.bringToFront(address) } throws: { error in
             (error as? ServiceError)?.code == .providerSuspended
         }
-        // Nothing of it comes late.
+        // None of it arrives late.
         let later = Mutex(0)
         let events = provider.serviceProvider.events
         let listening = Task { for await _ in events { later.withLock { $0 += 1 } } }

@@ -106,7 +106,7 @@ final class ServiceScenario {
         Issue.record("\(app) was not found")
     }
 
-    /// Returns when the server has so many files, and not before.
+    /// Returns when the server has the given number of files, and not before.
     func hasFiles(_ wanted: Int) async throws {
         let directory = server.directory + "/attachments"
         try await eventually {

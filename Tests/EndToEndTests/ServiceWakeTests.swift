@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Requests that come while the app is woken in the background.
+/// Requests that arrive while the app is woken in the background.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceWakeTests {
     @Test func `a wake lasts until requests are answered, and the next one continues the requests that the limit ended`()

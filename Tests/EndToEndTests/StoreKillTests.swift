@@ -10,9 +10,9 @@ import Testing
 @Suite(.timeLimit(.minutes(30)))
 struct StoreKillTests {
     private static let kills = Int(ProcessInfo.processInfo.environment["CARILLON_KILLS"] ?? "") ?? 200
-    /// So many stores are used at once, one for each core of a small machine.
+    /// The number of stores that are used at once, one for each core of a small machine.
     private static let stores = 2
-    /// A slow machine changes less before each kill. So many times the kills are made until all has been tried.
+    /// A slow machine changes less before each kill. The number of repetitions of the kills until all has been tested.
     private static let mostTimes = 4
 
     private struct Run {

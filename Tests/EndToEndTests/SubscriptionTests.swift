@@ -131,7 +131,7 @@ struct SubscriptionTests {
         try await eventually { alert.isSubscribed }
         let received = Received()
         let firings = client.device.firings
-        // Each is received when the loop asks for the next.
+        // Each is acknowledged when the loop requests the next one.
         let reading = Task { for await firing in firings { received.append(firing) } }
         try await Self.publish("100.25", world, sender)
         try await eventually { received.all.count == 1 }

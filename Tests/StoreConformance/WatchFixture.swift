@@ -28,7 +28,7 @@ package struct WatchFixture {
         return (device, try await StoreFixture.open(1, of: device, in: store))
     }
 
-    /// Calls until nothing is due. Callbacks are delivered; a ping comes again in a month.
+    /// Calls until nothing is due. Callbacks are delivered; a ping is repeated in a month.
     package func drain(at now: Timestamp) async throws -> [LeasedCall] {
         var all: [LeasedCall] = []
         while case let calls = try await lease(at: now), !calls.isEmpty {
@@ -69,7 +69,7 @@ package struct WatchFixture {
         var isNew: Bool
     }
 
-    /// Everything that is due, those first that are due the longest.
+    /// All due work, the longest due first.
     package func due(
         at now: Timestamp, besides crowd: BusyPeers = BusyPeers(), limit: Int = 100
     ) async throws -> [DueWork] {

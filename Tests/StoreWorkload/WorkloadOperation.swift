@@ -65,7 +65,7 @@ package struct WorkloadOperation: Sendable {
     /// The time of a run: one moment for all of its operations, as tracks do not advance together.
     static func time(of run: Int64) -> Timestamp { start.adding(seconds: run * secondsOfRun) }
 
-    /// Whether the operation stores something that its number finds later, also when the operation's device is gone.
+    /// Whether the operation stores something that its number finds later, also if the operation's device is removed.
     package var leavesTraces: Bool { kind == .messages || kind == .notifyFiring || kind == .request }
 
     var bytes: [UInt8] { number.bigEndianBytes }

@@ -17,7 +17,7 @@ extension WorkloadTrack {
         var profile = DeviceProfile()
         profile.appVersion = "1.\(operation.value % 7)"
         guard operation.choice > 0 else { return profile }
-        // So few that one device takes the token of another.
+        // Few enough that one device takes the token of another.
         let token = try PushToken(hexadecimal: "aa0\(number)0\(operation.value % 4)")
         profile.address = DeviceProfile.Address(platform: .apple, token: token, environment: .production)
         return profile

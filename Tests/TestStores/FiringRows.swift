@@ -1,6 +1,6 @@
 package import CarillonCore
 
-/// Rows of firings, and of those that wait for the pace of their subscription.
+/// Rows of firings, and of throttled ones.
 package protocol FiringRows: Sendable {
     /// Damages a firing, so that its targets cannot be read.
     func damageFiring(_ number: Int64, in store: any Store) async throws

@@ -12,7 +12,7 @@ package protocol ItemRows: Sendable {
     func loseItems(in store: any Store) async throws
     /// From now on all items are removed after an item's update, and each app counts this many.
     func loseItemsAfterUpdate(counting count: Int, in store: any Store) async throws
-    /// From now on an item that cannot be read takes the place of each item that is removed.
+    /// From now on an unreadable item replaces each item that is removed.
     func replaceRemovedItems(in store: any Store) async throws
     /// Ends that, and removes all items.
     func stopReplacingRemovedItems(in store: any Store) async throws

@@ -13,7 +13,7 @@ package protocol UpdateRows: Sendable {
     func countResyncs(in store: any Store) async throws -> Int
     /// Returns the updates that are noted as ended with unfinished completions.
     func staleUpdates(in store: any Store) async throws -> [UpdateSerial]
-    /// Pauses all live updates, and nothing else that a restoration does.
+    /// Pauses all live updates, without the other effects of a restoration.
     func pauseUpdates(in store: any Store) async throws
     /// Makes ``UpdateStore/unfinishedOfEnded(in:limit:)`` not find the completions of an ended update.
     func hideUnfinished(of update: UpdateSerial, in store: any Store) async throws

@@ -92,7 +92,7 @@ package enum KeySample {
         ]
     }
 
-    /// Whether a sentence repeats a part of the base64 of a text, with at least so many characters.
+    /// Whether a sentence repeats a part of the base64 of a text, with at least the given number of characters.
     package static func leaks(_ sentence: String, _ text: String, _ length: Int = 16) -> Bool {
         let parts = text.replacing("\\n", with: "\n").replacing("-----", with: "\n")
         return parts.split { $0.isNewline || $0 == " " }.filter { $0.count >= max(length, 16) }

@@ -8,7 +8,7 @@ import Dispatch
     import Darwin
 #endif
 
-/// The socket of a service manager, on which it hears of a process.
+/// The socket of a service manager, which receives the messages of a process.
 package final class NotifyReceiver: Sendable {
     private let descriptor: Int32
 
@@ -41,7 +41,7 @@ package final class NotifyReceiver: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The next state of the process; nil when none comes within the time.
+    /// The next state of the process; nil if none arrives within the time.
     package func next(withinMilliseconds time: Int32 = 60_000) async -> String? {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async { [descriptor] in

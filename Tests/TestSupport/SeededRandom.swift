@@ -23,7 +23,7 @@ package struct SeededRandom: RandomNumberGenerator {
     }
 }
 
-/// Seeds of random tests: those of `CARILLON_SEED`, a comma between them, or as many as a test asks for.
+/// Seeds of random tests: those of `CARILLON_SEED`, separated by commas, or the number that a test requests.
 package enum RandomSeed {
     package static func some(_ count: UInt64) -> [UInt64] { given ?? Array(0..<count) }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A directory that goes with its last user.
+/// A directory that is removed with its last user.
 package final class TemporaryDirectory: Sendable {
     package let path: String
 
@@ -23,7 +23,7 @@ package final class TemporaryDirectory: Sendable {
         }
     }
 
-    /// The path of one that goes when the tests end.
+    /// The path of a directory that is removed when the tests end.
     package static func make() throws -> String {
         let path = ofProcess.path + "/" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)

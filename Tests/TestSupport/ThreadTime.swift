@@ -8,7 +8,7 @@
 
 /// How long a thread computed. Other tests and programs do not count, however much they compute beside it.
 package enum ThreadTime {
-    /// Returns the time that synchronous work takes of its thread.
+    /// Returns the time that synchronous work uses of its thread.
     package static func measure(_ work: () throws -> Void) rethrows -> Duration {
         let began = now()
         try work()

@@ -24,7 +24,7 @@ struct BacklogTests {
                 bytes.writeMultipleIntegers(PeerSettings.maxHeaderListSize, 8000 as UInt32)
             case .emptySettings: APNsFrameHead(length: 0, kind: .settings).write(into: &bytes)
             case .data:
-                // Of a stream that is over; each two of them open the connection's window once.
+                // For a finished stream; each two of them open the connection's window once.
                 APNsFrameHead(length: 16_384, kind: .data, stream: 1).write(into: &bytes)
                 bytes.writeRepeatingByte(0, count: 16_384)
             }
@@ -62,7 +62,7 @@ struct BacklogTests {
         var rig = Rig.proven()
         let frame = Flood.pings.frame
         for _ in 0..<10 {
-            // As much as four reads bring.
+            // The number of bytes of four reads.
             for _ in 0..<15_000 {
                 var bytes = frame
                 rig.machine.received(&bytes, now: ConnectionMachineTests.start)
@@ -94,7 +94,7 @@ struct BacklogTests {
         rig.send(1)
         rig.machine.outputPaused(Self.at(0))
         for second in 1...10 {
-            // It goes on talking, which is no excuse.
+            // The service continues to send, which does not count.
             rig.feed(.ping, payload: ByteBuffer(integer: 1 as UInt64), at: Self.at(second))
             rig.machine.outputPaused(Self.at(second))
             rig.machine.timePassed(Self.at(second))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CarillonAPNs
 
-/// Which answers show that the service takes the credentials, so that all streams may be used.
+/// Which answers show that the service accepts the credentials, so that all streams can be used.
 struct ProvenConnectionTests {
     typealias Rig = ConnectionMachineTests.Rig
 

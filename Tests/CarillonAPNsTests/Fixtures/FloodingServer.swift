@@ -83,7 +83,7 @@ private final class FloodHandler: ChannelInboundHandler {
 
     private func flood(_ context: ChannelHandlerContext) {
         guard isFlooding else { return }
-        // In portions, so that a loop that is shared goes on.
+        // In portions, so that a shared loop continues.
         for _ in 0..<16 where context.channel.isActive && context.channel.isWritable {
             watch.counts.withLock { $0.bytes += chunk.readableBytes }
             context.writeAndFlush(wrapOutboundOut(chunk), promise: nil)

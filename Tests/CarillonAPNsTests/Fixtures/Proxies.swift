@@ -85,7 +85,7 @@ private final class ProxyHandler: ChannelInboundHandler {
     func channelInactive(context: ChannelHandlerContext) { onward?.close(promise: nil) }
 }
 
-/// Brings bytes to another channel.
+/// Passes bytes to another channel.
 private final class RelayHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -143,7 +143,7 @@ private final class SocksHandler: ChannelInboundHandler, RemovableChannelHandler
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // After the handshake come bytes.
+        // After the handshake, bytes follow.
         guard !isOver else { return }
         switch unwrapInboundIn(data) {
         case .greeting:

@@ -82,7 +82,7 @@ struct ServerRequest: Sendable {
     var stream: Int
     var headers: [String: String]
     var body: String
-    /// How many requests of the connection were under way when this one came, it included.
+    /// The number of pending requests of the connection when this one arrived, including this one.
     var underWay: Int
     var path: String { headers[":path"] ?? "" }
     var token: String { String(path.split(separator: "/").last ?? "") }
@@ -181,7 +181,7 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
         _ stream: Int, _ status: Int, _ headers: [(String, String)] = [], body: String = "", endsStream: Bool = true,
         hasID: Bool = true
     ) {
-        // Before the answer goes out, upon which the next request may come.
+        // Before the answer is sent, after which the next request can arrive.
         channel?.eventLoop.execute { self.open[HTTP2StreamID(stream)] = nil }
         write(Self.frames(stream, status, headers, body: body, endsStream: endsStream, hasID: hasID))
     }

@@ -79,7 +79,7 @@ struct HeaderEncoderTests {
         var first = ByteBuffer()
         let head = Self.head([(.apnsID, "one"), (.apnsExpiration, "5")])
         encoder.encode(head, nil, path: "/3/device/aa", into: &first)
-        // From the second request on, the same bytes each time: nothing goes into the table any more.
+        // From the second request on, the same bytes each time: nothing is added to the table any more.
         var blocks: [ByteBuffer] = []
         for _ in 0..<3 {
             var block = ByteBuffer()

@@ -80,7 +80,7 @@ struct AbandonedPushTests {
         try await stage.end()
     }
 
-    /// Sends so many pushes that are not answered, and cancels them. Returns how long they took to end.
+    /// Sends the given number of pushes that are not answered, and cancels them. Returns the time until their end.
     private func cancel(_ count: Int) async throws -> Duration {
         let stage = try await Stage(configure: { $0.timeout = .seconds(240) }) { _, _ in }
         try await stage.client.warmUp()

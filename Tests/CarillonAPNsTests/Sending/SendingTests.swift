@@ -42,7 +42,7 @@ struct SendingTests {
     @Test func `until the first acceptance one push is under way, of five hundred`() async throws {
         let stage = try await Stage { connection, request in
             guard request.stream == 1 else { return connection.accept(request) }
-            // Time enough for those that do not wait.
+            // Time enough for the pushes that do not wait.
             Task {
                 try await Task.sleep(for: .milliseconds(100))
                 connection.accept(request)
@@ -55,7 +55,7 @@ struct SendingTests {
         #expect(accepted == 500)
         let requests = stage.server.requests
         #expect(requests.count == 500)
-        // The second came when the first was answered.
+        // The second arrived when the first was answered.
         #expect(requests.dropFirst().first?.underWay == 1)
         #expect(requests.map(\.connection).allSatisfy { $0 == 1 })
         try await stage.end()
@@ -65,7 +65,7 @@ struct SendingTests {
         let held = Mutex<[ServerRequest]>([])
         let stage = try await Stage { connection, request in
             if request.stream == 1 { return connection.reject(request, 410, "Unregistered") }
-            // Nothing is answered before all others have come.
+            // Nothing is answered before all others have arrived.
             let all = held.withLock {
                 $0.append(request)
                 return $0.count == 49 ? $0 : []

@@ -9,7 +9,7 @@ import Testing
 /// Transfers that are under way when the storage directory is moved, as iOS moves it with each update of an app.
 @Suite(.timeLimit(.minutes(5)))
 struct MovedTransfersTests {
-    /// Serves one sealed file, and takes one upload; or is away.
+    /// Serves one sealed file, and accepts one upload; or is away.
     private final class Server: FileTransport {
         let sealed = Mutex(Data())
         let isAway = Mutex(true)
@@ -79,7 +79,7 @@ struct MovedTransfersTests {
             let state = try #require(
                 try TransferFolder(path: first + "/services", storage: first).read(
                     TransferFolder.DownloadState.self, .download, of: manifest.id))
-            // Two chunks came before.
+            // Two chunks were fetched before.
             try content.prefix(2 * ChunkSeal.chunkBytes).write(to: URL(fileURLWithPath: state.part))
         }
         try FileManager.default.moveItem(atPath: first, toPath: second)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// How long a transfer waits before it asks again.
+/// How long a transfer waits before it repeats its request.
 @Suite(.timeLimit(.minutes(5)))
 struct TransferWaitTests {
     private struct Refusing: FileTransport {

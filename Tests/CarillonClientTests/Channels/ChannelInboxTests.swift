@@ -14,7 +14,7 @@ struct ChannelInboxTests {
         return inbox
     }
 
-    /// Takes everything, in order, with pages from a store of these messages, until the channel is closed.
+    /// Reads everything, in order, with pages from a store of these messages, until the channel is closed.
     private func drain(_ inbox: ChannelInbox, _ stored: [Int64] = []) async -> [String] {
         var seen: [String] = []
         while true {
@@ -66,7 +66,7 @@ struct ChannelInboxTests {
         let shown = await inbox.next(inRun: inbox.run)
         #expect(shown == .entry(.change(.notifyError(code: 0), number: 1)))
         for number in 1...(ChannelInbox.changesLimit + 2) { inbox.append(.notifyError(code: number)) }
-        // As an iteration hears that begins now, when the one before broke off.
+        // As an iteration receives it that begins now, after the earlier one was interrupted.
         #expect(await inbox.next(inRun: inbox.run) == .entry(.missed(count: 3)))
         inbox.remove(.change(.notifyError(code: 0), number: 1))
         #expect(await inbox.next(inRun: inbox.run) == .entry(.missed(count: 2)))

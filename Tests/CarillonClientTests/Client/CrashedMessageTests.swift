@@ -74,7 +74,7 @@ struct CrashedMessageTests {
         try await expect("a", from: &events)
         await client.stop()
         #expect(try await starts(client) == ["a": 0])
-        // The app goes on all the same, and has handled it.
+        // The app continues all the same, and has handled it.
         let end = try await events.next()
         #expect(end == nil)
         #expect(try await starts(client).isEmpty)

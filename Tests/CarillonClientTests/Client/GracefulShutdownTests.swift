@@ -28,7 +28,7 @@ struct GracefulShutdownTests {
         func run() async throws { for await _ in client.availabilityUpdates {} }
     }
 
-    /// A service that takes its time to end.
+    /// A service that ends slowly.
     private struct Slow: Service {
         let wasNotified: AsyncStream<Void>.Continuation
         let goOn: AsyncStream<Void>

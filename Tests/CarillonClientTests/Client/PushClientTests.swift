@@ -328,7 +328,7 @@ struct PushClientTests {
         #expect(client.channels.first?.waitingMessages == 2)
         try client.start()
         let (socket, _) = try await server.welcome()
-        // The server may not have heard the answers.
+        // The server may not have received the answers.
         for version in ["handled", "shown", "unseen"] {
             socket.notify(id, version)
             #expect(try await socket.receive() == .ack([.init(version: version, code: 100)]))
@@ -646,7 +646,7 @@ struct PushClientTests {
         _ = try await server.welcome()
         let waited = ContinuousClock.now - before
         #expect(waited >= .seconds(1))
-        // It may have asked again before the server could.
+        // The client may have repeated the request before the server could answer.
         #expect(server.received.count <= 1 + Int(waited.components.seconds))
         await client.stop()
     }

@@ -12,7 +12,7 @@ struct WakeActivityTests {
     private let activity = WakeActivity()
     private let base = PushClientTests()
 
-    /// A transfer that goes on until a gate opens.
+    /// A transfer that continues until a gate opens.
     private func transfer(_ gate: PendingResult<Void>, _ activity: WakeActivity) -> AttachmentTransfer<String> {
         AttachmentTransfer(
             id: "t", length: 1, activity: activity,

@@ -109,7 +109,7 @@ final class ScriptedServer: Sendable {
         registrations.state.withLock { $0.received }.filter { $0.line == line }
     }
 
-    /// Waits until so many requests of one kind came.
+    /// Waits until the given number of requests of one kind arrived.
     func waitFor(_ count: Int, _ line: String) async {
         await withCheckedContinuation { continuation in
             let isThere = registrations.state.withLock { state in
@@ -121,7 +121,7 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// Answers the next registrations as ever, and has their answers lost.
+    /// Answers the next registrations as usual, and loses the answers.
     func loseRegistrations(_ areLost: Bool) { registrations.state.withLock { $0.areLost = areLost } }
 
     /// Decides the next answers to registrations; nil registers each as a new device.

@@ -168,7 +168,7 @@ struct CallOwnerTests {
         await run.value
     }
 
-    /// Notes the requests of which it hears, and which app asks this one to come to the front.
+    /// Stores the received requests, and the front requests with their apps.
     private final class RequestDelegate: ServiceProviderDelegate {
         private let noted = Mutex<[String]>([])
 

@@ -94,7 +94,7 @@ struct DeadlineTests {
         case .stalledUpload:
             try await eventually { consumer.web.asked.contains("DELETE /v1/attachments/1") }
         case .lostUploads:
-            // The first attempt fails; the server is asked again when it is there.
+            // The first attempt fails; the request is repeated when the server is running.
             try await eventually { consumer.web.asked.contains("DELETE /v1/attachments/1") }
             isThere.withLock { $0 = true }
             try await eventually { consumer.web.asked.count { $0 == "DELETE /v1/attachments/1" } > 1 }

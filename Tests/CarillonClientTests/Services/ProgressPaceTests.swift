@@ -2,7 +2,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// When an app hears how far its files are.
+/// When an app receives the progress of its files.
 struct ProgressPaceTests {
     private let start = ContinuousClock.now
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// Names of files that come from others.
+/// Names of files from other devices.
 struct RelativePathTests {
     @Test(arguments: [
         "a", "report.pdf", "photos/2026/pump (1).jpg", "Ärzte.txt", "日本/文.txt", "a b", "COM10", "console", "x.con",

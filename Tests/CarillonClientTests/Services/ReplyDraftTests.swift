@@ -131,7 +131,7 @@ struct ReplyDraftTests {
         let provider = ServiceProvider(engine: fixture.engine)
         await provider.handle(Self.method) { _ in
             calls.withLock { $0 += 1 }
-            // It does not hear that it is cancelled.
+            // It is not informed that it is cancelled.
             while !isReleased.withLock({ $0 }) { await Task.yield() }
             return ServiceReply("x")
         }

@@ -69,7 +69,7 @@ struct RequestEndTests {
         let (id, other) = (try await fixture.ask(1), try await fixture.ask(2))
         try await deadline(fixture, of: id, in: 12_000)
         try await fixture.box.sentLocally(other, until: ServiceEngine.now + 12_000)
-        // The run that takes the reply comes later.
+        // The run that receives the reply begins later.
         try await fixture.receive(try reply(to: id))
         let third = ServicePeer(app: Fixture.other.app, device: String(repeating: "3", count: 32))
         try await fixture.receive(try reply(to: other, from: third))
@@ -110,7 +110,7 @@ struct RequestEndTests {
         }
         for _ in 0..<5000 where engine != nil { try await Task.sleep(for: .milliseconds(10)) }
         #expect(engine == nil)
-        // The removals have ended: removals that go on ask every 20 milliseconds.
+        // The removals have ended: removals that continue send a request every 20 milliseconds.
         try await eventually {
             let count = web.asked.count
             try await Task.sleep(for: .milliseconds(200))

@@ -20,17 +20,17 @@ final class ScriptedWeb: ClientTransport, FileTransport {
     /// The id of the server in each answer.
     static let server = "0123456789abcdef0123456789abcdef"
     private let state = Mutex(State())
-    /// The `Retry-After` of each answer to a question.
+    /// The `Retry-After` of each answer to a request.
     let retryAfter = Mutex<String?>(nil)
 
-    /// Answers all questions with a beginning, such as `POST /v1/services/requests`; the latest answer counts.
+    /// Answers all requests with a prefix, such as `POST /v1/services/requests`; the latest answer counts.
     func on(_ start: String, _ answer: @escaping @Sendable ([UInt8]) async -> Answer?) {
         state.withLock { $0.answers.insert((start, answer), at: 0) }
     }
 
     func on(_ start: String, _ status: Int, _ body: String = "") { on(start) { _ in (status, body) } }
 
-    /// Refuses all questions with a beginning.
+    /// Refuses all requests with a prefix.
     func refuse(_ start: String, _ code: ErrorCode) throws {
         let body = try JSONEncoder().encode(ProblemDocument(Refusal(code, "why")))
         on(start, code.status, String(decoding: body, as: UTF8.self))
@@ -41,15 +41,15 @@ final class ScriptedWeb: ClientTransport, FileTransport {
         state.withLock { $0.files[method] = answer }
     }
 
-    /// The method and path of each question and transfer, in order.
+    /// The method and path of each request and transfer, in order.
     var asked: [String] { state.withLock { $0.asked.map(\.path) } }
 
-    /// The bodies of the questions with a beginning.
+    /// The bodies of the requests with a prefix.
     func bodies(_ start: String) -> [[UInt8]] {
         state.withLock { state in state.asked.filter { $0.path.hasPrefix(start) }.map(\.body) }
     }
 
-    /// Takes uploads whole, each as an attachment with a number.
+    /// Accepts uploads completely, each as an attachment with a number.
     ///
     /// - Parameter start: The beginning of the ids of attachments. An id that a manifest can have has 36 hexadecimal digits.
     func takeUploads(named start: String = "") {

@@ -35,7 +35,7 @@ struct ServiceEngineBoundsTests {
             return
         }
         #expect(error.code == .providerBusy && id == ids[2])
-        // Those within the bound are answered.
+        // Events within the limit are answered.
         gate.resume(.success(()))
         try await eventually { try provider.postedReplies().count == 3 }
         for run in runs {

@@ -231,7 +231,7 @@ struct ClientSessionTests {
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
         let actions = Self.receive(.register(.init(channelID: Self.id.description, status: status)), &session)
         #expect(actions.last == .deliver(.notifyError(code: code), to: Self.name))
-        // The reason is there before anybody hears of it.
+        // The reason is stored before any listener is notified.
         #expect(actions.first?.kind == "noteFailure")
     }
 
@@ -243,7 +243,7 @@ struct ClientSessionTests {
         #expect(actions.contains(.deliver(.notifyError(code: 0), to: Self.name)))
         #expect(actions.contains(.write(.saveWithdrawal(Self.id))))
         #expect(actions.contains(.send(.unregister(channelID: Self.id.description, code: 200))))
-        // The answer that comes too late opens nothing.
+        // The late answer opens nothing.
         #expect(
             Self.receive(
                 .register(.init(channelID: Self.id.description, status: 200, pushEndpoint: "https://h/t")), &session

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// An install that a backup brought to other hardware.
+/// An install that a backup restored on other hardware.
 struct RestoreSessionTests {
     private typealias Base = ClientSessionTests
 

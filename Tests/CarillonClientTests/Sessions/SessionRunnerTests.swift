@@ -22,7 +22,7 @@ struct SessionRunnerTests {
         return (SessionRunner(store: store, session: ClientSession(.init(), restoring: stored), logger: logger), store)
     }
 
-    /// Has steps wait until all of them have been asked for, so that they are taken as one group.
+    /// Delays steps until all of them have been requested, so that they are performed as one group.
     private func together(_ store: ClientStore, _ ask: () -> Void) {
         let gate = DispatchSemaphore(value: 0)
         store.schedule { _ in gate.wait() }

@@ -359,7 +359,7 @@ struct FiringStartsTests {
         return subscription
     }
 
-    /// Hears of the firings of a subscription.
+    /// Receives the firings of a subscription.
     private final class Delegate: NotificationSubscriptionDelegate {
         let heard = Mutex<[String]>([])
         private let trigger: @Sendable () -> String

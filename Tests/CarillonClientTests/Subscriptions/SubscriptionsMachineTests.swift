@@ -276,7 +276,7 @@ struct SubscriptionsMachineTests {
         let made = try Self.request(actions)
         _ = machine.signedOut()
         #expect(machine.entries.isEmpty)
-        // The next question does not wait for it.
+        // The next request does not wait for it.
         #expect(Self.requests(machine.subscribed(Self.definition("l")).actions).count == 1)
         #expect(try answer(made, 201, Self.body("01", Self.definition("k"))).isEmpty)
     }
@@ -394,7 +394,7 @@ struct SubscriptionsMachineTests {
         let failed = try answer(again, 409, frozen)
         #expect(Self.events(failed).last == .statusChanged(.unknown), "not without end")
         #expect(machine.entries[numbers[0]] == nil)
-        // One that the app made by itself is refused.
+        // A subscription that the app created itself is refused.
         _ = machine.subscribed(Self.definition("b"))
         _ = machine.disconnected()
         var actions = machine.connected(version: 3)

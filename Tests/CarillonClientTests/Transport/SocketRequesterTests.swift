@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// Questions on the live connection: each has its answer, or is asked by another way.
+/// Requests on the live connection: each has its answer, or is sent in another way.
 @Suite(.timeLimit(.minutes(5)))
 struct SocketRequesterTests {
     private final class Sent: Sendable {

@@ -170,7 +170,7 @@ struct TransportConformanceTests {
         }
     }
 
-    // MARK: Questions
+    // MARK: Requests
 
     @Test(arguments: Kind.allCases)
     func `a request contains its parameters, and its answer is complete`(_ kind: Kind) async throws {

@@ -29,7 +29,7 @@ final class ContentFixture: ContentStore {
         var fault: (any Error)?
         var kill: Kill?
         var actions = 0
-        /// Edits that come while definitions are being replaced.
+        /// Edits that are made while definitions are being replaced.
         var editsMeanwhile = 0
         var downloads: [PushUpdate.Attachment: Result<Void, ContentFault>] = [:]
         var downloadsEnded: [PushUpdate.Attachment: Int] = [:]

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// An answer of the user, a press and a download that come after their update is over, replaced or taken back.
+/// An answer of the user, a press and a download after their update ended, was replaced or withdrawn.
 @Suite(.timeLimit(.minutes(5)))
 struct LateAnswerTests {
     private typealias Fixture = ProcessingFixture

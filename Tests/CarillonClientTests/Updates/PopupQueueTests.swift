@@ -5,7 +5,7 @@ import Testing
 struct PopupQueueTests {
     private typealias Action = PopupQueue.Action
 
-    /// An expectation takes nothing that changes by a call.
+    /// An expectation cannot contain a value that a call changes.
     private final class Queue {
         private var queue = PopupQueue()
 

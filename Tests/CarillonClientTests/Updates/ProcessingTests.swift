@@ -85,7 +85,7 @@ struct ProcessingTests {
         try await fixture.receive(Fixture.frame("a", "definitions"))
         try await fixture.process(failsConflicts: true)
         #expect(try await fixture.results() == ["a failed (uncommitted changes)"])
-        // It comes again, and until then nothing is tried.
+        // It is delivered again, and until then nothing is tried.
         try await fixture.process(failsConflicts: true)
         #expect(fixture.presenter.seen.conflicts == ["a"])
         fixture.content.state.withLock { $0.content.edits = 0 }
@@ -267,11 +267,11 @@ struct ProcessingTests {
             #expect(try await worker.advanceMaintenance() == next)
             #expect(fixture.content.content.mode == mode)
         }
-        // One that is over when it is heard of is nothing.
+        // A maintenance that has ended when it is received is ignored.
         try await fixture.receive(Fixture.frame("b", "status", #"{"status":"maintenance","until":"\#(until)"}"#))
         try await fixture.process()
         #expect(try await fixture.inbox.maintenance() == nil && fixture.content.content.mode == .manual)
-        // Nor does it end one that goes on.
+        // Nor does it end one that continues.
         try await fixture.receive(Fixture.frame("c", "status", Self.maintenance))
         try await fixture.process()
         try await fixture.receive(Fixture.frame("d", "status", #"{"status":"maintenance","until":"\(until)"}"#))

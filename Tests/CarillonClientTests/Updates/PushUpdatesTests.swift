@@ -100,7 +100,7 @@ struct PushUpdatesTests {
             updates.process(content: content, presenter: presenter, parameters: parameters)
         }
 
-        /// Runs until something is so, or for a time after it was first asked.
+        /// Runs until a condition is true, or for a time after it was first checked.
         func run(
             for duration: Duration = .seconds(60), asked door: Door? = nil,
             until isOver: @escaping @Sendable () async throws -> Bool = { false }
@@ -277,7 +277,7 @@ struct PushUpdatesTests {
         let problem = #"{"type":"t","title":"t","status":\#(status),"detail":"d","code":"overloaded","retryable":true}"#
         let door = Door { _, _ in .init(status: status, body: problem, retryAfter: "1000") }
         let world = try World(door)
-        // Without a wait: a hint ends one, and a question that was not answered yet would be asked again.
+        // Without a wait: a hint ends one, and an unanswered request would be repeated.
         world.updates.settings.polling = .every(.milliseconds(1))
         world.begin()
         await world.run(asked: door) {

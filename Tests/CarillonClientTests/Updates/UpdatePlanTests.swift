@@ -88,7 +88,7 @@ struct UpdatePlanTests {
         let situation = UpdateSituation(mode: mode, isDirty: isDirty, isInMaintenance: true)
         let waits = UpdateOutcome.deferred(until: .maintenanceOver, reason: "maintenance")
         #expect(UpdatePlan(for: .definitions, in: situation) == UpdatePlan([], .finish(waits)))
-        // One that was announced and has not begun is no reason.
+        // A maintenance that was announced and has not begun is no reason.
         let announced = UpdateSituation(mode: .manual, isDirty: false, isMaintenanceAnnounced: true)
         #expect(UpdatePlan(for: .definitions, in: announced).end == .finish(.done()))
     }

@@ -30,7 +30,7 @@ struct UpdateStartsTests {
         }
     }
 
-    /// Leaves the inbox as processes do that end while they process the next update.
+    /// Ends the inbox as after processes that ended while they processed the next update.
     private static func crash(_ fixture: Fixture, times: Int) async throws {
         for _ in 0..<times {
             let update = try #require(try await fixture.inbox.next())
@@ -99,7 +99,7 @@ struct UpdateStartsTests {
             Self.kind: { update in
                 record.add(update.id)
                 fixture.content.state.withLock { $0.die }?()
-                // It does not hear that it is cancelled.
+                // It is not informed that it is cancelled.
                 while isReleased.all.isEmpty { await Task.yield() }
                 throw CancellationError()
             }

@@ -22,7 +22,7 @@ struct WithdrawnUpdateTests {
         var all: [String] { names.withLock { $0 } }
     }
 
-    /// Leaves the inbox as processes do that end while they process the next update.
+    /// Ends the inbox as after processes that ended while they processed the next update.
     private static func crash(_ fixture: Fixture, times: Int = 1) async throws {
         for _ in 0..<times {
             let update = try #require(try await fixture.inbox.next())

@@ -77,7 +77,7 @@ struct AppDocumentsTests {
         let reading = Mutex<Task<String?, any Error>?>(nil)
         store.onRead { [store, key] in
             store.put("b", as: key)
-            // Ends by itself; the first reading goes on when it has ended.
+            // It ends by itself; then the first read continues.
             reading.withLock { reading in
                 reading = Task { try await Self.text(documents, of: key) }
             }

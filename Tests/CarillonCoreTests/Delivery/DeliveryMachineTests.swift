@@ -256,8 +256,8 @@ struct DeliveryMachineTests {
         }
     }
 
-    /// A model of the store and the connection: offers that come late and between loads, withdrawals, expiry, pauses of
-    /// the output, and acknowledgements, all by chance.
+    /// A model of the store and the connection, with random late offers, offers between loads, withdrawals, expiry, pauses of the
+    /// output, and acknowledgements.
     @Test(arguments: RandomSeed.some(80))
     func `in random sequences each wanted message is delivered once, in order, and no other`(seed: UInt64) {
         var model = DeliveryModel(seed: seed)

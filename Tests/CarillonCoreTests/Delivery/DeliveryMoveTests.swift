@@ -37,7 +37,7 @@ struct DeliveryMoveTests {
         _ = machine.began()
         machine.moving()
         #expect(machine.moved(at: Sample.now) == [])
-        // The sender took the envelope back at the new home, before the connection was a session there.
+        // The sender withdrew the envelope at the new home, before the connection was a session there.
         #expect(machine.loaded(page(1), at: Sample.now) == [load(after: 0)])
         #expect(machine.loaded(page(), at: Sample.now) == [.caughtUp])
     }
@@ -71,7 +71,7 @@ struct DeliveryMoveTests {
         machine.moving()
         #expect(machine.arrivedAgain(at: Sample.now) == [load(after: 8, limit: 7)])
         #expect(machine.loaded(page(9), at: Sample.now) == [.deliver(Sample.envelope(9))])
-        // An answer that comes by this connection.
+        // An answer that arrives by this connection.
         #expect(machine.finished(Sample.id(1)) == [])
         #expect(machine.disconnected() == [.finish(Sample.id(8), .dropped)])
     }

@@ -126,7 +126,7 @@ struct HomeGateTests {
         #expect(session.events.last == .ended(.storageUnavailable))
         gate.reopen(shard)
         await world.first.flush()
-        // The other message comes again.
+        // The other message is delivered again.
         #expect(try await world.waiting() == [ids[1]])
     }
 

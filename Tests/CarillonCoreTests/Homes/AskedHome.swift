@@ -1,6 +1,6 @@
 @testable import CarillonCore
 
-/// A home that answers questions, or does not, and takes no other call.
+/// A home that answers questions, or does not, and accepts no other call.
 final class AskedHome: Home {
     private let answers: HomeAnswers
     private let fault: HomeFault?

@@ -50,7 +50,7 @@ struct CommitQueueTests {
         #expect(
             queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
                 == .accepted(.wake(.offered, after: .milliseconds(1))))
-        // A wake is set already, and comes before the second has waited for so long.
+        // A wake is set already, and fires before the second has waited that long.
         #expect(
             queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start + .microseconds(700)) == .accepted(.none))
         #expect(queue.finished(Sample.id(1), device: Sample.device, acknowledged) == .write(1))
@@ -114,7 +114,7 @@ struct CommitQueueTests {
         #expect(queue.takeBatch().map(\.waiter) == [2])
     }
 
-    /// Microseconds of a random load: when messages are queued and acknowledged, and when wakes come.
+    /// Microseconds of a random load: when messages are queued and acknowledged, and when wakes fire.
     @Test func `no message waits longer than a millisecond, despite other acknowledgements`() {
         var random = SeededRandom.forTest()
         var queue = Queue()
@@ -334,7 +334,7 @@ struct CommitQueueTests {
                 _ = queue.enqueue(.append(envelope, AppendRules()), urgency: .now, waiter: nil, at: Self.start)
                 if number == 2 { _ = queue.takeBatch() }
             }
-            // Two came while the commit was under way.
+            // Two were queued while the commit was under way.
             _ = queue.committed(at: Self.start)
             #expect(queue.rememberedDevices <= 2 * 8 + 4)
         }

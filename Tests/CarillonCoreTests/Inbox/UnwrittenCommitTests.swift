@@ -16,7 +16,7 @@ struct UnwrittenCommitTests {
         .finish(Sample.id(position), device: device, acknowledged)
     }
 
-    /// Takes a batch, all of which fails.
+    /// Takes a batch whose operations all fail.
     private func fail(_ queue: inout Queue) -> (failed: [InboxOperation], dropped: [InboxOperation]) {
         let batch = queue.takeBatch()
         let failed = queue.failed(batch.filter { $0.waiter == nil }.map { ($0.operation, false) })
@@ -89,7 +89,7 @@ struct UnwrittenCommitTests {
         #expect(queue.committed(at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.operation) == [finish(2)])
         _ = queue.failed([(finish(2), false)])
-        // It alone is no reason to go on at once.
+        // It alone is no reason to continue at once.
         #expect(queue.committed(at: Self.start) == .none)
         #expect(queue.isUnwritten(Sample.id(2)) && !queue.isUnwritten(Sample.id(1)))
     }

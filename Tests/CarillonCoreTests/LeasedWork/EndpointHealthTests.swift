@@ -6,7 +6,7 @@ struct EndpointHealthTests {
     private let now = Sample.now
     private let failed = CallResult.failed(.noAnswerInTime, detail: "")
 
-    /// How long a peer rests after each of some calls, each of which takes so long.
+    /// How long a peer rests after each of some calls with these durations.
     private func rests(_ results: [CallResult], taking milliseconds: Int64) -> [Int64] {
         var health = EndpointHealth()
         return results.map { result in

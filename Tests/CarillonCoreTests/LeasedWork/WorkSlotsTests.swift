@@ -195,7 +195,7 @@ struct WorkSlotsTests {
             }
         }
 
-        /// - Parameter due: all that is due; those that were begun are taken away.
+        /// - Parameter due: All due work; work that was begun is removed.
         mutating func step(_ due: inout [DueWork], hangs: (DueWork) -> Bool) {
             underWay.removeAll { entry in
                 guard entry.until <= now else { return false }

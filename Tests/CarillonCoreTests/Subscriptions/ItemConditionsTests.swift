@@ -30,7 +30,7 @@ struct ItemConditionsTests {
             state.apply(.init(["price": ItemValue(.null)], at: at(2)))
             #expect(try holds("fields.price == null && previous.price == 3.0", state) == true)
             #expect(try holds("has(previous.name)", state) == isKept)
-            // As it comes back from the disk.
+            // The state as it is read from the disk.
             let stored = ItemState(mode, fields: state.fields, previous: state.previous, updatedAt: state.updatedAt)
             #expect(try holds("fields.price == null && previous.price == 3.0", stored) == true)
         }

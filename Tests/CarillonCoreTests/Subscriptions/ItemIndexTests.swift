@@ -372,7 +372,7 @@ struct ItemIndexTests {
             }
             #expect(fired == expected.sorted(), "step \(step), \(sources)")
             if fired != expected.sorted() { return }
-            // Those that fire once are taken out, or are not written down.
+            // Subscriptions that fire once are removed, or are not stored.
             for number in fired {
                 guard var model = models[number], model.policy == .once else { continue }
                 if Int.random(in: 0..<4, using: &random) == 0 {

@@ -23,7 +23,7 @@ struct OrderedBlocksTests {
                 #expect(found == model.filter { least <= $0.key && $0.key < most }.sorted { $0.key < $1.key }.map(\.value))
             }
         }
-        // In order, by chance, and gone again by chance, in order and from the end.
+        // Inserted in order and at random, and removed at random, in order and from the end.
         for key in Int64(0)..<1500 { (blocks[key], model[key]) = (Int32(key), Int32(key)) }
         check()
         #expect(blocks.blocks.count < 8, "full ones are left behind")

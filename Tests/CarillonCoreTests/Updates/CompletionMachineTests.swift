@@ -5,7 +5,7 @@ struct CompletionMachineTests {
     private let now = Timestamp(milliseconds: 1_000_000)
     private var machine = CompletionMachine()
 
-    /// The macro takes no mutating calls.
+    /// The macro does not support mutating calls.
     private func expect(_ wanted: Bool, _ answer: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(answer == wanted, sourceLocation: sourceLocation)
     }

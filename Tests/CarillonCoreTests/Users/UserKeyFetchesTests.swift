@@ -46,7 +46,7 @@ struct UserKeyFetchesTests {
         var fetches = UserKeyFetches()
         fetches.succeeded(keys, at: start)
         fetches.began(at: start)
-        // The answer came ten seconds later.
+        // The answer arrived ten seconds later.
         fetches.failed(wait: wait, at: start + 10 * Self.second)
         #expect(seen(fetches, after: seconds - 1) == .use)
         #expect(fetches.secondsUntilNext(at: start + (seconds - 20) * Self.second) == 20)

@@ -233,7 +233,7 @@ struct AttachmentRowTests {
         #expect(app == 1)
     }
 
-    // MARK: Parties that are gone
+    // MARK: Removed parties
 
     /// The devices of `attachment_party_gone`; 0 is the app.
     private func gone(_ store: SQLiteStore) async throws -> [Int64] {

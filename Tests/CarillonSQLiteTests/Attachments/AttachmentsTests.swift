@@ -257,7 +257,7 @@ struct AttachmentsTests {
         try await world.append(id, ["ab", "c"], at: 0, digest: sha("abc"))
         #expect(await world.code { try await world.append(id, ["de", "x"], at: 3, digest: sha("def")) } == .digestMismatch)
         #expect(try await world.state(id).synced == 3)
-        // Nor of one that was cut.
+        // Nor of an interrupted body.
         await #expect(throws: CancellationError.self) {
             _ = try await world.attachments.append(
                 to: id, of: world.owner, at: 3, contentDigest: self.sha("def"), isLast: false

@@ -223,7 +223,7 @@ private struct DeliveryModel {
 
     // MARK: The end
 
-    /// The device takes everything that waits; after that each message has the outcome that it must have.
+    /// The device acknowledges all waiting envelopes; after that each message has its required outcome.
     mutating func windDown() async throws {
         try await settleDown()
         session?.disconnect()
@@ -250,7 +250,7 @@ private struct DeliveryModel {
                     faults.append("\(id.position) is \(outcome as Any), and nobody did it")
                 }
             case .dropped?:
-                // A sweep may have come first, to which its time was over.
+                // A sweep may have run first, in which its time had ended.
                 if record != nil, outcome != .dropped, outcome != nil || !sent.mayHaveRow {
                     faults.append("\(id.position) was dropped and left a row")
                 }

@@ -177,7 +177,7 @@ final class WindowedSession: LiveSession {
         change { $0.loaded(read, at: $1) }
     }
 
-    /// The connection is gone.
+    /// The connection has ended.
     func disconnect() {
         change { machine, _ in machine.disconnected() }
         state.withLock { $0.isOpen = false }

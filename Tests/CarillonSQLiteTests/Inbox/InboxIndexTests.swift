@@ -113,7 +113,7 @@ struct InboxIndexTests {
         #expect(index.beginMovingWhenFull())
         add(5, 6)
         for position in [6, 2, 5] as [Int64] { _ = index.remove(.init(position: position, size: 10), from: key) }
-        // One that is in the table only.
+        // An entry that is in the table only.
         _ = index.remove(.init(position: 9, size: 10), from: key)
         #expect(try index.slots(of: key).map(\.position) == [1, 3, 4])
         #expect(try index.slotsForReaders(of: key).map(\.position) == [1, 2, 3, 4, 5, 6, 9])

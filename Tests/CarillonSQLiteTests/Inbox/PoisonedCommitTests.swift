@@ -7,10 +7,10 @@ import Testing
 @testable import CarillonSQLite
 @testable import StoreConformance
 
-/// One change that cannot be stored fails, and takes none with it.
+/// One change that cannot be stored fails, and does not affect others.
 @Suite(.timeLimit(.minutes(5)))
 struct PoisonedCommitTests {
-    /// How the database refuses the poisoned row: it takes back the statement, or the whole transaction.
+    /// How the database refuses the poisoned row: it rolls back the statement, or the whole transaction.
     enum Fault: String, CaseIterable, Sendable {
         case statement = "ABORT"
         case transaction = "ROLLBACK"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Questions over true sockets.
+/// Requests over true sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct ApprovalHookCallerTests {
     private func ask(

@@ -54,7 +54,7 @@ struct ApprovalHookTests {
     private let profile = #"{"platform":"apple","pushToken":"aa01","environment":"test"}"#
     private let subscription = SubscriptionWorld.body(key: "k")
 
-    /// The device is there, and the items are open, before anybody is asked.
+    /// The device exists, and the items are open, before the first request.
     private func routes() async throws -> (routes: RouteFixture, device: String, clientKey: String, secret: String) {
         let routes = try await RouteFixture(approvalHookCaller: backend.caller)
         let (_, device, clientKey) = try await routes.device()

@@ -96,7 +96,7 @@ final class ScriptedBackend: Sendable {
 
     func stop() async throws { try await listener.close().get() }
 
-    /// Waits until so many requests have come.
+    /// Waits until the given number of requests have arrived.
     func received(_ count: Int) async -> [Received] {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in

@@ -75,7 +75,7 @@ struct InheritedSocketTests {
                 #expect(answer.status == 200)
             }
         }
-        // They belong to the service manager, and go on.
+        // They belong to the service manager, and stay open.
         #expect(FileManager.default.fileExists(atPath: path))
         #expect(try passed(descriptor).count == 1)
     }

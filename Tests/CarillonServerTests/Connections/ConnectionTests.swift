@@ -63,7 +63,7 @@ struct ConnectionTests {
                 #expect(answer.status == 204 && answer["allow"] == "GET, HEAD, OPTIONS", "\(target)")
                 #expect(answer.body.isEmpty)
             }
-            // As HAProxy asks with "option httpchk".
+            // The request of HAProxy with "option httpchk".
             #expect(try await server.exchange("OPTIONS / HTTP/1.0\r\n\r\n").hasPrefix("HTTP/1.0 204 "))
             #expect(try await server.request("PUT /")["allow"] == "GET, HEAD, OPTIONS")
             #expect(try await server.request("OPTIONS /v1/apps").status == 405)
@@ -176,7 +176,7 @@ struct ConnectionTests {
         ("POST /push/x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5;", "extension", 413),
         (
             "POST /push/x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n",
-            // So long that one turn of reading does not bring a body beyond its limit.
+            // Long enough that one turn of reading does not exceed the limit of a body.
             "1;\(String(repeating: "a", count: 100))\r\nx\r\n", 413
         ),
         ("", "\r\n", 431), ("GET / HTTP/1.1\r\nX:", "        ", 431),

@@ -20,7 +20,7 @@ struct ConnectionWheelTests {
         for _ in 0..<times { wheel.turn() }
     }
 
-    /// The first turn may come at once behind the insertion, and is no second.
+    /// The first turn can follow the insertion at once, and does not count as a second.
     @Test func `a member is called when its time has passed and not before, and then at its next time`() {
         let wheel = ConnectionWheel(slots: 8)
         let member = Member(next: [3, nil])

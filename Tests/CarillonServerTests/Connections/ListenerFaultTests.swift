@@ -97,7 +97,7 @@ struct ListenerFaultTests {
         #expect(isClosed)
     }
 
-    /// Takes the port as soon as the server has lost it.
+    /// Binds the port as soon as the server has lost it.
     private static func listen(on port: Int) async throws -> any NIOCore.Channel {
         let deadline = ContinuousClock.now + .seconds(18)
         while true {

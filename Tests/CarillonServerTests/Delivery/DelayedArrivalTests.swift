@@ -72,7 +72,7 @@ struct DelayedArrivalTests {
         let peer: RawPeer
         let userAgent: UserAgentID
         let token: String
-        /// The text that came until the channel was open.
+        /// The text received until the channel was open.
         let seen: String
     }
 

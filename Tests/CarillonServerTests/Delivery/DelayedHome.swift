@@ -35,7 +35,7 @@ final class DelayedHome: Home {
 
     /// The number of devices that the home connected.
     var connections: Int { state.withLock { $0.connections } }
-    /// The number of calls that a session leaves.
+    /// The number of times that a session leaves.
     var leaves: Int { state.withLock { $0.leaves } }
 
     /// Returns the link to a home.

@@ -14,7 +14,7 @@ import Testing
 /// A store whose commits fail and recover, under every route that changes something.
 @Suite(.timeLimit(.minutes(5)))
 struct FailedWriteTests {
-    /// Asks each thing twice: while nothing can be written, and again.
+    /// Sends each request twice: while nothing can be written, and again.
     private final class Trial {
         let routes: RouteFixture
         var tried: Set<String> = []

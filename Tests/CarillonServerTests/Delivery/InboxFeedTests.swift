@@ -103,7 +103,7 @@ struct InboxFeedTests {
         stream.finish()
         #expect(try await world.domain.runtime.inbox.record(of: receipt.id)?.finalOutcome?.outcome == .dropped)
         #expect(try await world.send(ttl: 0).outcome == .dropped)
-        // One that is offered while it ends.
+        // A message that is offered while it ends.
         let wasAccepted = await withCheckedContinuation { continuation in
             stream.offerVolatile(world.envelope(ttl: 0)) { continuation.resume(returning: $0) }
         }
@@ -133,7 +133,7 @@ struct InboxFeedTests {
         var (stream, items) = await world.stream(.init(envelopes: 100, bytes: 1 << 20, outputBytes: 5000))
         defer { stream.finish() }
         #expect(isCaughtUp(await items.next()))
-        // Each but the first few waits in the store, where the next takes its place.
+        // Each except the first few waits in the store, where the next one replaces it.
         var last: MessageID?
         for _ in 0..<50 { last = try await world.send(topic: "a", bytes: 2000).id }
         var given = 0

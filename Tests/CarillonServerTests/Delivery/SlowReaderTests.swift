@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// Peers that stop reading, that trickle, and that come back, over sockets and event streams of a real server.
+/// Peers that stop reading, that trickle, and that read again, over sockets and event streams of a real server.
 @Suite(.timeLimit(.minutes(5)))
 struct SlowReaderTests {
     enum Way: CaseIterable, Sendable {

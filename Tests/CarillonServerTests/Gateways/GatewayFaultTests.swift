@@ -190,7 +190,7 @@ struct GatewayFaultTests {
     }
 
     @Test func `while the service is away pushes wait, and are sent when it is back`() async throws {
-        // It comes back where it was.
+        // It connects again where it was.
         var configuration = APNsSimulator.Configuration(
             ports: [.init(.push, .production, port: try FreePort.next())])
         configuration.dataDirectory = try TemporaryDirectory.make()

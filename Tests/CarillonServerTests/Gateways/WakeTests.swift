@@ -104,7 +104,7 @@ struct WakeTests {
             #expect(payload["carillon"]?["body"] == nil, "a body that is not encrypted is not pushed")
             #expect(!String(decoding: push.payload, as: UTF8.self).contains(id.description))
             #expect(push.collapseID.map { !id.description.contains($0) && $0.utf8.count == 32 } == true)
-            // One that replaces another does so on the screen, too.
+            // A message that replaces another one does so on the screen, too.
             world.advance(seconds: 2)
             let first = try await world.send(to: device, urgency: .high, topic: "t")
             try await handed(first, device, world)

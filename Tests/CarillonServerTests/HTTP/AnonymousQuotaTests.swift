@@ -50,7 +50,7 @@ struct AnonymousQuotaTests {
         #expect(await world.code(from: "192.0.2.1") == .rateLimited)
         #expect(await world.code(from: "192.0.2.2") == nil)
         try await world.devices.delete(first)
-        // For a minute the store is not asked.
+        // For a minute the store is not read.
         world.advance(seconds: 59)
         #expect(await world.code(from: "192.0.2.1") == .rateLimited)
         world.advance(seconds: 1)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// A deleted app, and another one that is made with its name.
+/// A deleted app, and another one that is created with its name.
 @Suite(.timeLimit(.minutes(5)))
 struct DeletedAppTests {
     private let path = "/v1/apps/com.example.app"

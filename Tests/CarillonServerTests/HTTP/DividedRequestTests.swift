@@ -70,14 +70,14 @@ struct DividedRequestTests {
         }
     }
 
-    /// Lines for items of the two homes by turns. Those of the second home are lines 2, 4 and 6, and are in different shards.
+    /// Lines for items of the two homes in turns. The lines of the second home are 2, 4 and 6, and are in different shards.
     private func linesByTurns(_ items: Items) throws -> [String] {
         let others = items.names[1].prefix(3)
         try #require(Set(others.map { Shard(of: items.app, item: $0) }).count == 3)
         return zip(items.names[0], others).flatMap { [Items.line($0, 1), Items.line($1, 1)] }
     }
 
-    /// The second home is asked a second time only if it is known that it did nothing.
+    /// The second home gets a second question only if it is known that it did nothing.
     @Test(arguments: [[HomeFault.unreachable, .unreachable], [.unreachable, .outcomeUnknown], [.outcomeUnknown]])
     func `lines of a home that does not answer are refused, and no others`(faults: [HomeFault]) async throws {
         let items = try await Items()

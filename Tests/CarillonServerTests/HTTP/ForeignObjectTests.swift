@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// On every route, an object of another app is answered for as one that does not exist.
+/// On every route, an object of another app is treated like an object that does not exist.
 @Suite(.timeLimit(.minutes(5)))
 struct ForeignObjectTests {
     /// The objects that a route names by an id.
@@ -23,7 +23,7 @@ struct ForeignObjectTests {
 
     struct Case: CustomTestStringConvertible {
         var method: HTTPRequest.Method
-        /// As it is declared, with the parameter that the id takes the place of.
+        /// As it is declared, with the parameter that the id replaces.
         var route: String
         var kind: Kind
         var asker: Asker

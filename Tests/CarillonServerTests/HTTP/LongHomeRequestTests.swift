@@ -14,7 +14,7 @@ import Testing
 struct LongHomeRequestTests {
     private static let addresses = Addresses(base: "https://push.example.com")
 
-    /// An entry that brings all requests to one link.
+    /// An entry that sends all requests over one link.
     private struct Entry {
         let link = TestLink(to: NotingHome())
         private let forwarder: RequestForwarder

@@ -39,7 +39,7 @@ struct MatrixNotificationTests {
 
     // MARK: Notifications that are too large
 
-    /// A notification of exactly so many bytes for the device "a", most of them in one member.
+    /// A notification of exactly the given number of bytes for the device "a", most of them in one member.
     private static func notification(of bytes: Int, in member: String) -> String {
         func text(_ pad: String) -> String {
             #"{"notification":{"event_id":"$1","\#(member)":"\#(pad)","devices":[{"pushkey":"a"}]}}"#

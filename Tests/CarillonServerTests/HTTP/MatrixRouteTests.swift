@@ -117,7 +117,7 @@ struct MatrixRouteTests {
         #expect(String(decoding: answer.body, as: UTF8.self) == Self.rejectsNothing)
         let expected = Dictionary(uniqueKeysWithValues: channels.map { ($0.id, Self.least($0.endpoint)) })
         #expect(try await world.received() == expected)
-        // Nothing was delivered: the homeserver comes again.
+        // Nothing was delivered: the homeserver repeats the request.
         let refused = try await world.notify(channels.map(\.endpoint))
         #expect(refused.status == 429 && refused.code == "rate_limited")
     }

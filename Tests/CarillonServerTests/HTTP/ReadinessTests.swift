@@ -30,7 +30,7 @@ struct ReadinessTests {
         for _ in 0..<2 { #expect(try await ready() == (503, code)) }
         #expect(try await routes.request(.get, "/health/live").status == 200)
         stores.refuseChanges(of: routes.store, with: nil)
-        // The question itself finds out.
+        // The request itself detects it.
         #expect(try await ready() == (200, nil))
         #expect(try await routes.store.waitingInAll().envelopes == 0)
     }
@@ -51,7 +51,7 @@ struct ReadinessTests {
         defer { isMoving.signal() }
         try await eventually { store.oldestChangeWait > .zero }
         let early = try await ready().status
-        // On a busy machine the answer can come after the 5 seconds.
+        // On a busy machine the answer can arrive after the 5 seconds.
         if store.oldestChangeWait < .seconds(5) { #expect(early == 200) }
         try await eventually { try await ready().status == 503 }
         #expect(clock.now - begin > .seconds(5))

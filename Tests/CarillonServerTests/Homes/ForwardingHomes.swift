@@ -38,7 +38,7 @@ struct ForwardingHomes {
 
     /// Sends a request as a connection does.
     ///
-    /// - Parameter stream: A body that comes in parts, instead of a whole one.
+    /// - Parameter stream: A body in parts, instead of a complete one.
     func request(
         _ method: HTTPRequest.Method, _ path: String, key: String? = nil, _ body: String = "", headers: [HTTPField] = [],
         isHead: Bool = false, stream: RequestBody? = nil

@@ -169,7 +169,7 @@ struct MovedConnectionTests {
         #expect(world.domains.allSatisfy { $0.runtime.population == (0, 0) })
     }
 
-    /// The envelopes that a feed brings.
+    /// The envelopes that a feed delivers.
     private struct Envelopes {
         var batches: AsyncStream<InboxFeed.Batch>.Iterator
         var waiting: [Envelope] = []

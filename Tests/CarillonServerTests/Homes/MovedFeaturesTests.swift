@@ -84,7 +84,7 @@ struct MovedFeaturesTests {
         #expect(try await publish(3, to: key, at: engine) == 3)
     }
 
-    /// A store as a process leaves it that was killed before its engine evaluated the last subscription.
+    /// A store after the kill of a process whose engine did not evaluate the last subscription.
     private func killed() async throws -> any Store {
         let store = try await stores.openKept()
         let world = try await EngineWorld(store)

@@ -143,7 +143,7 @@ final class MovingShards: Sendable {
 
     // MARK: The end
 
-    /// Waits until everything came that must come, or its time is over.
+    /// Waits until all expected entries arrived, or the time limit ends.
     private func settle() async {
         let began = record.now()
         while record.now() - began < record.allowance + 3000, !Task.isCancelled {

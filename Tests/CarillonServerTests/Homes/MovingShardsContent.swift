@@ -7,7 +7,7 @@ enum ScenarioContent: Hashable, Sendable {
     case message(Int)
     /// A crossing of an item, for the subscription with a key.
     case firing(String, Int)
-    /// An update by its id. Attempt 0 takes the update back.
+    /// An update by its id. Attempt 0 withdraws the update.
     case update(String, entry: Int, attempt: Int)
     /// An event of a request between devices, by the id of the request.
     case service(String, String)

@@ -14,7 +14,7 @@ struct ScenarioDue: Sendable {
 
 /// The faults of a scenario.
 struct ScenarioFindings {
-    /// Something that did not come.
+    /// An entry that did not arrive.
     struct Loss: Sendable {
         var phone: Int
         var id: MessageID?
@@ -29,7 +29,7 @@ struct ScenarioFindings {
     var dues: [ScenarioDue] = []
     private(set) var losses: [Loss] = []
     private(set) var faults: [String] = []
-    /// How many envelopes came again before the server had their acknowledgements.
+    /// The number of envelopes that were repeated before the server had their acknowledgements.
     private(set) var repetitions = 0
 
     init(_ phones: [ScenarioPhone], _ record: ScenarioRecord) {
@@ -63,7 +63,7 @@ struct ScenarioFindings {
 
     // MARK: Entries of a phone
 
-    /// - Parameter messages: Those of TTL 0 have no order.
+    /// - Parameter messages: Messages of TTL 0 have no order.
     mutating func findFaults(of phone: Int, _ messages: [ScenarioMessage]) {
         let log = logs[phone]
         var lastOfLot: [Int: PhoneLog.Receipt] = [:]

@@ -78,7 +78,7 @@ final class ScenarioHTTP: Sendable {
 
     /// Repeats a request as long as it is refused for now, at most for thirty seconds.
     ///
-    /// It waits for a shorter time than the server asks for, so that it meets more moves.
+    /// It waits for a shorter time than the server sets, so that it meets more moves.
     func repeating(_ request: Request) async throws -> Answer {
         let deadline = ContinuousClock.now + Self.patience
         while true {

@@ -15,7 +15,7 @@ final class ScenarioItems: Sendable {
     struct Crossing: Sendable {
         /// The title of its notifications.
         var number: Int
-        /// When the price below the limit was sent that came before.
+        /// The time at which the earlier price below the limit was sent.
         var lowSentAt: Int64
         var sentAt: Int64
         var answeredAt: Int64

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The entries of a phone, with their connections.
 final class PhoneLog: Sendable {
-    /// A connection, or one response to a poll. Its envelopes come in order.
+    /// A connection, or one response to a poll. Its envelopes are in order.
     struct Lot: Sendable {
         var number: Int
         var way: ScenarioPhone.Way

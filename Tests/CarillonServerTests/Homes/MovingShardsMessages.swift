@@ -211,7 +211,7 @@ extension ScenarioMessages {
         }
     }
 
-    /// Returns why a message must not have come in this way.
+    /// Returns why a message must not have been delivered in this way.
     private func fault(of receipt: PhoneLog.Receipt, _ message: ScenarioMessage, _ messages: [ScenarioMessage]) -> String? {
         guard let id = message.id else {
             return message.isUncertain ? nil : "was not accepted, and came"

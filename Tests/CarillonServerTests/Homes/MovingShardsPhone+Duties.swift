@@ -111,7 +111,7 @@ extension ScenarioPhone {
         var body: JSONValue?
     }
 
-    /// Takes the answer to a poll, without its envelopes.
+    /// Reads the answer to a poll, without its envelopes.
     func took(_ answer: JSONValue?) {
         if case .string(let position)? = answer?["position"] {
             said.withLock { said in

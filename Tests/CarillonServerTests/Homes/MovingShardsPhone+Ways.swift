@@ -141,7 +141,7 @@ extension ScenarioPhone {
         defer { log.becomeAbsent(at: record.now()) }
         var unconfirmed: [MessageID] = []
         while true {
-            // The last one confirms the earlier entries, and takes nothing.
+            // The last one confirms the earlier entries, and receives nothing.
             let isLast = isOver()
             let results = takeResults()
             let members = Self.members(results)

@@ -83,7 +83,7 @@ final class ScenarioPhone: Sendable {
 
     static func secret() -> String { (UUID().uuidString + UUID().uuidString).replacing("-", with: "").lowercased() }
 
-    /// Lives until the scenario is over.
+    /// Exists until the scenario ends.
     func run() async {
         var random = SeededRandom(seed: record.seed &+ UInt64(1000 + number))
         while !record.isOver {

@@ -6,7 +6,7 @@ import Synchronization
 final class ScenarioRecord: Sendable {
     enum Stage: Sendable {
         case running
-        /// Nothing more is sent. Phones that are away come back, and get the rest.
+        /// Nothing more is sent. Phones that are away connect again, and receive the rest.
         case settling
         case over
     }
@@ -45,7 +45,7 @@ final class ScenarioRecord: Sendable {
 
     var stage: Stage { state.withLock { $0.stage } }
 
-    /// Whether senders go on.
+    /// Whether senders continue.
     var isRunning: Bool { stage == .running && !Task.isCancelled }
 
     /// Whether everything ends.
@@ -94,7 +94,7 @@ final class ScenarioRecord: Sendable {
     /// The maximum delay of this process for due work.
     var lag: Int64 { state.withLock { $0.lag } }
 
-    /// Measures the lag, until the scenario is over.
+    /// Measures the lag, until the scenario ends.
     func measureLag() async {
         while !isOver {
             let due = now() + 20

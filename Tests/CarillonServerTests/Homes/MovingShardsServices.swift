@@ -14,7 +14,7 @@ struct ScenarioRequest: Sendable {
     let sentAt: Int64
     let answeredAt: Int64
     var cancellationSentAt: Int64?
-    /// The answer to the cancellation, and when it came.
+    /// The answer to the cancellation, and its time.
     var cancellation: (status: Int, code: String, at: Int64)?
 
     /// Whether the request can have no result.

@@ -92,7 +92,7 @@ final class ScenarioSocket: Sendable {
 
     // MARK: Received frames
 
-    /// The frames that are no answers to pings and questions. They end with the socket.
+    /// The frames that are not answers to pings and requests. They end with the socket.
     var frames: AsyncStream<Frame> { peer.frames }
 
     var isOver: Bool { peer.state.withLock { $0.isOver } }
@@ -110,7 +110,7 @@ final class ScenarioSocket: Sendable {
         send("{}")
     }
 
-    /// Asks by a request frame, and returns the status and the body of the answer; nil if the socket ended before.
+    /// Sends a request frame, and returns the status and the body of the answer; nil if the socket ended before.
     func ask(_ method: String, _ path: String, _ body: String) async -> (status: Int, body: JSONValue?)? {
         let answer: JSONValue? = await withCheckedContinuation { continuation in
             let question = peer.state.withLock { state -> Int? in

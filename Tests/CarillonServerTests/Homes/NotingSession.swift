@@ -27,7 +27,8 @@ final class NotingSession: LiveSession {
     private let state = Mutex(State())
     private let answersOffers: Bool
 
-    /// - Parameter answersOffers: Whether it takes each envelope of TTL 0 at once. Otherwise it answers with ``answerOffers()``.
+    /// - Parameter answersOffers: Whether it acknowledges each envelope of TTL 0 at once. Otherwise it answers with
+    ///   ``answerOffers()``.
     init(answersOffers: Bool = true) { self.answersOffers = answersOffers }
 
     var events: [Event] { state.withLock { $0.events } }

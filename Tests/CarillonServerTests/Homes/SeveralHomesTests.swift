@@ -76,7 +76,7 @@ struct SeveralHomesTests {
         return [try await Client(0, at: server, key: key), try await Client(1, at: server, key: key)]
     }
 
-    /// Sends a message that the device acknowledges over its socket, and one that stays, and finds those that stayed before.
+    /// Sends a message that the device acknowledges over its socket, and one that waits, and finds the earlier waiting ones.
     private func use(_ server: WatchedServer, start: Int) async throws {
         let clients = try await clients(of: server)
         var peers: [RawPeer] = []

@@ -87,7 +87,7 @@ struct BoundedLogTests {
         for _ in 0..<3 { #expect(try await register(keys[0]) == 201) }
         #expect(catcher.lines.count == 4)
         #expect(catcher.lines.last == "notice the approval hook of an app answers again app=com.example.one")
-        // An app's server that fails with each second question makes no more lines than that.
+        // An app's server that fails with each second request writes no more lines than that.
         for number in 0..<40 {
             backend.answers(number.isMultiple(of: 2) ? 500 : 200)
             _ = try await register(keys[0])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// A device that comes back while idle devices are removed.
+/// A device that connects again while idle devices are removed.
 @Suite(.timeLimit(.minutes(5)))
 struct ReturningDeviceTests {
     @Test(arguments: CollectionReason.allCases)
@@ -30,7 +30,7 @@ struct ReturningDeviceTests {
                 reason, in: .all, afterSeconds: 1000, by: .uninterrupted(at: now), atOnce: 10
             ).count
         }
-        // Both are found. The other one comes when the first is removed.
+        // Both are found. The other one connects when the first is removed.
         try await stores.seeDevices(at: now, whenOneIsRemovedFrom: store)
         #expect(try await collect() == 1)
         #expect(try await stores.count(.devices, in: store) == 1)

@@ -11,8 +11,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// All that a running server does by itself when its time has come. Subscriptions that never fired have tests of their own
-/// (``NeverFiredTests``).
+/// The regular work of a running server. Subscriptions that never fired have tests of their own (``NeverFiredTests``).
 @Suite(.timeLimit(.minutes(5)))
 struct SweeperTests {
     enum Work: String, CaseIterable {
@@ -92,7 +91,7 @@ struct SweeperTests {
             return Task { try await sweepers.run() }
         }
 
-        /// Leaves something to be done, and returns whether it was.
+        /// Prepares some work, and returns whether it was done.
         func prepare(_ work: Work) async throws -> Check {
             switch work {
             case .withheldLogLines, .servedTime: time(work)

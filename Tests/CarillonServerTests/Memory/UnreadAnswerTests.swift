@@ -60,7 +60,7 @@ struct UnreadAnswerTests {
         }
     }
 
-    /// Asks for an inbox, again if a slow machine took longer than the server lets a request wait.
+    /// Requests an inbox, again if a slow machine took longer than the server lets a request wait.
     private func served(_ server: ServedConnections, _ credential: String) async throws -> Int {
         var status = 503
         for _ in 0..<5 where status == 503 {

@@ -129,7 +129,7 @@ struct ServiceClusterRouteTests {
         #expect(first["server"]?["priority"] == .integer(3))
         #expect(first["server"]?["host"] == .string("files.example"))
         #expect(first["server"]?["port"] == .integer(8443))
-        // The lower number comes first, and among equals chance decides.
+        // The lower number is first, and among equals the choice is random.
         var others: [World.Phone] = []
         for _ in 0..<2 {
             let other = try await world.phone(Self.files, of: nil)

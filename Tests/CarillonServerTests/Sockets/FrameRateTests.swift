@@ -15,7 +15,7 @@ struct FrameRateTests {
             let peer = try RawPeer(port: server.port)
             try await peer.hello(credential: credential)
             let began = ContinuousClock.now
-            // Those that change nothing count, too.
+            // Frames that change nothing count, too.
             for _ in 0..<200 { try peer.sendFrame(#"{"messageType":"nack","version":"x","code":301}"#) }
             try peer.sendFrame(0x9, Array("end".utf8))
             _ = try await peer.read(until: "end")

@@ -20,7 +20,7 @@ final class RawPeer: Sendable {
 
     private let descriptor: Int32
 
-    /// - Parameter receiveBytes: The kernel's receive buffer; nil leaves it as it is.
+    /// - Parameter receiveBytes: The kernel's receive buffer; nil keeps the default.
     init(port: Int, receiveBytes: Int32? = 4096) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if var receiveBytes {

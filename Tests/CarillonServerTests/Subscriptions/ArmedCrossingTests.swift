@@ -88,7 +88,7 @@ struct ArmedCrossingTests {
             let world = try await EngineWorld(store)
             try await world.publish(found == .holds ? 11 : 1)
             try await put("price > 10.0", on: world, found.conditions(world.item.name))
-            // It comes between the making and the arming.
+            // It is published between the creation and the arming.
             try await world.publish(12)
             #expect(try await world.titles().isEmpty)
         }
@@ -125,7 +125,7 @@ struct ArmedCrossingTests {
             var state = ItemState(.merge)
             state.apply(
                 .init(["price": ItemValue(.double(12), digits: "12.0")], at: world.domain.time.now()))
-            // As a process leaves it that was killed before the subscription was armed.
+            // The state after a kill of a process before the subscription was armed.
             _ = try await store.commitItem(
                 ItemCommit(key: world.item, item: StoredItem(state: state, version: 1), firings: []))
         }

@@ -21,7 +21,7 @@ final class CommitGate: Sendable {
     /// Returns when a commit is stopped.
     func reached() async throws { try await eventually { self.isReached.withLock { $0 } } }
 
-    /// Lets the commit go on, and stops the store after the next one.
+    /// Lets the commit continue, and stops the store after the next one.
     func pass() {
         isReached.withLock { $0 = false }
         mayGoOn.signal()

@@ -67,7 +67,7 @@ struct EngineWorld {
             [WrittenField("price", .number(String(price)))], to: item.name, of: device.app)
     }
 
-    /// As a process leaves it that was killed behind an update's commit.
+    /// The state after a kill of a process behind an update's commit.
     func leave(_ price: Double, version: Int64) async throws {
         var state = ItemState(.merge)
         state.apply(

@@ -56,7 +56,7 @@ struct FiringTests {
             try await world.publish("stock.ACME", #"{"price":\#(price)}"#)
             #expect(try await world.subscribe(body, expecting: 200)["id"] == id, "no duplicate, and no arming")
             if fires { expected = ["stock.ACME: \(price)"] }
-            // A newer firing takes the place of the one that waits.
+            // A newer firing replaces the waiting one.
             #expect(try await world.titles() == expected)
         }
         #expect(try await world.status(of: id) == "subscribed")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// The engine of items applies hand-overs, and a process that was killed leaves them to the next one.
+/// The engine of items applies hand-overs, and after a kill the next process applies them.
 @Suite(.timeLimit(.minutes(5)))
 struct HandOverTests {
     /// Ends and removes the subscriptions of the device in the store. The engine is not called.

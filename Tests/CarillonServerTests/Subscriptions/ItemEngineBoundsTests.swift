@@ -64,7 +64,7 @@ struct ItemEngineBoundsTests {
             throw StoreFault(.unavailable, "")
         }
         #expect(read.number == written?.first && read.firing.targets == serials)
-        // None of them is there: the row goes all the same.
+        // None of them exists: the row is removed all the same.
         try await world.domain.itemEngine.notifyRest()
         #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
     }
@@ -84,7 +84,7 @@ struct ItemEngineBoundsTests {
             limits: limits)
     }
 
-    /// Handed in at once, when an update each has brought the items into memory: so none is taken before all are handed in.
+    /// Queued at once, after an update each has loaded the items: so none is processed before all are queued.
     private func publish(_ updates: [(AppSerial, String, bytes: Int)], to engine: ItemEngine) async throws
         -> [Result<ItemReceipt, any Error>]
     {

@@ -254,7 +254,7 @@ struct ItemEngineTests {
         try await world.domain.itemEngine.notifyRest()
         let waiting = try await world.store.waiting(
             device: world.device.serial, after: 0, limit: 10, bytes: 1 << 20, at: world.domain.time.now())
-        // It took the place of the other.
+        // It replaced the other one.
         #expect(waiting?.compactMap(\.fired?.item) == ["i"])
     }
 

@@ -128,7 +128,7 @@ struct ItemLifeTests {
         #expect(try await stores.count(.throttledFirings, in: store) == 0)
         #expect(try await store.item(world.item)?.version == 1)
         #expect(try await stores.watchedVersions(where: nil, in: store) == [0])
-        // It replaces the one that waits.
+        // It replaces the waiting one.
         #expect(try await world.titles() == ["3.0"])
     }
 
@@ -261,7 +261,7 @@ struct ItemLifeTests {
             #expect(restarts <= (wasDeleted ? 1 : 0))
             try await world.settle()
             let item = try await world.store.item(world.item)
-            // The deletion comes before all of them, between two, or after the last.
+            // The deletion happens before all of them, between two, or after the last.
             if let item {
                 #expect(item.state.fields["price"]?.text == "\(first + 50)")
                 #expect(item.version == last)
@@ -342,7 +342,7 @@ struct ItemLifeTests {
         #expect(names(try await list("?prefix=stock.b&after=stock.b")).isEmpty)
         #expect(names(try await list("?prefix=stock.&after=tock")).isEmpty)
         #expect(names(try await list("?prefix=zzz")).isEmpty)
-        // One that ended, and is not removed yet.
+        // A subscription that ended, and is not removed yet.
         try await stores.endSubscription(key: "x", in: world.routes.store)
         guard case .array(let counted)? = try await list("?prefix=stock.a").json?["items"] else {
             return #expect(Bool(false))
@@ -508,7 +508,7 @@ struct ItemLifeTests {
         do {
             let world = try await EngineWorld(store)
             for number in 0..<3 { _ = try await world.subscribe("price > \(number).0", key: "\(number)") }
-            // As a process leaves it that was killed when it had written the rules.
+            // The state after a kill of a process that had written the rules.
             try await world.domain.items.setRules(ItemRules(), of: world.device.app)
         }
         let world = try await EngineWorld(store)

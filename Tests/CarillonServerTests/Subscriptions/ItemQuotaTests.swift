@@ -119,7 +119,7 @@ struct ItemQuotaTests {
                 #expect(made.status == 201)
             }
             #expect(try await subscribe(world, Self.compared(63), by: world.device).code == "trigger_forbidden")
-            // The same condition under another key takes nothing.
+            // The same condition under another key uses nothing.
             #expect(try await subscribe(world, Self.compared(10 * round), by: world.device, key: "same").status == 201)
             let removed = try await world.routes.request(.delete, "/v1/device/subscriptions", key: world.device)
             #expect(removed.json?["removed"] == .integer(3))
@@ -145,7 +145,7 @@ struct ItemQuotaTests {
             let refused = try await subscribe(world, trigger(10 * place + 5), by: device)
             #expect(refused.code == "trigger_forbidden" && refused["detail"].contains("5 %"), "\(refused["detail"])")
         }
-        // One that both have counts for neither.
+        // A condition that both have counts for neither.
         #expect(try await subscribe(world, trigger(0), by: other).status == 201)
         #expect(try await subscribe(world, trigger(5), by: world.device).status == 201)
         #expect(try await subscribe(world, trigger(6), by: world.device).code == "trigger_forbidden")

@@ -8,7 +8,7 @@ import Testing
 /// Subscriptions whose condition is already true, and that a killed server did not evaluate any more.
 @Suite(.timeLimit(.minutes(5)))
 struct NeverFiredTests {
-    /// A store as a process leaves it that was killed behind the commit of the last subscription.
+    /// A store after the kill of a process behind the commit of the last subscription.
     private func killed() async throws -> any Store {
         let store = try await stores.openKept()
         let world = try await EngineWorld(store)

@@ -20,7 +20,7 @@ struct PendingStatusTests {
         try await world.subscribe(Self.crossing)
         let other = try await world.routes.request(.post, "/v1/devices", key: world.clientKey)
         try await world.say(#"{"platform":"apple","pushToken":"aa01","environment":"test"}"#, by: other["credential"])
-        // A crossing may come before the engine hears of it, or after.
+        // A crossing can occur before the engine is informed, or after.
         if isHeardOf {
             try await world.routes.domain.subscriptions.removeEnded()
             #expect(await world.routes.domain.itemEngine.population.watches == 0)
@@ -84,7 +84,7 @@ struct PendingStatusTests {
         for price in [1, 11] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         #expect(try await world.titles() == ["stock.ACME: 11"])
         try await world.acknowledgeAll()
-        // As other subscriptions of the device leave it.
+        // The state that other subscriptions of the device cause.
         let store = world.routes.store
         #expect(try await stores.heldConditions(in: store) == [true], "it was true when the subscription was created")
         try await stores.addThrottledFirings(SubscriptionLimits.throttledFirings, in: store)

@@ -85,7 +85,7 @@ struct PrivateFormatTests {
         let push = try #require(try await world.pushes().first)
         #expect(push["aps"]?["content-available"] == .integer(1) && push["aps"]?["alert"] == nil)
         #expect(push["carillon"]?["kind"] == .string("wake"))
-        // One that is not private needs no text of the app's.
+        // A subscription that is not private needs no text of the app.
         try await world.subscribe(SubscriptionWorld.body("price > 11.0"))
         try await world.publish("stock.ACME", #"{"price":12}"#)
         #expect(try await world.pushes().last?["aps"]?["alert"]?["title"] == .string("stock.ACME: 12"))

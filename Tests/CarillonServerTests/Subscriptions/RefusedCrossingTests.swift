@@ -219,7 +219,7 @@ struct RefusedCrossingTests {
         ItemValue(.double(Double(price)), digits: "\(price)." + String(repeating: "0", count: 3000))
     }
 
-    /// Publishes updates that the item takes in one batch if it is in memory.
+    /// Publishes updates that the item processes in one batch if it is in memory.
     private func publish(
         _ prices: [ItemValue], in world: EngineWorld, to engine: ItemEngine? = nil
     ) async -> [Result<ItemReceipt, any Error>] {
@@ -233,7 +233,7 @@ struct RefusedCrossingTests {
         Firing.Target(subscription: subscription.serial, revision: subscription.machine.revision)
     }
 
-    /// Commits an update and its firing, as a process leaves them that is killed before it delivers the firing.
+    /// Commits an update and its firing, as before a kill of the process that would deliver the firing.
     ///
     /// - Parameter isLarge: Whether the notification of the firing is large; that of a later firing with this price is small.
     private func leave(

@@ -110,14 +110,14 @@ struct SubscriptionBoundsTests {
         }
         try await world.subscribe(body(0))
         try await world.subscribe(body(1))
-        // They are counted in the item, which the second brought to memory at the latest.
+        // They are counted in the item, which the second one loads at the latest.
         let shapes = await world.routes.domain.itemEngine.population.shapes
         for trigger in ["name.contains('x2')", "price + 1.0 > 2.0", "name.startsWith('x') || price < 1.0"] {
             let refused = try await refused(world, SubscriptionWorld.body(trigger, key: "other"))
             #expect(refused.code == "trigger_forbidden", "\(trigger)")
         }
         #expect(await world.routes.domain.itemEngine.population.shapes == shapes, "a refused subscription leaves nothing")
-        // Those with a part that no index decides have a bound of their own.
+        // Conditions with a part that no index decides have a limit of their own.
         for number in 0..<2 {
             try await world.subscribe(
                 SubscriptionWorld.body("price > 7.0 && name.contains('y\(number)')", key: "guarded\(number)"))

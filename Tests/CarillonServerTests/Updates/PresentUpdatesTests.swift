@@ -322,7 +322,7 @@ struct PresentUpdatesTests {
         await domain.updateDelivery.connected(device)
         #expect(try await world.counts(update) == ["waiting": 1])
         #expect(domain.updateDelivery.rememberedDevices == 1)
-        // Of one that never polled nothing is known.
+        // Nothing is known of a device that never polled.
         let other = try await domain.devices.find(try #require(DeviceID(try await world.device().id)))
         await domain.updateDelivery.connected(other)
         #expect(try await world.counts(update) == ["waiting": 1])

@@ -231,7 +231,7 @@ struct UpdateAudienceTests {
 }
 
 extension UpdateWorld {
-    /// Brings the first device to a position that is older than the last one it polled with, while content waits for it.
+    /// Returns the first device to a position that is older than that of its last poll, while content waits for it.
     fileprivate func goBack() async throws {
         try await publish()
         try await ask(nil, #""max":0"#)

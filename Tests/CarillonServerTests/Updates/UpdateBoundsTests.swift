@@ -51,7 +51,7 @@ struct UpdateBoundsTests {
         try await world.publish()
         answer = try await publish(world, #"{"kind":"definitions"}"#)
         #expect(answer.status == 409 && answer.code == "updates_too_many")
-        // It takes the place of one.
+        // It replaces one.
         answer = try await publish(world, #"{"kind":"definitions","supersedes":"\#(indexed)"}"#)
         #expect(answer.status == 201)
         try await world.withdraw(answer["id"])

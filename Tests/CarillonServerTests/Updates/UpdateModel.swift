@@ -20,7 +20,7 @@ final class UpdateModel {
         var updates = 16
         /// Of an inbox.
         var entries = 10_000
-        /// Whether the store is brought back from a backup, and phones are, from theirs; clocks step back; kinds come and go.
+        /// Whether the store and phones are restored from backups, clocks step back, and kinds change.
         var isRough = false
         /// The number of steps after which the store is checked.
         var violationsEvery = 1
@@ -33,7 +33,7 @@ final class UpdateModel {
         var id: String
         var region: String?
         var isStanding: Bool
-        /// Nil of one that is no content.
+        /// Nil for an update that is not content.
         var object: Int?
         /// In seconds of the world's clock.
         var expiresAt: Timestamp
@@ -67,9 +67,9 @@ final class UpdateModel {
         var kinds = UpdateWorld.kinds
         /// By update and entry, the app's handling of it: it is durable.
         var processed: [String: Set<Int>] = [:]
-        /// Updates for which it was asked in a region that matches, ever.
+        /// Updates for which it polled in a region that matches, ever.
         var mayHave: Set<String> = []
-        /// How often it came to match each: its entries are no more.
+        /// The number of times that it began to match each: its entries are not more.
         var entries: [String: Int] = [:]
         var matching: Set<String> = []
         /// Updates to which it belonged ever since they were published.
@@ -134,7 +134,7 @@ final class UpdateModel {
             let longest: Int64 = settings.isRough ? 200_000 : 90_000
             try await advance(isBack ? -3600 : [1, 40, 4000, 90_000, longest].randomElement(using: &random) ?? 1)
         default:
-            // As many as come between two things that happen to all.
+            // The number of events between two events that affect all.
             for _ in 0..<max(1, settings.phones / 40) {
                 let index = phones.indices.randomElement(using: &random) ?? 0
                 if chance(4) { move(index) }
@@ -251,7 +251,7 @@ final class UpdateModel {
         }
         var position = phone.memory.position
         if !isCalm, let former = phone.former, chance(12) {
-            // An older request comes once more, as by a proxy.
+            // An older request is repeated, as by a proxy.
             position = former
             phone.former = nil
         } else if chance(4) {

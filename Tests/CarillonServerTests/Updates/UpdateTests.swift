@@ -603,7 +603,7 @@ struct UpdateTests {
         }
         let copies = try await world.poll()
         #expect(Set(copies.map(\.update)) == [stored, waiting] && copies.allSatisfy { $0.attempt == 0 })
-        // Content it fetches all the same, or anew.
+        // The device fetches content all the same, or anew.
         let content = try await world.publish(#","ttl":60"#)
         #expect(try await world.poll().map(\.update) == [content])
         try await world.ask()
@@ -618,7 +618,7 @@ struct UpdateTests {
             let world = try await UpdateWorld()
             let popup = #"{"style":"failure","title":"t"}"#
             let update = try await world.publish("popup", popup, #","ttl":60"#)
-            // It goes away before it polls the next time.
+            // It disconnects before its next poll.
             let shown = try await world.poll()
             #expect(shown.map(\.update) == [update])
             switch end {

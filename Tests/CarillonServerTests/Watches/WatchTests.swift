@@ -63,7 +63,7 @@ struct WatchTests {
             #expect(shown.lastPing?.code == failure.rawValue)
             #expect(shown.secret == nil)
 
-            // The channel is open: it takes messages, and the next event is that the backend is well again.
+            // The channel is open: it accepts messages, and the next event is that the backend has recovered.
             let sent = try await server.request(
                 .POST, "/push/\(channel.token)", headers: ["TTL": "60", "Content-Encoding": "identity"], body: "x")
             #expect(sent.status == 201)

@@ -98,7 +98,7 @@ private func pagesListEverything(_ maker: any AttachmentFilesMaker) async throws
     #expect(try await files.listed().isEmpty)
     let ids = try await addMany(to: files)
     #expect(try await Set(files.listed()) == ids)
-    // A process that starts now goes on with the pages of the one before.
+    // A process that starts now continues with the pages of the earlier one.
     let first = try await files.list(after: nil, before: Timestamp(milliseconds: .max))
     let next = try #require(first.next, "there are several pages")
     var found = Set(first.ids)

@@ -91,7 +91,7 @@ private func watchesOfTwoHomes(_ stores: any StoreMaker) async throws {
     }
     #expect(try await homes.two.removeWatch(of: base.first.serial))
     try await expectNoWrongCounters(stores, store)
-    // The last watch of the app leaves a callback, which the first home makes.
+    // The last watch of the app causes a callback, which the first home makes.
     #expect(try await homes.two.deleteDevice(base.device.serial, at: start) != nil)
     try await expectNoWrongCounters(stores, store)
     let calls = try await fixture.drain(at: WatchFixture.aMonth)

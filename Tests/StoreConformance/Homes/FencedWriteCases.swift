@@ -120,7 +120,7 @@ private func fencedComing(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     let device = fixture.device
     try await fixture.commit(fixture.append(1, ttl: 1_000_000))
-    // After the third push without an answer, the next one is an hour later, unless the device comes.
+    // After the third push without an answer, the next one is an hour later, unless the device connects.
     for minutes in [Int64(0), 20, 40] { try await fixture.hand(at: start.after(60 * minutes)) }
     let came = start.after(60 * 60)
     let come = HomeWrite("devicesCame") { homeStore in try await homeStore.devicesCame([device], at: came) }

@@ -26,7 +26,7 @@ struct HomeWrite: Sendable {
 struct HomeHandles {
     /// The handle of a home whose incarnation was removed.
     let removed: any HomeStore
-    /// The handle of a home that lives.
+    /// The handle of a home that exists.
     let living: any HomeStore
 
     init(of store: any Store) async throws {

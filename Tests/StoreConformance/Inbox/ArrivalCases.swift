@@ -75,7 +75,7 @@ private func arrivalNeedsTheCredential(_ stores: any StoreMaker) async throws {
 private func arrivalSeesWhatWasCommitted(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     for round in Int64(1)...20 {
-        // Commits go on beside it: none that ended before the call may be missing.
+        // Other commits run beside it: none that ended before the call may be missing.
         let committed = Mutex<(last: Int64, isDone: Bool)>((0, false))
         let commits = Task {
             // Also if a commit fails.

@@ -47,7 +47,7 @@ private func releasedBodyIsKept(_ stores: any StoreMaker) async throws {
     try await store.releaseContent(content)
     _ = try await store.sweep(at: start, limit: 10)
     #expect(try await fixture.waiting() == [envelope])
-    // It goes with the last envelope, also if that expires.
+    // It is removed with the last envelope, also if that expires.
     while try await !store.sweep(at: start.adding(seconds: 60), limit: 10).isDone {}
     _ = try await store.sweep(at: start.adding(seconds: 60), limit: 10)
     #expect(try await fixture.waiting(at: start).isEmpty)

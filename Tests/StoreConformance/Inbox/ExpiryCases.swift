@@ -48,7 +48,7 @@ private func neighboursExpire(_ stores: any StoreMaker) async throws {
         InboxOperation.append(fixture.envelope(position << 10, ttl: position % 3 == 0 ? 100 : 1), AppendRules())
     }
     _ = try await fixture.store.commit(operations)
-    // One that has no neighbours, at a round place.
+    // An envelope without neighbours, at a round position.
     _ = try await fixture.append(fixture.envelope(65_536_000, ttl: 1))
     let now = start.adding(seconds: 10)
     var expired: [Int64] = []
@@ -75,7 +75,7 @@ private func pagePassesOverWhatHasExpired(_ stores: any StoreMaker) async throws
 
 private func outcomesAreForgottenAfterTheirTime(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores, .init(outcomeRetentionSeconds: 100))
-    // Neighbours are ended together: a step is of so many or a few more.
+    // Neighbours are ended together: a step has the limit or a few more.
     let positions = (Int64(1)...5).map { $0 * 100_000 }
     for position in positions { _ = try await fixture.append(fixture.envelope(position, ttl: 1)) }
     let expired = start.adding(seconds: 2)
@@ -132,7 +132,7 @@ private func messageOfTTL0NeverWaits(_ stores: any StoreMaker) async throws {
 private func volatileIsDroppedAtStart(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: .never)
-    // The fraction of this second that is still to come counts as well.
+    // The remaining fraction of this second counts as well.
     let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970) * 1000 + 999)
     _ = try await fixture.append(fixture.envelope(1, ttl: 0, at: now), claim: claim)
     // In another inbox, so that the other is not found by its time.

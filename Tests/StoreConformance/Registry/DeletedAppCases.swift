@@ -34,7 +34,7 @@ private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
     let former = try #require(try await store.binding(of: phone.serial, profile: "former", at: start))
     let present = try #require(try await store.binding(of: phone.serial, profile: "present", at: start))
     #expect(try await store.deleteApp(id, at: start))
-    // Its devices are there still, until the deletion goes on.
+    // Its devices still exist, until the deletion continues.
     let opened = try await store.openChannel(
         channel.id, device: channel.device, name: nil, vapidKey: nil, wake: nil, limit: 9, at: start)
     #expect(opened == .deviceGone)

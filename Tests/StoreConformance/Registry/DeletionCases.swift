@@ -10,7 +10,7 @@ private func fill(_ fixture: StoreFixture, _ count: Int64) async throws {
     _ = try await fixture.store.commit(operations)
 }
 
-/// Other devices of the same app, each with a channel and so many envelopes.
+/// Other devices of the same app, each with a channel and the given number of envelopes.
 private func addDevices(_ numbers: ClosedRange<UInt8>, _ envelopes: Int64, to fixture: StoreFixture) async throws {
     for number in numbers {
         let new = NewDevice(DeviceID(Bytes16(high: 2, low: UInt64(number))), app: try StoreFixture.appID)

@@ -80,7 +80,7 @@ private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     #expect(displaced?.status == .suspended(.tokenTaken) && displaced?.profile.address == nil)
     #expect(displaced?.profile.formerService == DeviceProfile.Service(platform: .apple, environment: .production))
     #expect(displaced == decision.displaced)
-    // Without a credential it is another device, and takes it all the same.
+    // Without a credential it is another device, and receives the token all the same.
     let stranger = try await another(2, fixture, reporting: profile("aa01"))
     #expect(try await fixture.store.registration(of: stranger.serial)?.tokenTransfers == 2)
     #expect(

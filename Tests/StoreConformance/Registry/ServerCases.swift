@@ -33,7 +33,7 @@ private func eachStartHasAnEpochOfItsOwn(_ stores: any StoreMaker) async throws 
     for round in Int64(0)..<4 {
         let epoch = try await fixture.store.claimEpoch()
         #expect(epoch > last)
-        // One that went on in epochs after its own.
+        // A server that continued in epochs after its own.
         last = epoch + round * 3
         let position = PositionSource(epoch: last).next(for: fixture.device.serial)
         #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
@@ -44,7 +44,7 @@ private func eachStartHasAnEpochOfItsOwn(_ stores: any StoreMaker) async throws 
 
 private func epochIsLaterThanOutcomes(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    // One that went on in epochs after its own.
+    // A server that continued in epochs after its own.
     let last = try await fixture.store.claimEpoch() + 3
     let position = PositionSource(epoch: last).next(for: fixture.device.serial)
     #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))

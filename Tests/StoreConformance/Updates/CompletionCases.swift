@@ -404,7 +404,7 @@ private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
     #expect(try await due() == [fixture.name(updates[1], binding)])
     try await store.endCompletions([(fixture.name(updates[1], binding), .withdrawn)], at: start.adding(seconds: 2))
     #expect(try await due() == [fixture.name(updates[2], binding)])
-    // Nothing is before one that is written when the others have ended.
+    // No completion is before one that is written when the others have ended.
     try await store.endCompletions([(fixture.name(updates[2], binding), .withdrawn)], at: start)
     let last = try await fixture.publish(fixture.request(9, fixture.definition(orderKey: "k")))
     try await fixture.evaluate([last], binding)

@@ -37,7 +37,7 @@ private func watchesAreLimited(_ stores: any StoreMaker) async throws {
     guard case .put = try await put(third, WatchLimits(perDevice: 9, perApp: 3)) else {
         throw StoreFixture.Missing()
     }
-    // Those that end with their channels are not counted either.
+    // Watches that end with their channels are not counted either.
     _ = try await fixture.store.deleteDevice(fixture.base.device.serial, at: start)
     guard case .put(_, isNew: true) = try await put(other, WatchLimits(perDevice: 1, perApp: 1)) else {
         throw StoreFixture.Missing()

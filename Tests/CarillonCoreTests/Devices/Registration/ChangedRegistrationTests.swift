@@ -72,7 +72,7 @@ struct ChangedRegistrationTests {
         guard case .needsToken(let address, let app) = RegistrationRules.change(says, at: now, knowing: facts(stored, nil))
         else { throw Undecided() }
         #expect(address == Sample.address(2) && app == Sample.app)
-        // To remove a token takes none.
+        // The removal of a token is no transfer.
         #expect(try ruling(.reports(Sample.profile(nil), confirms: true), facts(stored, nil)).decision.isChanged)
     }
 

@@ -6,7 +6,7 @@ import Testing
 /// ``RegistrationRules`` beside ``NaiveRegistrations``.
 struct RandomRegistrationTests {
     private static let start = RegistrationSample.now
-    /// How often each result must come.
+    /// The required number of each result.
     private static let least = [
         "stored": 600, "handed over": 25, "app full": 300, "address full": 15, "contested": 40, "said": 1000,
         "changed": 300, "same": 200, "removed": 500, "open": 30, "opened": 300, "full": 15,

@@ -51,7 +51,7 @@ struct InboxRulesTests {
             return known.suffix(30).randomElement(using: &random) ?? Sample.id(1)
         }
 
-        /// - Parameter isLate: It comes later than others that were made after it.
+        /// - Parameter isLate: It arrives later than others that were created after it.
         private mutating func envelope(isLate: Bool = false) -> Envelope {
             position += 2
             let place = isLate ? position - Int64.random(in: 0...5, using: &random) * 2 - 1 : position

@@ -30,7 +30,7 @@ struct NaiveWakes {
     var wake: Wake?
     var alerts: [Alert] = []
     private var answered: Int64?
-    /// When the last alert of a message is due, of those that are known.
+    /// The due time of the last known alert of a message.
     private var lastAlert: Int64?
 
     static let second: Int64 = 1000
@@ -133,7 +133,7 @@ struct NaiveWakes {
         }
     }
 
-    /// Returns the first position and the last that a push is for; nil if no push goes out.
+    /// Returns the first and the last position that a push is for; nil if no push is sent.
     mutating func lease(at now: Int64) -> [Int64]? {
         guard let due = wake?.due, let set = wake?.set, due <= now else { return nil }
         if due - set >= 10 * Self.second, let answered, answered <= now, answered + 10 * Self.second > now {
@@ -148,7 +148,7 @@ struct NaiveWakes {
         return [first, last]
     }
 
-    /// The push of a wake is over.
+    /// The push of a wake has ended.
     mutating func end(_ state: PushState, at now: Int64) {
         wake?.isUnderWay = false
         if state == .handed {

@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// Rows of one device, which ``WakeRules`` changes: it answers questions and writes changes, as a store does.
+/// Rows of one device, which ``WakeRules`` changes: they return facts and store changes, as a store does.
 struct TableWakes {
     private let rules = WakeRules()
     private(set) var queue: PushQueue?

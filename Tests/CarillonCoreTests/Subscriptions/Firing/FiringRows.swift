@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// Rows as a store has them: they answer questions of ``FiringRules`` and take its changes.
+/// Rows as a store has them: they return the facts that ``FiringRules`` requests, and store its changes.
 struct FiringRows {
     struct Throttled: Equatable {
         var number: Int64
@@ -17,7 +17,7 @@ struct FiringRows {
     var throttled: [Throttled] = []
     private(set) var lastHeld: Int64 = 0
 
-    /// Contains nothing that was not asked for.
+    /// Contains only the requested facts.
     func answer(_ questions: FiringQuestions) -> FiringFacts {
         var facts = FiringFacts()
         answer(questions, into: &facts)

@@ -9,7 +9,7 @@ struct FiringScenarioTests {
     /// The work of a store with the rules.
     private struct Tables {
         var rows = FiringRows()
-        /// Batches of which an effect did not count after those before it.
+        /// Batches with an effect that did not count after the effects before it.
         var divided = 0
         /// Queues that were not read, and devices whose usage was not read.
         var savedQueues = 0
@@ -105,7 +105,7 @@ struct FiringScenarioTests {
                 buffer: Int.random(in: 1...3, using: &random))
         }
 
-        /// A subscription as its device, its expiry or its end leaves it.
+        /// A subscription after its device, its expiry or its end changed it.
         mutating func subscription(after revision: Int64) -> FiringSubscription {
             let policies: [SubscriptionMachine.Policy] = [
                 .once, .everyCrossing, .every(coolDownSeconds: 0), .every(coolDownSeconds: 1),
