@@ -15,7 +15,7 @@ extension StoreCase {
         StoreCase("a page omits messages that have expired and were not swept yet", pagePassesOverWhatHasExpired),
         StoreCase("outcomes are forgotten after their time, in steps", outcomesAreForgottenAfterTheirTime),
         StoreCase(
-            "outcomes with a shorter time than at their arrival are forgotten at the new time, the oldest first",
+            "outcomes with a longer time than at their arrival are forgotten at the new time, the oldest first",
             outcomesAreKeptLonger),
         StoreCase(
             "a message of TTL 0 never waits, and its outcome is the device's report, or dropped", messageOfTTL0NeverWaits),
