@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
-struct LeasedWorkTests {
+struct CallResultsTests {
     @Test func `the newest 1,024 results that cannot be written are kept, and written later`()
         async throws
     {
