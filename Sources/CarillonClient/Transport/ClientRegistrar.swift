@@ -56,9 +56,9 @@ struct ClientRegistrar: Sendable {
                     .clientKeyMissing,
                     "clientKey: the device is not registered, and only a key with the role client can register it."))
         }
-        let body = try? JSONEncoder().encode(RegisterDevice(app: app, registration: secret))
+        let body: JSONValue = ["app": .string(app), "registration": .string(secret)]
         return await send(
-            .post, "/v1/devices", bearer: clientKey, json: body, "to register the device",
+            .post, "/v1/devices", bearer: clientKey, json: Data(body.bytes), "to register the device",
             expecting: .json(201, as: RegisteredDevice.self)
         ).answer { fault($0, $1, "register the device", .registrationRefused) }
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonBasics
 import Foundation
 import Synchronization
 
@@ -19,9 +20,7 @@ struct Printer: Sendable {
     /// Prints the values as one JSON object, or the lines.
     func print(_ values: [String: OutputValue], lines: @autoclosure () -> [String]) {
         guard isJSON else { return lines().forEach(Self.printLine) }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        Self.printJSON((try? encoder.encode(values)).map { Array($0) } ?? Array("{}".utf8))
+        Self.printJSON(OutputValue.object(values).json.bytes)
     }
 
     /// Prints a text as one line.
@@ -51,7 +50,7 @@ struct Printer: Sendable {
 }
 
 /// A value of the JSON output.
-enum OutputValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
+enum OutputValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
     case text(String)
     case number(Int64)
     case flag(Bool)
@@ -61,14 +60,15 @@ enum OutputValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLit
     init(stringLiteral value: String) { self = .text(value) }
     init(integerLiteral value: Int64) { self = .number(value) }
 
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
+    /// The value as JSON. The members of an object are sorted by their names.
+    var json: JSONValue {
         switch self {
-        case .text(let text): try container.encode(text)
-        case .number(let number): try container.encode(number)
-        case .flag(let flag): try container.encode(flag)
-        case .list(let values): try container.encode(values)
-        case .object(let values): try container.encode(values)
+        case .text(let text): .string(text)
+        case .number(let number): .integer(Int(number))
+        case .flag(let flag): .bool(flag)
+        case .list(let values): .array(values.map(\.json))
+        case .object(let values):
+            .object(values.sorted { $0.key < $1.key }.map { JSONValue.Member(name: $0.key, value: $0.value.json) })
         }
     }
 }

@@ -1,17 +1,5 @@
 package import CarillonBasics
 
-/// The body of a registration by the client library. The server accepts more members; see docs/http-api.md.
-package struct RegisterDevice: Codable, Sendable {
-    /// The app. If present, it must be the app of the API key.
-    package var app: String?
-    /// A secret that the device chose. A repeated registration with the same secret returns the same device.
-    package var registration: String?
-    package init(app: String? = nil, registration: String? = nil) {
-        self.app = app
-        self.registration = registration
-    }
-}
-
 package struct RegisteredDevice: Codable, Equatable, Sendable {
     package var id: String
     /// The device credential. The server returns it only once.

@@ -87,9 +87,9 @@ struct PushClientTests {
         let requests = server.received
         #expect(requests.map(\.line) == ["POST /v1/devices"])
         #expect(requests.first?.authorization == "Bearer client-key")
-        let body = try JSONDecoder().decode(RegisterDevice.self, from: try #require(requests.first).body)
+        let body = try #require(requests.first?.registration)
         #expect(body.app == "com.example.app")
-        #expect(body.registration?.utf8.count == 43)
+        #expect(body.secret?.utf8.count == 43)
         await client.stop()
     }
 

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Foundation
 import NIOCore
@@ -185,6 +186,13 @@ final class Registrations: Sendable {
         var line: String
         var authorization: String?
         var body: Data
+
+        /// The app and the secret in the body of a registration.
+        var registration: (app: String?, secret: String?) {
+            let body = JSONValue(parsing: Array(self.body))
+            func text(_ name: String) -> String? { if case .string(let text)? = body?[name] { text } else { nil } }
+            return (text("app"), text("registration"))
+        }
     }
 
     struct State: Sendable {

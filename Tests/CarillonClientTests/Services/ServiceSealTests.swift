@@ -112,6 +112,18 @@ struct ServiceSealTests {
         #expect(KeyBundle(bundle.json) == bundle)
     }
 
+    @Test func `a manifest in a payload has texts in Base64 and milliseconds`() throws {
+        var manifest = AttachmentManifest(
+            id: "a", key: Data([255, 254]), length: 1 << 40, digest: Data([1]),
+            expiresAt: Date(timeIntervalSince1970: 1_800_000_000.123))
+        #expect(
+            String(decoding: manifest.json.bytes, as: UTF8.self)
+                == #"{"id":"a","key":"//4=","length":1099511627776,"digest":"AQ==","expiresAt":1800000000123}"#)
+        manifest = AttachmentManifest(
+            id: "a", key: Data(), length: 0, digest: Data(), expiresAt: Date(timeIntervalSince1970: 1e300))
+        #expect(manifest.json["expiresAt"] == .number(1e300 * 1000))
+    }
+
     @Test func `a payload is read unchanged, and an invalid one is refused`() throws {
         let manifest = AttachmentManifest(
             id: String(repeating: "0", count: 36), key: Data(count: 32), length: 10, digest: Data(count: 32),

@@ -98,10 +98,13 @@ struct SealedPayload: Equatable, Sendable {
 
 extension AttachmentManifest {
     var json: JSONValue {
-        let encoder = JSONEncoder()
-        encoder.dateEncodingStrategy = .millisecondsSince1970
-        // Texts and numbers can always be encoded.
-        return (try? encoder.encode(self)).flatMap { JSONValue(parsing: Array($0)) } ?? .null
+        let milliseconds = expiresAt.timeIntervalSince1970 * 1000
+        return [
+            "id": .string(id), "key": .string(key.base64EncodedString()),
+            "length": Int(exactly: length).map(JSONValue.integer) ?? .number(Double(length)),
+            "digest": .string(digest.base64EncodedString()),
+            "expiresAt": Int(exactly: milliseconds.rounded()).map(JSONValue.integer) ?? .number(milliseconds),
+        ]
     }
 
     /// Returns nil if the value is not a manifest.
