@@ -1,6 +1,8 @@
+import CarillonBasics
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import Synchronization
 import Testing
 
 @testable import CarillonCommand
@@ -79,6 +81,45 @@ struct APIClientTests {
         }
         #expect((fault == nil) == isAccepted)
         #expect(fault == nil || fault?.code == ExitStatus.tryAgain)
+        try await listener.close()
+    }
+
+    /// Answers with pages of two numbers, each with a next page, and at most as many numbers as the request asks for.
+    private final class EndlessList: ChannelInboundHandler, Sendable {
+        typealias InboundIn = ByteBuffer
+        typealias OutboundOut = ByteBuffer
+
+        let requests = Mutex<[String]>([])
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let line = String(buffer: Self.unwrapInboundIn(data)).prefix { $0 != "\r" }
+            let path = String(line.split(separator: " ")[1])
+            let (page, size) = requests.withLock { requests in
+                requests.append(path)
+                return (requests.count, path.firstMatch(of: /size=([0-9]+)/).flatMap { Int($0.1) } ?? 0)
+            }
+            let numbers = (0..<min(2, size)).map { String(page * 10 + $0) }.joined(separator: ",")
+            let body = #"{"numbers":[\#(numbers)],"next":"p\#(page)"}"#
+            let answer = "HTTP/1.1 200 OK\r\nCarillon-Server: s\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+            context.writeAndFlush(Self.wrapOutboundOut(ByteBuffer(string: answer)), promise: nil)
+        }
+    }
+
+    @Test func `a list is read page by page up to its limit`() async throws {
+        let list = EndlessList()
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(list) }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        let client = APIClient(server: "http://127.0.0.1:\(port)", key: nil)
+        var numbers: [JSONValue] = []
+        let path = { (size: Int, place: String?) in "/list?size=\(size)" + (place.map { "&after=\($0)" } ?? "") }
+        try await client.list("numbers", limit: 5, at: path) { numbers.append($0) }
+        #expect(numbers == [10, 11, 20, 21, 30].map(JSONValue.integer))
+        #expect(
+            list.requests.withLock { $0 } == ["/list?size=5", "/list?size=3&after=p1", "/list?size=1&after=p2"])
         try await listener.close()
     }
 }

@@ -15,11 +15,16 @@ struct SweepReport: Sendable {
         }
     }
 
+    /// Returns the time between two runs of steps with a pause of their own, in seconds.
+    func wait(_ pause: Int) -> Duration { .seconds(max(seconds, pause)) }
+
     /// Runs steps until the task is cancelled, with a pause after each run.
+    ///
+    /// - Parameter pause: The shortest pause, in seconds.
     func repeating(pause: Int = 0, _ steps: () async -> Void) async {
         while !Task.isCancelled {
             await steps()
-            try? await Task.sleep(for: .seconds(max(seconds, pause)))
+            try? await Task.sleep(for: wait(pause))
         }
     }
 
