@@ -12,12 +12,12 @@ public final class PushChannel: Sendable {
     public let identifier: String
 
     let runner: SessionRunner
-    let inbox: ChannelInbox
+    let readQueue: ChannelReadQueue
 
     init(identifier: String, runner: SessionRunner) {
         self.identifier = identifier
         self.runner = runner
-        inbox = runner.inbox(of: identifier)
+        readQueue = runner.readQueue(of: identifier)
     }
 
     deinit { runner.identifierReleased(identifier) }
@@ -95,7 +95,7 @@ public final class PushChannel: Sendable {
 
     var machine: ChannelMachine { runner.channel(identifier) }
 
-    func event(for entry: ChannelInbox.Entry) -> PushChannelEvent? {
+    func event(for entry: ChannelReadQueue.Entry) -> PushChannelEvent? {
         switch entry {
         case .change(.notifyOpened(let token, let host), _): .opened(token: token, host: host)
         case .change(.notifyClosed(let token), _): .closed(token: token)

@@ -34,12 +34,12 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
 
         private let channel: PushChannel
         private let run: UInt64
-        private var reader: InboxReader?
-        private var shown: ChannelInbox.Entry?
+        private var reader: QueueReader?
+        private var shown: ChannelReadQueue.Entry?
 
         init(channel: PushChannel) {
             self.channel = channel
-            run = channel.inbox.run
+            run = channel.readQueue.run
         }
 
         /// Reports that the event before was handled, and waits for the next one. Returns nil when the task is cancelled, its
@@ -51,7 +51,7 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
         ) async throws(PushError) -> PushChannelEvent? {
             guard !Task.isCancelled else { return end() }
             if reader == nil {
-                guard let fresh = InboxReader(channel.inbox, channel.runner) else {
+                guard let fresh = QueueReader(channel.readQueue, channel.runner) else {
                     throw PushError(
                         .alreadyIterating,
                         "The events of the channel \"\(channel.identifier)\" are being iterated already.")
@@ -62,13 +62,13 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
                 if case .message(let message) = shown {
                     try await channel.runner.handled(message, on: channel.identifier, failure: nil)
                 }
-                channel.inbox.remove(shown)
+                channel.readQueue.remove(shown)
                 reader?.returned(nil)
                 self.shown = nil
             }
             var turn: Int64?
             while !Task.isShuttingDownGracefully {
-                switch await channel.inbox.next(inRun: run) {
+                switch await channel.readQueue.next(inRun: run) {
                 case .entry(let entry):
                     if case .message(let message) = entry {
                         guard !HandlerStarts.isCrashing(message.starts) else {
@@ -77,7 +77,7 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
                         }
                         reader?.returned(message)
                         if message.starts > 0, turn != message.position {
-                            let isOver: @Sendable () -> Bool = { [inbox = channel.inbox, run] in inbox.isEnded(run) }
+                            let isOver: @Sendable () -> Bool = { [queue = channel.readQueue, run] in queue.isEnded(run) }
                             guard await channel.runner.starts.waitForTurn(message, isOver: isOver) else { return end() }
                             // The client may have stopped meanwhile.
                             turn = message.position
@@ -89,7 +89,7 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
                     return channel.event(for: entry)
                 case .notLoaded(let after, let upTo):
                     let messages = try await channel.runner.messages(of: channel.identifier, after: after)
-                    channel.inbox.fill(messages, after: after, upTo: upTo)
+                    channel.readQueue.fill(messages, after: after, upTo: upTo)
                 case .ended:
                     return end()
                 }
@@ -105,17 +105,17 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Registers one iteration as the reader of the inbox, and unregisters it when the iteration is released.
-private final class InboxReader: Sendable {
-    private let inbox: ChannelInbox
+/// Registers one iteration as the reader of the queue, and unregisters it when the iteration is released.
+private final class QueueReader: Sendable {
+    private let queue: ChannelReadQueue
     private let runner: SessionRunner
     private let number: UInt64
     /// The position of the last message that the iteration returned.
     private let lastReturned = Mutex<Int64?>(nil)
 
-    init?(_ inbox: ChannelInbox, _ runner: SessionRunner) {
-        guard let number = inbox.acquire() else { return nil }
-        self.inbox = inbox
+    init?(_ queue: ChannelReadQueue, _ runner: SessionRunner) {
+        guard let number = queue.acquire() else { return nil }
+        self.queue = queue
         self.runner = runner
         self.number = number
     }
@@ -125,6 +125,6 @@ private final class InboxReader: Sendable {
     deinit {
         // A message that was not handled is delivered to the next iteration. It did not end the process.
         if let position = lastReturned.withLock({ $0 }) { runner.readerEnded(position) }
-        inbox.release(number)
+        queue.release(number)
     }
 }

@@ -1,7 +1,7 @@
 /// The data of all channels that this process keeps in memory.
 struct LocalChannels: Sendable {
     private struct Channel: Sendable {
-        let inbox: ChannelInbox
+        let readQueue: ChannelReadQueue
         var watchers: [UInt64: AsyncStream<ChannelMachine>.Continuation] = [:]
         /// Whether a ``PushChannel`` of the channel exists.
         var isClaimed = false
@@ -19,12 +19,12 @@ struct LocalChannels: Sendable {
 
     private mutating func change<Value>(_ identifier: String, _ body: (inout Channel) -> Value) -> Value {
         let lastStored = storedBefore[identifier] ?? 0
-        return body(&channels[identifier, default: Channel(inbox: ChannelInbox(lastStored: lastStored))])
+        return body(&channels[identifier, default: Channel(readQueue: ChannelReadQueue(lastStored: lastStored))])
     }
 
-    var inboxes: [ChannelInbox] { channels.values.map(\.inbox) }
+    var readQueues: [ChannelReadQueue] { channels.values.map(\.readQueue) }
 
-    mutating func inbox(of identifier: String) -> ChannelInbox { change(identifier) { $0.inbox } }
+    mutating func readQueue(of identifier: String) -> ChannelReadQueue { change(identifier) { $0.readQueue } }
 
     // MARK: Objects
 
@@ -41,7 +41,7 @@ struct LocalChannels: Sendable {
     /// Returns whether to log a warning that the app does not read a channel. It is logged once for each channel.
     mutating func warns(of identifier: String) -> Bool {
         change(identifier) { channel in
-            guard !channel.isWarned, !channel.inbox.hasReader else { return false }
+            guard !channel.isWarned, !channel.readQueue.hasReader else { return false }
             channel.isWarned = true
             return true
         }

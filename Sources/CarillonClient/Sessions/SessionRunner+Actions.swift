@@ -58,11 +58,11 @@ extension SessionRunner {
         case .write: break
         case .send(let frame): connection.withLock { $0 }?.send(frame.text)
         case .closeSocket(let code): connection.withLock { $0 }?.close(code: code)
-        case .deliver(let action, let identifier): inbox(of: identifier).append(action)
+        case .deliver(let action, let identifier): readQueue(of: identifier).append(action)
         case .deliverMessage(let message, let identifier):
             catchUps.received()
-            inbox(of: identifier).append(message)
-        case .dropMessages(let identifier): inbox(of: identifier).removeMessages()
+            readQueue(of: identifier).append(message)
+        case .dropMessages(let identifier): readQueue(of: identifier).removeMessages()
         case .notifyAvailability(let present):
             if present.service { failures.connected() }
             availability.post(present)

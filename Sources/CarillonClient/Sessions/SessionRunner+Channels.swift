@@ -7,7 +7,7 @@ import Synchronization
 extension SessionRunner {
     func channel(_ identifier: String) -> ChannelMachine { session.channels[identifier] ?? ChannelMachine() }
 
-    func inbox(of identifier: String) -> ChannelInbox { channels.withLock { $0.inbox(of: identifier) } }
+    func readQueue(of identifier: String) -> ChannelReadQueue { channels.withLock { $0.readQueue(of: identifier) } }
 
     var summaries: [PushChannelSummary] {
         let session = session
@@ -16,7 +16,7 @@ extension SessionRunner {
             PushChannelSummary(
                 identifier: identifier, state: PushChannelState(machines[identifier]?.state ?? .none),
                 waitingMessages: buffers[identifier]?.messages ?? 0, waitingBytes: buffers[identifier]?.bytes ?? 0,
-                isBeingRead: inbox(of: identifier).hasReader)
+                isBeingRead: readQueue(of: identifier).hasReader)
         }
     }
 
@@ -50,7 +50,7 @@ extension SessionRunner {
                 message, of: identifier, failure: failure, isStored: try context.isStored(message))
         }
         starts.handled(message)
-        inbox(of: identifier).remove(.message(message))
+        readQueue(of: identifier).remove(.message(message))
         shared?.forgetShown(MessageHash.text(of: message.id))
     }
 

@@ -11,7 +11,8 @@ import Synchronization
 ///
 /// All steps run on the queue of the store, in the order of the calls. Steps that wait together share one transaction. A step
 /// changes a copy of the session. When the transaction has succeeded, the copy replaces the session, and the runner performs the
-/// actions: it sends frames, fills inboxes and posts the availability. If the transaction fails, nothing has changed.
+/// actions: it sends frames, fills the read queues of channels, and posts the availability. If the transaction fails, nothing has
+/// changed.
 final class SessionRunner: Sendable {
     /// The values that a step can read beside the session.
     struct Context {
@@ -164,14 +165,14 @@ final class SessionRunner: Sendable {
     // MARK: Iterations
 
     /// The client stopped. Returns the parameter of ``endIterations(_:)``.
-    func endRun() -> [(inbox: ChannelInbox, run: UInt64)] {
+    func endRun() -> [(queue: ChannelReadQueue, run: UInt64)] {
         stopStarts()
-        return channels.withLock { $0.inboxes }.map { ($0, $0.endRun()) }
+        return channels.withLock { $0.readQueues }.map { ($0, $0.endRun()) }
     }
 
     /// Ends the iterations that began before ``endRun()``.
-    func endIterations(_ runs: [(inbox: ChannelInbox, run: UInt64)]) {
-        for (inbox, run) in runs { inbox.endIterations(of: run) }
+    func endIterations(_ runs: [(queue: ChannelReadQueue, run: UInt64)]) {
+        for (queue, run) in runs { queue.endIterations(of: run) }
         firings.endIterations()
     }
 

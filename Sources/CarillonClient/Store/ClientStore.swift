@@ -125,7 +125,7 @@ final class ClientStore: Sendable {
         do {
             let select = try database.cachedStatement(
                 sql: "SELECT * FROM message WHERE channel = ? AND position > ? ORDER BY position LIMIT ?")
-            return try Row.fetchAll(select, arguments: [identifier, position, ChannelInbox.pageLimit]).map { row in
+            return try Row.fetchAll(select, arguments: [identifier, position, ChannelReadQueue.pageLimit]).map { row in
                 let coding = (row["encoding"] as String?).flatMap(ContentCoding.Name.init).map {
                     ContentCoding($0, encryption: row["encryption"], cryptoKey: row["crypto_key"])
                 }

@@ -40,7 +40,7 @@ package final class Gateways: Sendable {
     private let state = Mutex(State())
     /// Changes of the store and of the open gateways are made in the same order, so that the last stored push credentials are
     /// used.
-    private let turns = Turns()
+    private let changes = SerialTasks()
 
     package init(
         apps: any AppStore, documents: AppDocuments, keys: [TokenKey], isKeyRingWrapped: Bool, settings: GatewaySettings,
@@ -92,7 +92,7 @@ package final class Gateways: Sendable {
     /// - Parameter outbox: The outbox that sends pushes, until ``close(for:)``.
     package func open(for outbox: Outbox? = nil) async throws {
         if let outbox { state.withLock { _ = $0.senders.insert(ObjectIdentifier(outbox)) } }
-        try await turns.take {
+        try await changes.run {
             let isDone = self.state.withLock { state in
                 state.isOpen = true
                 return state.areAllOpen
@@ -233,7 +233,7 @@ package final class Gateways: Sendable {
             app: app, queue: queue,
             sealed: try sealer.seal(secret.json.bytes, for: serial.rawValue),
             summary: String(decoding: try JSONEncoder().encode(summary), as: UTF8.self), setAt: now)
-        try await turns.take {
+        try await changes.run {
             guard try await self.documents.put(credential.bytes, as: queue.credential, at: now) != nil else {
                 throw Refusal.noApp(app)
             }
@@ -254,7 +254,7 @@ package final class Gateways: Sendable {
     }
 
     package func remove(of app: AppID, for environment: PushEnvironment) async throws {
-        try await turns.take {
+        try await changes.run {
             let queue = try await self.apps.app(app).map { PushQueue(app: $0.serial, environment: environment) }
             guard let queue, try await self.documents.remove(queue.credential) else {
                 throw Refusal(
@@ -266,7 +266,7 @@ package final class Gateways: Sendable {
 
     /// Removes the gateways of a deleted app.
     package func forget(_ app: AppSerial) async {
-        _ = try? await turns.take {
+        _ = try? await changes.run {
             for environment in PushEnvironment.allCases {
                 self.replace(PushQueue(app: app, environment: environment), by: nil, fault: nil)
             }

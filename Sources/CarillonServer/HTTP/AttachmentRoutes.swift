@@ -12,7 +12,7 @@ import NIOHTTP1
 /// require a device credential or a sender key.
 struct AttachmentRoutes: Sendable {
     let domain: HomeDomain
-    let addresses: Addresses
+    let addresses: PublicAddresses
     /// Whether uploaders receive an interim response 104. Some proxies treat it as the final response.
     let announcesResumption: Bool
 

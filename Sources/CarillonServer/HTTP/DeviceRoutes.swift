@@ -6,7 +6,7 @@ import Hummingbird
 /// The routes of a device. It registers, describes and deletes itself, and opens channels without a socket.
 struct DeviceRoutes: Sendable {
     let domain: HomeDomain
-    let addresses: Addresses
+    let addresses: PublicAddresses
     let clientAddress: ClientAddress
 
     func add(to routes: Routes) {

@@ -16,7 +16,8 @@ final class HomeRoutes: Sendable {
     ///   - quotas: The connections of devices, which are counted at their homes.
     ///   - make: Returns the routes of a home.
     init(
-        of homes: [HomeDomain], addresses: Addresses, quotas: ConnectionQuotas, clientAddress: ClientAddress, logger: Logger,
+        of homes: [HomeDomain], addresses: PublicAddresses, quotas: ConnectionQuotas, clientAddress: ClientAddress,
+        logger: Logger,
         _ make: (HomeDomain) -> Routes
     ) {
         let routes = homes.map(make)

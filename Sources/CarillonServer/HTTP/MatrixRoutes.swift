@@ -6,7 +6,7 @@ import Metrics
 /// The Matrix push gateway of UnifiedPush, for endpoints of this server only. It sends no requests to other servers.
 struct MatrixRoutes: Sendable {
     let domain: HomeDomain
-    let addresses: Addresses
+    let addresses: PublicAddresses
 
     static let path = "/_matrix/push/v1/notify"
     private static let ttlSeconds: Int64 = 86_400

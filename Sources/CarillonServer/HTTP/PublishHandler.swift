@@ -12,10 +12,10 @@ final class PublishHandler: Sendable {
     typealias Reply = @Sendable (HTTPAnswer) -> Void
 
     private let domain: HomeDomain
-    private let addresses: Addresses
+    private let addresses: PublicAddresses
     private let logger: Logger
 
-    init(domain: HomeDomain, addresses: Addresses, logger: Logger) {
+    init(domain: HomeDomain, addresses: PublicAddresses, logger: Logger) {
         self.domain = domain
         self.addresses = addresses
         self.logger = logger

@@ -6,7 +6,8 @@ import Hummingbird
 extension Routes {
     /// Returns all routes of the server.
     static func all(
-        domain: HomeDomain, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
+        domain: HomeDomain, addresses: PublicAddresses, store: any ServerStore, settings: ServerSettings,
+        readiness: Readiness,
         sockets: ConnectionLimit
     ) -> Routes {
         let routes = Routes(domain.answers, of: domain.server)

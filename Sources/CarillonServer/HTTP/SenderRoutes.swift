@@ -6,7 +6,7 @@ import Hummingbird
 /// The routes of senders for messages that ``PublishHandler`` accepted, and UnifiedPush's discovery for endpoints.
 struct SenderRoutes: Sendable {
     let domain: HomeDomain
-    let addresses: Addresses
+    let addresses: PublicAddresses
 
     func add(to routes: Routes) {
         routes.declareExternal(.post, "/push/:token")

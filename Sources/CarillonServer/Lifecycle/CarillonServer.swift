@@ -15,7 +15,7 @@ package struct CarillonServer: Service {
     package struct Running: Sendable {
         /// The homes of the process.
         package let homes: [HomeDomain]
-        package let addresses: Addresses
+        package let addresses: PublicAddresses
         package let port: Int
 
         /// The first home.
@@ -80,7 +80,7 @@ package struct CarillonServer: Service {
     private func serve(_ store: any Store) async throws -> ListenerLost? {
         try await TimerFiles.open()
         let group = MultiThreadedEventLoopGroup.singleton
-        let addresses = Addresses(base: settings.publicURL ?? settings.listenURL, former: settings.formerPublicURLs)
+        let addresses = PublicAddresses(base: settings.publicURL ?? settings.listenURL, former: settings.formerPublicURLs)
         let resolver = NameResolver(group: group, lookup: settings.outward.lookup)
         defer { resolver.shutdown() }
         let caller = try OutwardCaller(group: group, resolver: resolver, settings: settings.outward)
@@ -179,7 +179,7 @@ package struct CarillonServer: Service {
     }
 
     private func homeConfiguration(
-        _ addresses: Addresses, _ caller: OutwardCaller, _ group: any EventLoopGroup
+        _ addresses: PublicAddresses, _ caller: OutwardCaller, _ group: any EventLoopGroup
     ) throws -> HomeDomain.Configuration {
         HomeDomain.Configuration(
             addresses: addresses.publicURLs, scheduler: .on(group), logger: logger, watchSettings: settings.outward.watches,

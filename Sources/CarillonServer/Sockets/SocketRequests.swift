@@ -10,7 +10,7 @@ import Synchronization
 struct SocketRequests: Sendable {
     /// A home of this process. If it is the only home, it is called directly.
     let domain: HomeDomain
-    let addresses: Addresses
+    let addresses: PublicAddresses
     let anonymousApp: AppID?
     /// The routes of the home, for requests that are also possible over HTTP.
     let responder: any HTTPResponder<RouteContext>

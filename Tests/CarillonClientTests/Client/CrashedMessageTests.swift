@@ -147,7 +147,7 @@ struct CrashedMessageTests {
             var events = channel.events.makeAsyncIterator()
             return try await events.next()
         }
-        try await eventually { channel.inbox.hasReader }
+        try await eventually { channel.readQueue.hasReader }
         try await handleAnother(client, socket)
         #expect(try await starts(client) == ["a": 1], "it is not shown yet")
         await client.stop()
@@ -176,7 +176,7 @@ struct CrashedMessageTests {
             }
             return -1
         }
-        try await eventually { second.inbox.hasReader }
+        try await eventually { second.readQueue.hasReader }
         try await handleAnother(client, socket)
         #expect(try await client.runner.messages(of: "second", after: 0).first?.starts == 1, "it is not started yet")
         try await first.acknowledge()

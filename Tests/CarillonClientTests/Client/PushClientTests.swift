@@ -56,10 +56,10 @@ struct PushClientTests {
         var events = channel.events.makeAsyncIterator()
         guard case .opened = try await events.next() else { throw ServerSocket.Ended() }
         // The iterator ends here, and its last entry is shown again: remove it.
-        guard case .entry(let first) = await channel.inbox.next(inRun: channel.inbox.run) else {
+        guard case .entry(let first) = await channel.readQueue.next(inRun: channel.readQueue.run) else {
             throw ServerSocket.Ended()
         }
-        channel.inbox.remove(first)
+        channel.readQueue.remove(first)
         return (client, channel, socket, id)
     }
 

@@ -135,10 +135,10 @@ struct PublicStreamTests {
     ) { client in
         let channel = try client.channel("com.example.orders")
         var events = channel.events.makeAsyncIterator()
-        channel.inbox.append(.notifyRecovered)
+        channel.readQueue.append(.notifyRecovered)
         guard case .recovered? = try await events.next() else { return ["not recovered"] }
-        for number in 0..<100 { channel.inbox.append(.notifyError(code: number)) }
-        channel.inbox.append(.notifyClosed(token: "t"))
+        for number in 0..<100 { channel.readQueue.append(.notifyError(code: number)) }
+        channel.readQueue.append(.notifyClosed(token: "t"))
         var heard: [String] = []
         while heard.last != "closed", let event = try await events.next() {
             switch event {

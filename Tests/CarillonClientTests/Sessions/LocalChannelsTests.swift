@@ -19,29 +19,29 @@ struct LocalChannelsTests {
         #expect({ !channels.reserve("b") }())
     }
 
-    @Test func `a channel has one inbox, which knows the messages of earlier processes`() async {
+    @Test func `a channel has one read queue, which knows the messages of earlier processes`() async {
         var channels = LocalChannels(storedBefore: ["a": 7])
-        let inbox = channels.inbox(of: "a")
-        #expect(channels.inbox(of: "a") === inbox)
-        #expect(channels.inbox(of: "b") !== inbox)
-        #expect(channels.inboxes.count == 2)
-        #expect(await inbox.next(inRun: inbox.run) == .notLoaded(after: 0, upTo: 7))
+        let queue = channels.readQueue(of: "a")
+        #expect(channels.readQueue(of: "a") === queue)
+        #expect(channels.readQueue(of: "b") !== queue)
+        #expect(channels.readQueues.count == 2)
+        #expect(await queue.next(inRun: queue.run) == .notLoaded(after: 0, upTo: 7))
     }
 
-    @Test func `an inbox stays when the object of its channel is released`() {
+    @Test func `a read queue stays when the object of its channel is released`() {
         var channels = LocalChannels()
-        let inbox = channels.inbox(of: "a")
+        let queue = channels.readQueue(of: "a")
         _ = channels.reserve("a")
         channels.release("a")
-        #expect(channels.inbox(of: "a") === inbox)
+        #expect(channels.readQueue(of: "a") === queue)
     }
 
     @Test func `a channel without a reader causes one warning`() {
         var channels = LocalChannels()
-        let inbox = channels.inbox(of: "a")
-        let reader = inbox.acquire()
+        let queue = channels.readQueue(of: "a")
+        let reader = queue.acquire()
         #expect({ !channels.warns(of: "a") }())
-        if let reader { inbox.release(reader) }
+        if let reader { queue.release(reader) }
         #expect({ channels.warns(of: "a") }())
         #expect({ !channels.warns(of: "a") }())
         #expect({ channels.warns(of: "b") }())

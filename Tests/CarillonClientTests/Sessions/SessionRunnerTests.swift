@@ -191,7 +191,7 @@ struct SessionRunnerTests {
         let runner = SessionRunner(
             store: store, session: ClientSession(.init(), restoring: stored),
             logger: Logger(label: "test", factory: { _ in Log(lines: line) }))
-        _ = runner.inbox(of: "read").acquire()
+        _ = runner.readQueue(of: "read").acquire()
         for (name, waiting) in [("read", 1), ("unread", 2), ("unread", 3), ("other", 4)] {
             try await runner.perform { _, _ in [.checkForReader(of: name, waiting: waiting)] }
         }

@@ -309,9 +309,9 @@ struct ClientStoreTests {
     @Test func `a page contains no more than fits, and is followed by the next`() async throws {
         let (store, _) = try open()
         try await commit(
-            (1...Int64(ChannelInbox.pageLimit + 1)).map { .saveMessage(Self.message($0, "\($0)"), of: "x") }, to: store)
+            (1...Int64(ChannelReadQueue.pageLimit + 1)).map { .saveMessage(Self.message($0, "\($0)"), of: "x") }, to: store)
         let page = try await stored(in: store, of: "x")
-        #expect(page.count == ChannelInbox.pageLimit)
+        #expect(page.count == ChannelReadQueue.pageLimit)
         #expect(try await stored(in: store, of: "x", after: page[page.count - 1].position).count == 1)
     }
 

@@ -12,7 +12,7 @@ import Testing
 /// Requests that can last long: a move of their shard does not wait for them.
 @Suite(.timeLimit(.minutes(5)))
 struct LongHomeRequestTests {
-    private static let addresses = Addresses(base: "https://push.example.com")
+    private static let addresses = PublicAddresses(base: "https://push.example.com")
 
     /// An entry that sends all requests over one link.
     private struct Entry {

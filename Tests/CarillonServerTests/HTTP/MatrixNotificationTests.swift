@@ -7,7 +7,7 @@ import Testing
 struct MatrixNotificationTests {
     private func parse(_ text: String) throws -> [MatrixNotification.Device] { try read(text).devices }
 
-    private static let addresses = Addresses(base: "https://push.example.com")
+    private static let addresses = PublicAddresses(base: "https://push.example.com")
 
     private func read(_ text: String) throws -> MatrixNotification {
         try MatrixNotification(parsing: Array(text.utf8), token: Self.addresses.token(ofEndpoint:))

@@ -63,7 +63,7 @@ struct RouteFixture {
         if let store { opened = store } else { opened = try await stores.open() }
         self.store = opened
         watch = SecretWatch(before: logger)
-        let addresses = Addresses(base: base)
+        let addresses = PublicAddresses(base: base)
         domain = try await HomeDomain(
             store: opened, addresses: addresses.publicURLs, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger,

@@ -14,7 +14,7 @@ struct SocketClient: Sendable {
 
     init(_ world: TwoHomes) async throws {
         let (settings, domain) = (ServerSettings(dataDirectory: ""), world.domains[0])
-        let addresses = Addresses(base: "https://push.example.com")
+        let addresses = PublicAddresses(base: "https://push.example.com")
         let limit = ConnectionLimit(limit: 100, gauge: .sockets, refused: .socketsRefused)
         let responder = Routes.all(
             domain: domain, addresses: addresses, store: world.store, settings: settings, readiness: Readiness(),

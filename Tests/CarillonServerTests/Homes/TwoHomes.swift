@@ -20,7 +20,7 @@ struct TwoHomes {
     private let clock: SubscriptionWorld.Clock?
 
     static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-    static let addresses = Addresses(base: "https://push.example.com")
+    static let addresses = PublicAddresses(base: "https://push.example.com")
     static var appID: AppID { get throws { try AppID.checked("com.example.app") } }
 
     /// Returns the place of the home that has a shard at first.

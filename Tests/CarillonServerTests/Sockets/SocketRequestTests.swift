@@ -29,7 +29,7 @@ struct SocketRequestTests {
             self.phone = phone
             let domain = world.routes.domain
             requests = SocketRequests(
-                domain: domain, addresses: Addresses(base: "https://push.example.com"), anonymousApp: nil,
+                domain: domain, addresses: PublicAddresses(base: "https://push.example.com"), anonymousApp: nil,
                 responder: world.routes.responder,
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }
@@ -64,7 +64,7 @@ struct SocketRequestTests {
         let domain = routes.domain
         let app = try await domain.apps.create(try AppID.checked(Self.app))
         let requests = SocketRequests(
-            domain: domain, addresses: Addresses(base: "https://push.example.com"), anonymousApp: app.id,
+            domain: domain, addresses: PublicAddresses(base: "https://push.example.com"), anonymousApp: app.id,
             responder: routes.responder, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         let userAgent = UserAgentID(random: .system)
         var random = SystemRandomNumberGenerator()

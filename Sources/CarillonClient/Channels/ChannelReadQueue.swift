@@ -7,7 +7,7 @@ import Synchronization
 /// reaches the end of the page. An entry stays until the app has handled it, so that an iteration that ends early loses nothing.
 /// Changes are in memory only. The newest of them are kept, because the channel's state shows the result of all. Each change has
 /// the position of the message before it. The number of dropped changes is delivered before all other entries.
-final class ChannelInbox: Sendable {
+final class ChannelReadQueue: Sendable {
     enum Entry: Equatable, Sendable {
         case change(ChannelMachine.Action, number: UInt64)
         case message(BufferedMessage)
@@ -44,7 +44,7 @@ final class ChannelInbox: Sendable {
         var lastNumber: UInt64 = 0
         /// The number of dropped changes that were not reported to a reader yet.
         var missed = 0
-        /// The iteration that reads the inbox.
+        /// The iteration that reads the queue.
         var reader: UInt64?
         var lastReader: UInt64 = 0
         var waiter: (run: UInt64, continuation: CheckedContinuation<ReadResult, Never>)?
@@ -139,13 +139,13 @@ final class ChannelInbox: Sendable {
 
     // MARK: Readers
 
-    /// Whether an iteration reads the inbox.
+    /// Whether an iteration reads the queue.
     var hasReader: Bool { state.withLock { $0.reader != nil } }
 
     /// The number of the present run, for a new iteration.
     var run: UInt64 { state.withLock { $0.run } }
 
-    /// Makes an iteration the reader of the inbox, and returns its number. Returns nil if the inbox has a reader.
+    /// Makes an iteration the reader of the queue, and returns its number. Returns nil if the queue has a reader.
     func acquire() -> UInt64? {
         state.withLock { state in
             guard state.reader == nil else { return nil }
@@ -182,7 +182,7 @@ final class ChannelInbox: Sendable {
     /// Whether the iterations of a run end.
     func isEnded(_ run: UInt64) -> Bool { state.withLock { run <= $0.endedRun } }
 
-    /// Waits for the next entry for an iteration of a run. Only the reader of the inbox may call this.
+    /// Waits for the next entry for an iteration of a run. Only the reader of the queue may call this.
     ///
     /// Returns `ended` when the run ends, when the task is cancelled, or when its service group shuts down gracefully.
     func next(inRun run: UInt64, isolation: isolated (any Actor)? = #isolation) async -> ReadResult {

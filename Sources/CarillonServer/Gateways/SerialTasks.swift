@@ -2,10 +2,10 @@ import Synchronization
 
 /// Runs the work of several callers one after another, in the order of the calls. Started work is completed even if its caller is
 /// cancelled.
-final class Turns: Sendable {
+final class SerialTasks: Sendable {
     private let last = Mutex<Task<Void, Never>?>(nil)
 
-    func take<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    func run<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let task = last.withLock { last in
             let task = Task { [last] in
                 await last?.value

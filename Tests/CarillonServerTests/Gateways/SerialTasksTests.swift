@@ -7,13 +7,13 @@ import Testing
 @testable import CarillonServer
 
 @Suite(.timeLimit(.minutes(5)))
-struct TurnsTests {
+struct SerialTasksTests {
     private final class Seen: Sendable {
         let counts = Mutex((underWay: 0, most: 0, done: 0))
     }
 
     @Test func `work is done in order, and work that has begun completes even if nobody waits for it`() async throws {
-        let turns = Turns()
+        let tasks = SerialTasks()
         let seen = Seen()
         let work: @Sendable () async throws -> Void = {
             seen.counts.withLock { counts in
@@ -29,7 +29,7 @@ struct TurnsTests {
         await withTaskGroup { group in
             for number in 0..<50 {
                 group.addTask {
-                    let caller = Task { try await turns.take(work) }
+                    let caller = Task { try await tasks.run(work) }
                     if number % 2 == 0 { caller.cancel() }
                     _ = await caller.result
                 }
@@ -40,8 +40,8 @@ struct TurnsTests {
     }
 
     @Test func `a failure delays no other work, and its caller receives it`() async throws {
-        let turns = Turns()
-        await #expect(throws: Refusal.self) { try await turns.take { throw Refusal(.internalError, "x") } }
-        #expect(try await turns.take { 7 } == 7)
+        let tasks = SerialTasks()
+        await #expect(throws: Refusal.self) { try await tasks.run { throw Refusal(.internalError, "x") } }
+        #expect(try await tasks.run { 7 } == 7)
     }
 }

@@ -2,7 +2,7 @@ package import CarillonCore
 package import CarillonWire
 
 /// The public addresses of the server.
-package struct Addresses: Sendable {
+package struct PublicAddresses: Sendable {
     /// Recognizes the addresses of this server.
     package let publicURLs: PublicURLs
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonServer
 
-struct AddressesTests {
+struct PublicAddressesTests {
     @Test(arguments: [
         ("https://push.example.com", "https://push.example.com", "wss://push.example.com/"),
         ("https://push.example.com/", "https://push.example.com", "wss://push.example.com/"),
@@ -11,13 +11,13 @@ struct AddressesTests {
         ("https://example.com/push-server", "https://example.com", "wss://example.com/push-server/"),
     ])
     func `origin and socket follow from the public address`(base: String, origin: String, socket: String) {
-        let addresses = Addresses(base: base)
+        let addresses = PublicAddresses(base: base)
         #expect(addresses.publicURLs.origin == origin)
         #expect(addresses.socket == socket)
     }
 
     @Test func `only our own endpoints have a token`() {
-        let addresses = Addresses(base: "https://push.example.com")
+        let addresses = PublicAddresses(base: "https://push.example.com")
         #expect(addresses.token(ofEndpoint: "https://push.example.com/push/abc") == "abc")
         #expect(addresses.token(ofEndpoint: "https://push.example.com/push/abc?up=1") == "abc")
         #expect(addresses.token(ofEndpoint: "https://push.example.com/%70ush/%61b%63") == "abc")
@@ -27,7 +27,7 @@ struct AddressesTests {
     }
 
     @Test func `endpoints of former public URLs have a token, and new ones begin with the present URL`() {
-        let addresses = Addresses(
+        let addresses = PublicAddresses(
             base: "https://push.example.com", former: ["https://old.example.com/push-server/", "http://10.0.0.1:8080"])
         #expect(addresses.base == "https://push.example.com")
         #expect(addresses.endpoint(token: "abc") == "https://push.example.com/push/abc")
