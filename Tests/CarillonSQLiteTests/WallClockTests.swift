@@ -79,7 +79,7 @@ struct WallClockTests {
             while try await !store.sweepPushes(at: now, forgetting: retention, limit: 100) {}
             _ = try await store.removeEndedAttachments(by: retention, unfinishedSeconds: Self.limit, limit: 100)
             guard let cutoff = retention?.cutoff(afterSeconds: Self.limit), let reason = item.reason else { return }
-            for idle in try await store.idleDevices(reason, by: cutoff, limit: 100) where idle.id == device {
+            for idle in try await store.unusedDevices(reason, by: cutoff, limit: 100) where idle.id == device {
                 _ = try await store.deleteDevice(idle.serial, unlessSeenAfter: cutoff, at: now)
             }
         }
@@ -239,7 +239,7 @@ struct WallClockTests {
 }
 
 extension WallClockTests.Item {
-    fileprivate var reason: CollectionReason? {
+    fileprivate var reason: UnusedDevice.Reason? {
         switch self {
         case .inactiveDevice: .inactive
         case .suspendedDevice: .suspended

@@ -38,10 +38,10 @@ extension DeviceStore {
         try await pendingStatuses(in: .all, limit: limit)
     }
 
-    package func idleDevices(
-        _ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int
-    ) async throws -> [IdleDevice] {
-        try await idleDevices(reason, in: .all, by: cutoff, limit: limit)
+    package func unusedDevices(
+        _ reason: UnusedDevice.Reason, by cutoff: RetentionCutoff, limit: Int
+    ) async throws -> [UnusedDevice] {
+        try await unusedDevices(reason, in: .all, by: cutoff, limit: limit)
     }
 }
 

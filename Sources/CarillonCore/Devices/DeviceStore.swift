@@ -46,9 +46,9 @@ package protocol DeviceStore: Sendable {
     func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws
     /// Returns the first devices that can be removed for a reason, because they were last seen at or before the cutoff. A
     /// suspended device must also have been suspended by then.
-    func idleDevices(
-        _ reason: CollectionReason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
-    ) async throws -> [IdleDevice]
+    func unusedDevices(
+        _ reason: UnusedDevice.Reason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
+    ) async throws -> [UnusedDevice]
     /// Resets the number on the app's icon to zero. Returns false if there is no such device.
     func resetBadge(of device: DeviceSerial) async throws -> Bool
     /// Replaces a device's credential, and removes the secret of its registration. The former credential becomes unknown, and a

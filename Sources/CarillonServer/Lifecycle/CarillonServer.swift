@@ -201,7 +201,7 @@ package struct CarillonServer: Service {
         [
             .init(
                 service: Sweeper(
-                    domain: home, collector: DeviceCollector(domain: home, settings: settings, logger: logger),
+                    domain: home, unusedDevices: UnusedDeviceRemover(domain: home, settings: settings, logger: logger),
                     settings: settings, logger: logger)),
             .init(service: WatchRunner(domain: home, caller: caller, logger: logger)),
             .init(service: PushRunner(outbox: home.outbox, gateways: home.gateways, logger: logger)),

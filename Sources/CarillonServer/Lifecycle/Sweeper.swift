@@ -8,7 +8,7 @@ import ServiceLifecycle
 /// Once a minute the sweeper searches for unused devices. ``ServedTime`` decides whether rows are removed permanently.
 struct Sweeper: Service {
     let domain: HomeDomain
-    let collector: DeviceCollector
+    let unusedDevices: UnusedDeviceRemover
     let settings: ServerSettings
     let logger: Logger
 
@@ -32,14 +32,14 @@ struct Sweeper: Service {
                 await report("subscriptions") { try await domain.subscriptions.removeEnded() }
             }
             async let _ = deleteIdleItems()
-            var nextCollection = ContinuousClock.now
+            var nextRemoval = ContinuousClock.now
             await report.repeating {
                 // A failed step does not delay others.
                 await report("devices") {
                     try await domain.devices.writeSeen()
-                    guard ContinuousClock.now >= nextCollection else { return }
-                    nextCollection = .now + .seconds(60)
-                    try await collector.collect()
+                    guard ContinuousClock.now >= nextRemoval else { return }
+                    nextRemoval = .now + .seconds(60)
+                    try await unusedDevices.remove()
                 }
                 await report("statuses") {
                     while !Task.isCancelled, try await domain.statusNotifier.notify() == StatusNotifier.atOnce {}

@@ -35,31 +35,31 @@ struct MovedDeletionTests {
         return device
     }
 
-    /// Collects the devices of all shards that were not seen for a day.
-    private func collect(_ registrar: DeviceRegistrar) async throws -> [DeviceSerial] {
+    /// Removes the devices of all shards that were not seen for a day.
+    private func removeUnused(_ registrar: DeviceRegistrar) async throws -> [DeviceSerial] {
         let time = RetentionTime.uninterrupted(at: GatedHomes.now.adding(seconds: 10 * 86_400))
-        return try await registrar.collect(.inactive, in: .all, afterSeconds: 86_400, by: time, atOnce: 9).map(\.serial)
+        return try await registrar.removeUnused(.inactive, in: .all, afterSeconds: 86_400, by: time, atOnce: 9).map(\.serial)
     }
 
-    @Test func `a device that moved since it was found is not collected, and others are`() async throws {
+    @Test func `a device that moved since it was found is not removed, and others are`() async throws {
         let homes = try await GatedHomes()
         let other = try await device(of: homes, in: 8)
         let gate = try #require(homes.first.gate)
         #expect(await gate.close(homes.shard, atMost: .seconds(10)))
         try homes.give()
         _ = try await homes.arrive(at: homes.second, as: RecordingSession())
-        #expect(try await collect(registrar(homes)) == [other.serial])
+        #expect(try await removeUnused(registrar(homes)) == [other.serial])
         #expect(try await homes.store.device(homes.device.serial) != nil)
     }
 
-    @Test func `a device that moves is not collected, and is collected later if the shard stays`() async throws {
+    @Test func `a device that moves is not removed, and is removed later if the shard stays`() async throws {
         let homes = try await GatedHomes(waits: Self.impatient)
         let registrar = registrar(homes)
         let gate = try #require(homes.first.gate)
         #expect(await gate.close(homes.shard, atMost: .seconds(10)))
-        #expect(try await collect(registrar) == [])
+        #expect(try await removeUnused(registrar) == [])
         gate.reopen(homes.shard)
-        #expect(try await collect(registrar) == [homes.device.serial])
+        #expect(try await removeUnused(registrar) == [homes.device.serial])
         #expect(try await homes.store.device(homes.device.serial) == nil)
     }
 

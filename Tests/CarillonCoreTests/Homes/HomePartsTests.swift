@@ -32,7 +32,7 @@ struct HomePartsTests {
         // Passes the handle of a home to the sweeper of the store.
         "CarillonServer/Lifecycle/CarillonServer.swift": ["store"],
         // Work for the shards of the home.
-        "CarillonServer/Lifecycle/DeviceCollector.swift": ["shards"],
+        "CarillonServer/Lifecycle/UnusedDeviceRemover.swift": ["shards"],
         "CarillonServer/Lifecycle/Sweeper.swift": ["shards"],
     ]
 

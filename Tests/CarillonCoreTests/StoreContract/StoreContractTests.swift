@@ -86,7 +86,7 @@ struct StoreContractTests {
         "dueCompletions(of:in:at:limit:)", "dueFirings(in:at:limit:)", "dueQueues(in:at:)", "dueRequests(in:at:limit:)",
         "dueWork(in:at:besides:limit:)", "endedSubscriptions(of:in:limit:)", "envelopes(of:)",
         "expiredContent(of:after:limit:)", "firingNumbers(of:)", "firingTargets(of:)", "handOvers(in:after:limit:)",
-        "idleDevices(_:in:by:limit:)",
+        "unusedDevices(_:in:by:limit:)",
         "item(_:)", "items(of:prefix:after:limit:)", "itemsNeverFired(in:after:limit:)",
         "itemsWithFirings(in:after:limit:)",
         "lastExpiredContent(of:)", "liveUpdates(of:)", "logMark(of:)", "nextFiring(of:)",

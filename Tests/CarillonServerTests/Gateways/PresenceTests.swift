@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// A connected device is not woken at once and not collected. It is disconnected when its credential belongs to another device.
+/// A connected device is not woken at once and not removed. It is disconnected when its credential belongs to another device.
 @Suite(.timeLimit(.minutes(5)))
 struct PresenceTests {
     private final class Session: LiveSession {
@@ -53,33 +53,33 @@ struct PresenceTests {
         await world.simulator.stop()
     }
 
-    @Test func `a device that nobody saw for long is collected, unless it is connected`() async throws {
+    @Test func `a device that nobody saw for long is removed, unless it is connected`() async throws {
         let world = try await GatewayWorld()
         let device = try await world.device()
         let sessions = world.domain.runtime.sessions
         let session = Session()
         sessions.join(session, device: device.serial)
-        func collect() async throws -> Int {
+        func removeUnused() async throws -> Int {
             let retention = RetentionTime.uninterrupted(at: world.now)
-            let inactive = try await world.domain.devices.collect(
+            let inactive = try await world.domain.devices.removeUnused(
                 .inactive, in: .all, afterSeconds: 1000, by: retention, atOnce: 10)
-            let suspended = try await world.domain.devices.collect(
+            let suspended = try await world.domain.devices.removeUnused(
                 .suspended, in: .all, afterSeconds: 100, by: retention, atOnce: 10)
             return inactive.count + suspended.count
         }
         world.advance(seconds: 999)
-        #expect(try await collect() == 0)
+        #expect(try await removeUnused() == 0)
         world.advance(seconds: 1)
-        #expect(try await collect() == 0, "it is connected")
+        #expect(try await removeUnused() == 0, "it is connected")
         try await world.domain.devices.writeSeen()
         sessions.leave(session, device: device.serial)
-        #expect(try await collect() == 0, "it was seen now")
+        #expect(try await removeUnused() == 0, "it was seen now")
         world.advance(seconds: 100)
         _ = try await world.domain.devices.suspend(device)
         world.advance(seconds: 99)
-        #expect(try await collect() == 0)
+        #expect(try await removeUnused() == 0)
         world.advance(seconds: 1)
-        #expect(try await collect() == 1)
+        #expect(try await removeUnused() == 1)
         await #expect(throws: Refusal.self) { try await world.domain.devices.find(device.id) }
         await world.simulator.stop()
     }

@@ -10,7 +10,7 @@ struct Sweepers: Sendable {
     init(of domain: HomeDomain, store: any InboxStore) {
         let (settings, logger) = (ServerSettings(dataDirectory: ""), domain.logger)
         home = Sweeper(
-            domain: domain, collector: DeviceCollector(domain: domain, settings: settings, logger: logger),
+            domain: domain, unusedDevices: UnusedDeviceRemover(domain: domain, settings: settings, logger: logger),
             settings: settings, logger: logger)
         whole = StoreSweeper(store: store, domain: domain, settings: settings, logger: logger)
     }

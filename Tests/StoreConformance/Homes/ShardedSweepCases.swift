@@ -32,8 +32,8 @@ private func devicesOfShards(_ stores: any StoreMaker) async throws {
     ]
     for (set, found) in expected {
         #expect(try await store.pendingStatuses(in: set, limit: 9).map(\.device) == found)
-        for reason in [CollectionReason.inactive, .suspended] {
-            let idle = try await store.idleDevices(reason, in: set, by: cutoff, limit: 9).map(\.serial)
+        for reason in [UnusedDevice.Reason.inactive, .suspended] {
+            let idle = try await store.unusedDevices(reason, in: set, by: cutoff, limit: 9).map(\.serial)
             #expect(Set(idle) == Set(found), "\(reason)")
         }
     }

@@ -106,16 +106,16 @@ private func anonymousDeviceIsIdle(_ stores: any StoreMaker) async throws {
     let bare = try await anonymous(2, seenAt: 50, fixture)
     let used = try await anonymous(3, seenAt: 50, fixture)
     for device in [old, used] { _ = try await StoreFixture.open(1, of: device, in: store) }
-    func idle(_ reason: CollectionReason, _ seen: Int64) async throws -> [DeviceSerial] {
-        try await store.idleDevices(reason, by: cutoff(seen), limit: 10).map(\.serial)
+    func idle(_ reason: UnusedDevice.Reason, _ seen: Int64) async throws -> [DeviceSerial] {
+        try await store.unusedDevices(reason, by: cutoff(seen), limit: 10).map(\.serial)
     }
     #expect(try await idle(.anonymousIdle, -1).isEmpty)
     #expect(try await idle(.anonymousIdle, 0) == [old.serial])
     #expect(try await idle(.anonymousUnused, 49).isEmpty)
     #expect(try await idle(.anonymousUnused, 50) == [bare.serial])
     #expect(try await idle(.anonymousIdle, 50) == [old.serial, bare.serial, used.serial])
-    let found = try await store.idleDevices(.anonymousIdle, by: cutoff(0), limit: 10)
-    #expect(found == [IdleDevice(serial: old.serial, id: old.id, app: try StoreFixture.appID, seenAt: start)])
+    let found = try await store.unusedDevices(.anonymousIdle, by: cutoff(0), limit: 10)
+    #expect(found == [UnusedDevice(serial: old.serial, id: old.id, app: try StoreFixture.appID, seenAt: start)])
     try await store.markSeen([old.serial], areAnonymous: true, at: start.adding(seconds: 100))
     #expect(try await idle(.anonymousIdle, 50) == [bare.serial, used.serial])
     #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
@@ -217,8 +217,8 @@ private func numbersMadeAtOnce(_ stores: any StoreMaker) async throws {
 private func registeredDeviceIsIdle(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let (store, device) = (fixture.store, fixture.device.serial)
-    func idle(_ reason: CollectionReason, _ seen: Int64) async throws -> [DeviceSerial] {
-        try await store.idleDevices(reason, by: cutoff(seen), limit: 10).map(\.serial)
+    func idle(_ reason: UnusedDevice.Reason, _ seen: Int64) async throws -> [DeviceSerial] {
+        try await store.unusedDevices(reason, by: cutoff(seen), limit: 10).map(\.serial)
     }
     #expect(try await idle(.inactive, -1).isEmpty)
     #expect(try await idle(.suspended, 1000).isEmpty)
@@ -233,7 +233,7 @@ private func registeredDeviceIsIdle(_ stores: any StoreMaker) async throws {
     }
     #expect(try await idle(.suspended, 99).isEmpty, "it was seen since")
     #expect(try await idle(.suspended, 100) == [device])
-    for reason in [CollectionReason.anonymousIdle, .anonymousUnused] { #expect(try await idle(reason, 1000).isEmpty) }
+    for reason in [UnusedDevice.Reason.anonymousIdle, .anonymousUnused] { #expect(try await idle(reason, 1000).isEmpty) }
     let seen = start.adding(seconds: 100)
     func collect(_ moment: Timestamp) async throws -> RemovedDevices? {
         try await store.deleteDevice(device, unlessSeenAfter: .init(wall: moment, served: 0), at: seen)

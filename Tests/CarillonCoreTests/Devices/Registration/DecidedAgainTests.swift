@@ -107,9 +107,9 @@ private final class ScriptedDeviceStore: DeviceStore {
     }
     func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws { throw NotAsked() }
     func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws { throw NotAsked() }
-    func idleDevices(
-        _ reason: CollectionReason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
-    ) async throws -> [IdleDevice] { throw NotAsked() }
+    func unusedDevices(
+        _ reason: UnusedDevice.Reason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
+    ) async throws -> [UnusedDevice] { throw NotAsked() }
     func resetBadge(of device: DeviceSerial) async throws -> Bool { throw NotAsked() }
     func renewCredential(of device: DeviceSerial, to hash: SecretHash) async throws -> Bool { throw NotAsked() }
     func devices(

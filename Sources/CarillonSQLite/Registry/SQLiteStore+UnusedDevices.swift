@@ -3,9 +3,9 @@ import CarillonWire
 import GRDB
 
 extension SQLiteStore {
-    package func idleDevices(
-        _ reason: CollectionReason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
-    ) async throws -> [IdleDevice] {
+    package func unusedDevices(
+        _ reason: UnusedDevice.Reason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
+    ) async throws -> [UnusedDevice] {
         try await read { db in
             let select = try db.cachedStatement(
                 sql: """
@@ -23,7 +23,7 @@ extension SQLiteStore {
                 guard let app = AppID(row[2] as String) else {
                     throw StoreFault(.unavailable, "a device's row cannot be read")
                 }
-                return IdleDevice(
+                return UnusedDevice(
                     serial: DeviceSerial(row[0]), id: DeviceID(try row.bytes16("id")), app: app,
                     seenAt: row.timestamp(at: 3))
             }
@@ -31,7 +31,7 @@ extension SQLiteStore {
     }
 }
 
-extension CollectionReason {
+extension UnusedDevice.Reason {
     fileprivate var tables: String {
         switch self {
         case .suspended: "device_profile AS profile JOIN device ON device.serial = profile.device"

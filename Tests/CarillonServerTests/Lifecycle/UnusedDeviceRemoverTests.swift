@@ -9,7 +9,7 @@ import Testing
 
 /// Unused devices are removed, by clocks that the test moves.
 @Suite(.timeLimit(.minutes(5)))
-struct DeviceCollectorTests {
+struct UnusedDeviceRemoverTests {
     private struct Recorder: LogHandler {
         final class Lines: Sendable {
             let all = Mutex<[String]>([])
@@ -47,14 +47,14 @@ struct DeviceCollectorTests {
 
         let clocks: Clocks
         let routes: RouteFixture
-        let collector: DeviceCollector
+        let remover: UnusedDeviceRemover
         let lines = Recorder.Lines()
 
         init(_ clocks: Clocks = Clocks(), store: (any Store)? = nil) async throws {
             self.clocks = clocks
             routes = try await RouteFixture(store: store, time: clocks.time, ticks: clocks.ticks)
             let lines = lines
-            collector = DeviceCollector(
+            remover = UnusedDeviceRemover(
                 domain: routes.domain, settings: ServerSettings(dataDirectory: ""),
                 logger: Logger(label: "test", factory: { _ in Recorder(lines: lines) }))
         }
@@ -63,7 +63,7 @@ struct DeviceCollectorTests {
         func run(_ seconds: Int64) async throws {
             clocks.pass(seconds)
             try await routes.domain.served.write()
-            try await collector.collect()
+            try await remover.remove()
         }
 
         func anonymous() async throws -> Device {
