@@ -365,7 +365,7 @@ struct WatchRowTests {
         #expect(retried == 5)
         let next = try #require(try await fixture.lease(at: start).first)
         let last = try #require(next.callback)
-        let delivered = try await run { _ = try await store.record(.delivered, of: last, end: fixture.end(next)) }
+        let delivered = try await run { _ = try await store.record(.done, of: last, end: fixture.end(next)) }
         // Another callback for the peer is left in the queue.
         #expect(delivered == 7)
     }

@@ -28,13 +28,13 @@ package struct WatchFixture {
         return (device, try await StoreFixture.open(1, of: device, in: store))
     }
 
-    /// Calls until nothing is due. Callbacks are delivered; a ping is repeated in a month.
+    /// Calls until nothing is due. Each callback is done; a ping is repeated in a month.
     package func drain(at now: Timestamp) async throws -> [LeasedCall] {
         var all: [LeasedCall] = []
         while case let calls = try await lease(at: now), !calls.isEmpty {
             for call in calls {
                 if let callback = call.callback {
-                    _ = try await store.record(.delivered, of: callback, end: end(call, at: now))
+                    _ = try await store.record(.done, of: callback, end: end(call, at: now))
                 } else {
                     _ = try await store.record(record(call, due: Self.aMonth, at: now))
                 }

@@ -105,7 +105,7 @@ extension WorkloadTrack {
         let end = WorkEnd(of: call, at: now, health: EndpointHealth(isOnTrial: false), peerRestsUntil: now)
         switch call.subject {
         case .callback(let callback):
-            return text(try await store.record(.delivered, of: callback, end: end))
+            return text(try await store.record(.done, of: callback, end: end))
         case .ping(let watch):
             let record = PingRecord(
                 end: end, watch: watch.serial, revision: watch.revision, machine: PingMachine(notified: nil),

@@ -5,8 +5,8 @@ import CarillonBasics
 /// not end them early.
 package struct CallbackMachine: Equatable, Sendable {
     package enum Step: Equatable, Sendable {
-        /// The answer was 2xx, or 410, which requests no further calls.
-        case delivered
+        /// The backend needs no further call: it answered 2xx, or 410, which means that it does not want the callback.
+        case done
         case retry(at: Timestamp)
         case givenUp
         /// The callback cannot be made: see ``CallResult/impossible(reason:)``.
@@ -28,7 +28,7 @@ package struct CallbackMachine: Equatable, Sendable {
     ) -> Step {
         switch result {
         case .answered(200..<300, _), .answered(410, _):
-            return .delivered
+            return .done
         case .impossible:
             return .lost
         case .notMade:

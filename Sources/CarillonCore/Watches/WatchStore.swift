@@ -33,7 +33,7 @@ package protocol WatchStore: Sendable {
     ///   the ping was leased. Then the lease ends, and nothing else changes. A result after the end of the lease counts until the
     ///   ping is leased again. Of concurrent calls, one returns true.
     func record(_ record: PingRecord) async throws -> Bool
-    /// Stores the result of a callback and ends its lease, in one transaction. A callback that was delivered, given up or lost is
+    /// Stores the result of a callback and ends its lease, in one transaction. A callback that is done, given up or lost is
     /// removed.
     ///
     /// - Returns: False if the lease was not in force. Then nothing changes. Of concurrent calls, one returns true.

@@ -128,7 +128,7 @@ extension CallResult {
 extension CallbackMachine.Step {
     fileprivate var label: String {
         switch self {
-        case .delivered: "delivered"
+        case .done: "delivered"
         case .retry: "retried"
         case .givenUp: "given_up"
         case .lost: "lost"

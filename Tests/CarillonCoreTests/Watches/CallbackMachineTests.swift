@@ -9,7 +9,7 @@ struct CallbackMachineTests {
     @Test(arguments: [200, 202, 204, 410])
     func `an answer of 2xx, or 410, ends it`(status: Int) {
         var machine = CallbackMachine(attempts: 3)
-        #expect(machine.called(.answered(status: status), endedAt: endedAt, at: endedAt, chance: 5) == .delivered)
+        #expect(machine.called(.answered(status: status), endedAt: endedAt, at: endedAt, chance: 5) == .done)
     }
 
     @Test func `a callback is retried at times that double, up to an hour, and for a day`() {

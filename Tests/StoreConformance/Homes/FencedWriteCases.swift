@@ -152,7 +152,7 @@ private func fencedWatches(_ stores: any StoreMaker) async throws {
         },
         HomeWrite("record ping") { homeStore in _ = try await homeStore.record(record) },
         HomeWrite("record callback") { homeStore in
-            _ = try await homeStore.record(.delivered, of: delivered, end: end)
+            _ = try await homeStore.record(.done, of: delivered, end: end)
         },
         HomeWrite("bringBackWork") { homeStore in try await homeStore.bringBackWork(at: start) },
         HomeWrite("spreadOverduePings") { homeStore in try await homeStore.spreadOverduePings(at: later) },

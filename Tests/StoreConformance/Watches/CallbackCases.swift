@@ -63,7 +63,7 @@ private func calledBack(_ ending: Ending, _ stores: any StoreMaker) async throws
     #expect(callback.sealed == Watch.Sealed(secret: [4], token: [4, 2]))
     #expect(callback.channel == fixture.base.first.serial)
     #expect(try await fixture.lease(at: now).isEmpty)
-    #expect(try await fixture.store.record(.delivered, of: callback, end: fixture.end(call)))
+    #expect(try await fixture.store.record(.done, of: callback, end: fixture.end(call)))
     let left = try await fixture.lease(at: WatchFixture.aMonth).compactMap(\.callback)
     #expect(left.isEmpty)
 }
@@ -90,7 +90,7 @@ private func callbackThatFailed(_ stores: any StoreMaker) async throws {
     let again = try #require(try await fixture.lease(at: next).first)
     #expect(again.callback == callback)
     #expect(
-        try await !fixture.store.record(.delivered, of: callback, end: fixture.end(call)), "the lease is another"
+        try await !fixture.store.record(.done, of: callback, end: fixture.end(call)), "the lease is another"
     )
     #expect(try await fixture.store.record(.givenUp, of: callback, end: fixture.end(again)))
     #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)

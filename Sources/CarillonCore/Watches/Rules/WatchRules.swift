@@ -109,7 +109,7 @@ package struct WatchRules: Sendable {
         guard let lease = facts.lease, lease.isInForce(end.lease) else { return Ruling(counts: false) }
         var changes = WatchChanges()
         switch step {
-        case .delivered, .givenUp, .lost:
+        case .done, .givenUp, .lost:
             changes.leases = [WatchChanges.LeaseEnd(end, .removed)]
             changes.removedCallbacks = [callback.serial]
             changes.usage[end.app] = facts.usage.changed(callbacks: -1)

@@ -81,7 +81,7 @@ struct WatchResultRulesTests {
 
     // MARK: Callbacks
 
-    @Test(arguments: [CallbackMachine.Step.delivered, .givenUp, .lost])
+    @Test(arguments: [CallbackMachine.Step.done, .givenUp, .lost])
     func `a finished callback is removed`(step: CallbackMachine.Step) {
         let facts = CallbackFacts(lease: StoredLease(fence: 2, isHeld: true), usage: WatchUsage(callbacks: 2))
         let ruling = rules.record(step, of: WatchSample.callback(), end: WatchSample.end(), knowing: facts)
@@ -97,7 +97,7 @@ struct WatchResultRulesTests {
     ])
     func `the last callback empties the counts of the app`(usage: WatchUsage, change: WatchChanges.Usage) {
         let facts = CallbackFacts(lease: StoredLease(fence: 2, isHeld: true), usage: usage)
-        let ruling = rules.record(.delivered, of: WatchSample.callback(), end: WatchSample.end(), knowing: facts)
+        let ruling = rules.record(.done, of: WatchSample.callback(), end: WatchSample.end(), knowing: facts)
         #expect(ruling.changes.usage == [WatchSample.app: change])
     }
 
@@ -125,7 +125,7 @@ struct WatchResultRulesTests {
         let leases = [nil, StoredLease(fence: 1, isHeld: true), StoredLease(fence: 2, isHeld: false)]
         for lease in leases {
             let facts = CallbackFacts(lease: lease, usage: WatchUsage(callbacks: 1))
-            for step in [CallbackMachine.Step.delivered, .retry(at: now)] {
+            for step in [CallbackMachine.Step.done, .retry(at: now)] {
                 let ruling = rules.record(step, of: WatchSample.callback(), end: WatchSample.end(), knowing: facts)
                 #expect(ruling == WatchRules.Ruling(counts: false))
             }

@@ -98,8 +98,8 @@ struct WatchScenario {
             let machine = PingMachine(notified: failure, failures: Int(number(0...5)))
             return .pinged(answer, revision: lease.revision, machine, last: last, due: due)
         case .callback:
-            let steps: [CallbackMachine.Step] = [.delivered, .givenUp, .lost, .retry(at: due)]
-            let step = steps.randomElement(using: &random) ?? .delivered
+            let steps: [CallbackMachine.Step] = [.done, .givenUp, .lost, .retry(at: due)]
+            let step = steps.randomElement(using: &random) ?? .done
             return .called(answer, step, attempts: Int(number(0...9)))
         }
     }
