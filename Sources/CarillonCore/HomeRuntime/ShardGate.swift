@@ -44,11 +44,16 @@ package final class ShardGate: Sendable {
     private let state: Mutex<State>
     private let scheduler: Scheduler
     private let mostWaiting: Int
+    private let longestWait: Duration
 
-    package init(_ shards: ShardSet, scheduler: Scheduler, mostWaiting: Int = ShardGate.mostWaiting) {
+    package init(
+        _ shards: ShardSet, scheduler: Scheduler, mostWaiting: Int = ShardGate.mostWaiting,
+        longestWait: Duration = ShardGate.longestWait
+    ) {
         state = Mutex(State(owned: shards))
         self.scheduler = scheduler
         self.mostWaiting = mostWaiting
+        self.longestWait = longestWait
     }
 
     /// The shards of the home, except shards that are closing.
@@ -69,7 +74,7 @@ package final class ShardGate: Sendable {
     /// - Throws: ``HomeFault/moved(to:)`` if the home does not have the shard; ``HomeFault/unreachable`` if the shard is still
     ///   closing after ``longestWait``, or too many calls wait.
     package func enter(_ shard: Shard) async throws(HomeFault) {
-        let deadline = ContinuousClock.now + Self.longestWait
+        let deadline = ContinuousClock.now + longestWait
         while true {
             switch state.withLock({ $0.enter(shard, isPart: false) }) {
             case .entered: return

@@ -26,10 +26,14 @@ struct GatedHomes: Sendable {
     /// - Parameters:
     ///   - mostWaiting: The number of calls that can wait for a shard.
     ///   - waits: Ends the waits of calls for a shard.
-    init(mostWaiting: Int = ShardGate.mostWaiting, waits: Scheduler = GatedHomes.scheduler) async throws {
+    ///   - longestWait: The longest wait of a call. On a busy machine, a move can take longer than ``ShardGate/longestWait``.
+    init(
+        mostWaiting: Int = ShardGate.mostWaiting, waits: Scheduler = GatedHomes.scheduler,
+        longestWait: Duration = .seconds(30)
+    ) async throws {
         let store = try await stores.open()
         var runtimes: [HomeRuntime] = []
-        for place in 0..<2 { runtimes.append(try await Self.home(at: place, over: store, mostWaiting, waits)) }
+        for place in 0..<2 { runtimes.append(try await Self.home(at: place, over: store, mostWaiting, waits, longestWait)) }
         let app = try #require(AppID("com.example.app"))
         _ = try await store.createApp(app, at: Self.now)
         let id = DeviceID(Bytes16(high: 1, low: 7))
@@ -49,7 +53,7 @@ struct GatedHomes: Sendable {
     }
 
     private static func home(
-        at place: Int, over store: any Store, _ mostWaiting: Int, _ waits: Scheduler
+        at place: Int, over store: any Store, _ mostWaiting: Int, _ waits: Scheduler, _ longestWait: Duration
     ) async throws -> HomeRuntime {
         let handle = try await store.home(store.addIncarnation(of: node(place)))
         let epoch = try await store.claimEpoch()
@@ -64,7 +68,7 @@ struct GatedHomes: Sendable {
             time: TimeSource { now }, random: Sample.random)
         return HomeRuntime(
             inbox: inbox, sessions: sessions, store: handle,
-            gate: ShardGate(shards, scheduler: waits, mostWaiting: mostWaiting))
+            gate: ShardGate(shards, scheduler: waits, mostWaiting: mostWaiting, longestWait: longestWait))
     }
 
     private static func place(of shard: Shard) -> Int { Int(shard.number) * 2 / Shard.count }

@@ -13,8 +13,10 @@ struct HomeGateTests {
     private var shard: Shard { world.shard }
     private var device: DeviceSerial { world.device.serial }
 
-    init() async throws {
-        let world = try await GatedHomes()
+    init() async throws { try await self.init(longestWait: .seconds(30)) }
+
+    private init(longestWait: Duration) async throws {
+        let world = try await GatedHomes(longestWait: longestWait)
         gate = try #require(world.first.gate)
         self.world = world
     }
@@ -154,11 +156,12 @@ struct HomeGateTests {
     }
 
     @Test func `an arrival that waits too long has no result`() async throws {
-        await close()
-        let session = MovingSession()
+        let short = try await HomeGateTests(longestWait: .milliseconds(50))
+        await short.close()
+        let (session, world) = (MovingSession(), short.world)
         await #expect(throws: HomeFault.unreachable) { try await world.arrive(at: world.first, as: session) }
-        #expect(!world.first.isConnected(device))
-        gate.reopen(shard)
+        #expect(!world.first.isConnected(world.device.serial))
+        short.gate.reopen(shard)
         #expect(try await world.arrive(at: world.first, as: session).device != nil)
     }
 
@@ -302,11 +305,12 @@ struct HomeGateTests {
     }
 
     @Test func `a question that waits too long has no answer`() async throws {
-        answer()
-        await close()
-        await #expect(throws: HomeFault.unreachable) { try await world.first.ask(Question(shard: shard)) }
-        gate.reopen(shard)
-        #expect(try await world.first.ask(Question(shard: shard)).get() == 0)
-        #expect(await gate.close(shard, atMost: .zero), "it has left")
+        let short = try await HomeGateTests(longestWait: .milliseconds(50))
+        short.answer()
+        await short.close()
+        await #expect(throws: HomeFault.unreachable) { try await short.world.first.ask(Question(shard: shard)) }
+        short.gate.reopen(shard)
+        #expect(try await short.world.first.ask(Question(shard: shard)).get() == 0)
+        #expect(await short.gate.close(shard, atMost: .zero), "it has left")
     }
 }
