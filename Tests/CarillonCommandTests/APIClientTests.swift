@@ -84,8 +84,8 @@ struct APIClientTests {
         try await listener.close()
     }
 
-    /// Answers with pages of two numbers, each with a next page, and at most as many numbers as the request asks for.
-    private final class EndlessList: ChannelInboundHandler, Sendable {
+    /// Answers with five pages of two numbers, and with at most as many numbers as the request asks for.
+    private final class PagedList: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer
 
@@ -99,14 +99,15 @@ struct APIClientTests {
                 return (requests.count, path.firstMatch(of: /size=([0-9]+)/).flatMap { Int($0.1) } ?? 0)
             }
             let numbers = (0..<min(2, size)).map { String(page * 10 + $0) }.joined(separator: ",")
-            let body = #"{"numbers":[\#(numbers)],"next":"p\#(page)"}"#
+            let next = page < 5 ? #","next":"p\#(page)""# : ""
+            let body = #"{"numbers":[\#(numbers)]\#(next)}"#
             let answer = "HTTP/1.1 200 OK\r\nCarillon-Server: s\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
             context.writeAndFlush(Self.wrapOutboundOut(ByteBuffer(string: answer)), promise: nil)
         }
     }
 
     @Test func `a list is read page by page up to its limit`() async throws {
-        let list = EndlessList()
+        let list = PagedList()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(list) }

@@ -92,7 +92,7 @@ struct UploadRun: Sendable {
                     return .next(hasMoved: hasMoved)
                 }
             }
-            // After this request, whatever its outcome, the offset is requested again.
+            // The offset is requested again after this request, also if the request fails.
             offset = nil
             moved(start)
             let headers = [

@@ -20,7 +20,7 @@ extension ClientSession {
         if case .waiting(let until) = phase { max(.zero, until - now) } else { nil }
     }
 
-    /// Returns the time until the failed deregistration is sent again; nil if there is none.
+    /// Returns the time until the failed deregistration is sent again; nil if no deregistration failed.
     func deregistrationDelay(at now: ContinuousClock.Instant) -> Duration? {
         deregistrations.dueAt.map { max(.zero, $0 - now) }
     }

@@ -23,7 +23,7 @@ struct ServiceAPI: Sendable {
     static let path = "/v1/services"
     private static let answerLimit = 1 << 20
 
-    /// Returns a PNG image; nil if there is none, or if the server does not answer now.
+    /// Returns a PNG image. Returns nil if the service has no image, or if the server does not answer now.
     func image(_ path: String) async -> Data? {
         guard let identity = identity(),
             let request = api.request(.get, path, bearer: identity.credential, answerLimit: Self.answerLimit)
